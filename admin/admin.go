@@ -27,6 +27,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -61,7 +62,7 @@ func wrap(l *hold.Lock, op, owner string, err error) error {
 
 // ownerOf parses an owner, also one with the suffix of a writer. It returns the zero Owner for other text.
 func ownerOf(text string) redlatch.Owner {
-	text, _ = codec.WriterOf(text)
+	text, _ = protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(text)
 	if err != nil {
 		return redlatch.Owner{}
@@ -200,12 +201,12 @@ func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection,
 func otherKind(seen *reply.Inspection, roles bool) string {
 	mode, hasMode := seen.Mode, seen.Mode != ""
 	for _, f := range seen.Held {
-		if f.Owner == codec.ModeField && !hasMode {
+		if f.Owner == protocol.ModeField && !hasMode {
 			mode, hasMode = f.Text, true
 		}
 	}
 	switch {
-	case hasMode && mode != codec.ModeRead && mode != codec.ModeWrite:
+	case hasMode && mode != protocol.ModeRead && mode != protocol.ModeWrite:
 		return "unknown"
 	case hasMode && !roles:
 		return "read-write"
@@ -217,10 +218,10 @@ func otherKind(seen *reply.Inspection, roles bool) string {
 
 // roleOf returns the role of an owner in the hash of a read/write lock.
 func roleOf(text string) string {
-	if _, writes := codec.WriterOf(text); writes {
-		return codec.ModeWrite
+	if _, writes := protocol.WriterOf(text); writes {
+		return protocol.ModeWrite
 	}
-	return codec.ModeRead
+	return protocol.ModeRead
 }
 
 // Eviction is the result of [Evict].

@@ -1,5 +1,5 @@
-// Package codec defines the names and texts that Redlatch shares with Redisson: owners, the keys and
-// channels of a lock, and messages. It is for programs that inspect locks without locking. It has no
+// Package codec defines the names and texts that Redlatch shares with Redisson: owners, and the keys and
+// channels of a lock. It is for programs that inspect locks without locking. It has no
 // I/O, and every function is safe for concurrent use.
 //
 // # Names
@@ -57,7 +57,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -130,13 +129,6 @@ func (o Owner) Client() uuid.UUID { return o.client }
 // N returns the owner's number within its client.
 func (o Owner) N() int64 { return o.n }
 
-// redlatchVersion is the UUID version of Redlatch's client ids. Redisson's is 4.
-const redlatchVersion = 7
-
-// IsRedlatch reports whether the owner's client uses this library, by the version of its UUID: 7, where
-// Redisson's is 4. A client with a configured id of another version looks like one of Redisson's.
-func (o Owner) IsRedlatch() bool { return o.client.Version() == redlatchVersion }
-
 // IsZero reports whether o is the zero Owner.
 func (o Owner) IsZero() bool { return o == Owner{} }
 
@@ -155,112 +147,12 @@ func (o *Owner) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Prefixes of derived names.
-const (
-	channelPrefix = "redisson_lock__channel"
-	queuePrefix   = "redisson_lock_queue"
-	timeoutPrefix = "redisson_lock_timeout"
-	latchPrefix   = "redisson_unlock_latch"
-	tokenPrefix   = "redisson_lock_token"
-	rwPrefix      = "redisson_rwlock"
-
-	semaphorePrefix = "redisson_sc"
-
-	countPrefix = "redisson_countdownlatch__channel__"
-)
-
 // LockChannel returns the channel that announces that the lock with this mapped name is free.
-func LockChannel(name string) string { return prefixed(channelPrefix, name) }
-
-// OwnerChannel returns the channel that notifies one waiter of a fair lock, given by its text in the queue.
-func OwnerChannel(name, owner string) string {
-	return suffixed(LockChannel(name), owner)
-}
+func LockChannel(name string) string { return limits.Derived("redisson_lock__channel", name) }
 
 // QueueKey returns the key of a fair lock's list of waiters.
-func QueueKey(name string) string { return prefixed(queuePrefix, name) }
+func QueueKey(name string) string { return limits.Derived("redisson_lock_queue", name) }
 
 // TimeoutKey returns the key of the sorted set of the deadlines of a fair lock's waiters, in milliseconds
 // since 1970.
-func TimeoutKey(name string) string { return prefixed(timeoutPrefix, name) }
-
-// TokenKey returns the key of a lock's last fencing token.
-func TokenKey(name string) string { return prefixed(tokenPrefix, name) }
-
-// ReadWriteChannel returns the channel that notifies the waiters of the read/write lock with this mapped
-// name.
-func ReadWriteChannel(name string) string { return prefixed(rwPrefix, name) }
-
-// The field of a read/write lock's hash with the mode of its holders, and its values.
-const (
-	ModeField = "mode"
-	ModeRead  = "read"
-	ModeWrite = "write"
-)
-
-// writerSuffix marks the writer's field.
-const writerSuffix = ":write"
-
-// WriterField returns the field of a read/write lock's hash with the writer's hold count. A reader's field
-// is the owner.
-func WriterField(owner string) string { return owner + writerSuffix }
-
-// WriterOf returns the owner of a [WriterField], and false for other fields.
-func WriterOf(field string) (owner string, isWriter bool) {
-	return strings.CutSuffix(field, writerSuffix)
-}
-
-// HoldKey returns the key of the k-th hold, from 1, of a reader of a read/write lock, given by its text in
-// the hash. Its TTL is the hold's lease.
-func HoldKey(name, owner string, k int64) string {
-	braced := prefixed("", name)[1:]
-	return suffixed(suffixed(braced, owner), "rwlock_timeout:"+strconv.FormatInt(k, 10))
-}
-
-// SemaphoreChannel returns the channel that notifies the waiters of the semaphore with this mapped name,
-// with or without ids.
-func SemaphoreChannel(name string) string { return prefixed(semaphorePrefix, name) }
-
-// PermitsKey returns the key of the sorted set of a semaphore's acquired permits: the 16 bytes of each id,
-// and the end of its lease in milliseconds since 1970.
-func PermitsKey(name string) string { return suffixed(prefixed("", name)[1:], "timeout") }
-
-// PermitForever is the end of a lease that never ends.
-const PermitForever = 922337203685477
-
-// CountDownChannel returns the channel that announces that the count-down latch with this mapped name has
-// opened or closed. It has braces around any name, so that of a name with a hash tag is in another slot of
-// a cluster.
-func CountDownChannel(name string) string { return countPrefix + "{" + name + "}" }
-
-// LatchKey returns the key of the result of one unlock, for retries. Redisson's requestID is 32 lower-case
-// hexadecimal characters, new for each unlock.
-func LatchKey(name, requestID string) string {
-	return suffixed(prefixed(latchPrefix, name), requestID)
-}
-
-// prefixed puts a prefix before a name, in braces unless it has an opening brace.
-func prefixed(prefix, name string) string {
-	if strings.IndexByte(name, '{') >= 0 {
-		return prefix + ":" + name
-	}
-	return prefix + ":{" + name + "}"
-}
-
-func suffixed(name, suffix string) string { return name + ":" + suffix }
-
-const (
-	// MessageUnlock announces that a lock is free.
-	MessageUnlock = "0"
-	// MessageWriterLeft announces that the writer of a read/write lock has left.
-	MessageWriterLeft = "1"
-	// MessageOpened announces that a count-down latch has opened.
-	MessageOpened = "0"
-	// MessageClosed announces that the count of a count-down latch was set or deleted.
-	MessageClosed = "1"
-)
-
-// Slot returns the hash slot of a key or shard channel in a Redis Cluster, 0 to 16383.
-//
-// Deprecated: use transport.HashSlot. It remains for older adapters.
-func Slot(key string) int { return limits.HashSlot(key) }
+func TimeoutKey(name string) string { return limits.Derived("redisson_lock_timeout", name) }

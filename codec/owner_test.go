@@ -47,16 +47,6 @@ func TestOwnerTellsItsParts(t *testing.T) {
 	require.True(t, owner == NewOwner(clientID, 57), "comparable") //nolint:testifylint // the operator is what is tested
 }
 
-func TestOwnerTellsTheLibraryOfItsClient(t *testing.T) {
-	t.Parallel()
-	ours, err := ParseOwner("0193e6c0-6f00-7000-8000-000000000001:7")
-	require.NoError(t, err)
-	require.True(t, ours.IsRedlatch())
-	for _, theirs := range []Owner{NewOwner(clientID, 57), NewOwner(uuid.New(), 1), NewOwner(uuid.Max, 1), {}} {
-		require.False(t, theirs.IsRedlatch())
-	}
-}
-
 func TestParseOwnerRefusesEveryOtherSpelling(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -17,7 +17,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/redlatchui"
@@ -218,7 +218,7 @@ func TestFormTakesBackOnePermit(t *testing.T) {
 		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "SET", "downloads", 0)
-		s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", codec.PermitForever, "by hand")
+		s.Do(t, "ZADD", protocol.PermitsKey("downloads"), protocol.PermitForever, "0123456789abcdef", protocol.PermitForever, "by hand")
 		for i, id := range []string{"0123456789abcdef", "by hand"} {
 			digits := hex.EncodeToString([]byte(id))
 			oneForm(t, page, told, "downloads", digits,
@@ -239,7 +239,7 @@ func TestLinksOfOneHolderNeedTheRight(t *testing.T) {
 		page := open(t, s, redlatchui.Options{Access: always(redlatchui.ReadOnly)})
 		s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)
 		s.Do(t, "SET", "downloads", 0)
-		s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", codec.PermitForever, strings.Repeat("x", 1000))
+		s.Do(t, "ZADD", protocol.PermitsKey("downloads"), protocol.PermitForever, "0123456789abcdef", protocol.PermitForever, strings.Repeat("x", 1000))
 		for _, name := range []string{"books", "downloads"} {
 			_, text := get(t, page, "/lock?name="+name)
 			require.NotContains(t, text, "unlock?", name)

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
@@ -90,7 +90,7 @@ func (page *lockPage) UnlockLinkOf(owner string) string {
 func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 	return p.form(r, unlockDeed, func(page *formPage, l *board.Lock, owner string) {
 		page.Title = "Force unlock " + page.Name
-		if l.Number == nil && l.Mode != codec.ModeRead {
+		if l.Number == nil && l.Mode != protocol.ModeRead {
 			page.lasts(l.TTL)
 		}
 		all := owner == "" && l.Number == nil && len(l.Holders) <= namedHolders

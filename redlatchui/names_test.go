@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/redlatchui"
@@ -89,7 +90,7 @@ func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
 		s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "<b>\u202elabel")
 		s.Do(t, "RPUSH", "redisson_lock_queue:{a}", "</table><script>x</script>\x1b")
 		s.Do(t, "SET", "crawl", 3)
-		s.Do(t, "ZADD", codec.PermitsKey("crawl"), time.Now().Add(time.Hour).UnixMilli(), "\u202e<b>\x1b"+strings.Repeat("x", 100_000))
+		s.Do(t, "ZADD", protocol.PermitsKey("crawl"), time.Now().Add(time.Hour).UnixMilli(), "\u202e<b>\x1b"+strings.Repeat("x", 100_000))
 		page := open(t, s, redlatchui.Options{})
 		for address, has := range map[string]string{"/": "Dead waiter", "/lock?name=a": "Held by", "/lock?name=crawl": "Permits that are taken"} {
 			status, text := get(t, page, address)
@@ -221,9 +222,9 @@ func waitScene(t *testing.T, s redistest.Target) {
 	s.Do(t, "PEXPIRE", "app:books", 600_000)
 	program.Enqueue(t, s, "app:fair", javaB+":4", time.Minute)
 	s.Do(t, "SET", "app:crawl", 0)
-	s.Do(t, "ZADD", codec.PermitsKey("app:crawl"), time.Now().Add(time.Hour).UnixMilli(), "0123456789abcdef")
+	s.Do(t, "ZADD", protocol.PermitsKey("app:crawl"), time.Now().Add(time.Hour).UnixMilli(), "0123456789abcdef")
 	for _, channel := range []string{
-		codec.LockChannel("app:plain"), codec.LockChannel("app:plain"), codec.ReadWriteChannel("app:books"), codec.SemaphoreChannel("app:crawl"),
+		codec.LockChannel("app:plain"), codec.LockChannel("app:plain"), protocol.ReadWriteChannel("app:books"), protocol.SemaphoreChannel("app:crawl"),
 	} {
 		c := s.Dial(t)
 		require.NoError(t, c.Send("SUBSCRIBE", channel))

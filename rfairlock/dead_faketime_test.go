@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -148,7 +149,7 @@ func foreignWaiter(t *testing.T, srv *redistest.MiniServer, owner string, subscr
 	done := make(chan struct{})
 	t.Cleanup(func() { <-done }) // its connection is closed before
 	conn, acts := redis.PubSubConn{Conn: srv.Dial(t)}, srv.Dial(t)
-	require.NoError(t, conn.Subscribe(codec.OwnerChannel("job", owner)))
+	require.NoError(t, conn.Subscribe(protocol.OwnerChannel("job", owner)))
 	go func() {
 		defer close(done)
 		for {

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -259,7 +260,7 @@ func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
 	l := rfairlock.New(connect(t, s.URL()), redistest.Key(t))
 	queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(time.Hour))
 	c := replica.Dial(t)
-	require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(l.Name(), foreignHead)))
+	require.NoError(t, c.Send("SUBSCRIBE", protocol.OwnerChannel(l.Name(), foreignHead)))
 	require.NoError(t, c.Flush())
 	_, err := redis.ReceiveWithTimeout(c, soon)
 	require.NoError(t, err)

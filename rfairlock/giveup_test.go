@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -178,7 +179,7 @@ func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
 		b := queueBetween(t.Context(), t, srv, rfairlock.New(client, "job"))
 		srv.Do(t, "SET", "job", "something else")
-		srv.Do(t, "PUBLISH", codec.OwnerChannel("job", b.owner), codec.MessageUnlock)
+		srv.Do(t, "PUBLISH", protocol.OwnerChannel("job", b.owner), protocol.MessageUnlock)
 		require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrWrongType)
 		b.requireGoneBut(t, fairWait)
 		require.Equal(t, []string{foreignHead, foreignTail}, queueOf(t, srv, "job"))

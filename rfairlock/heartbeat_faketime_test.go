@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -26,7 +26,7 @@ import (
 // listensByHand subscribes to the owner's channel.
 func listensByHand(t *testing.T, srv *redistest.MiniServer, owner string) {
 	t.Helper()
-	require.NoError(t, redis.PubSubConn{Conn: srv.Dial(t)}.Subscribe(codec.OwnerChannel("job", owner)))
+	require.NoError(t, redis.PubSubConn{Conn: srv.Dial(t)}.Subscribe(protocol.OwnerChannel("job", owner)))
 }
 
 // The lease is short and renewed, so the first deadlines pass while the lock is held.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -155,7 +156,7 @@ func deadlinesOf(t testing.TB, s redistest.Target, name string) map[string]int64
 // listeners counts the subscribers of a waiter's channel.
 func listeners(t testing.TB, s redistest.Target, name, owner string) int64 {
 	t.Helper()
-	reply, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.OwnerChannel(name, owner)), nil)
+	reply, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", protocol.OwnerChannel(name, owner)), nil)
 	require.NoError(t, err)
 	n, err := redis.Int64(reply[1], nil)
 	require.NoError(t, err)
@@ -231,7 +232,7 @@ func freeByHand(t testing.TB, s redistest.Target, name string) {
 	t.Helper()
 	s.Do(t, "DEL", name)
 	if queue := queueOf(t, s, name); len(queue) > 0 {
-		s.Do(t, "PUBLISH", codec.OwnerChannel(name, queue[0]), codec.MessageUnlock)
+		s.Do(t, "PUBLISH", protocol.OwnerChannel(name, queue[0]), protocol.MessageUnlock)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -36,7 +36,7 @@ func TestU26LostReplyOfALaterAcquireCostsTheQueueEntryAndLeavesNone(t *testing.T
 		ctx, cancel := context.WithCancel(t.Context())
 		b := queueBetween(ctx, t, srv, rfairlock.New(client, "job"), rlock.WithWait(forever))
 		end := calls.holdReply(luasrc.FairAcquire)
-		srv.Do(t, "PUBLISH", codec.OwnerChannel("job", b.owner), codec.MessageUnlock)
+		srv.Do(t, "PUBLISH", protocol.OwnerChannel("job", b.owner), protocol.MessageUnlock)
 		synctest.Wait()
 		end(redlatch.ErrUncertain)
 		b.requireGoneBut(t, forever)

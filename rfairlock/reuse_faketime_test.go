@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -155,7 +156,7 @@ func TestAWaiterThatGivesUpIsUnsubscribed(t *testing.T) {
 			w := await(ctx, l)
 			channels, queue := channelsOf(t, srv), queueOf(t, srv, "job")
 			require.Equal(t, i == 0, queue[0] == owner)
-			require.Equal(t, []string{codec.OwnerChannel("job", queue[0])}, channels)
+			require.Equal(t, []string{protocol.OwnerChannel("job", queue[0])}, channels)
 			cancel()
 			require.ErrorIs(t, w.failed(t, time.Second), context.Canceled)
 			require.Empty(t, channelsOf(t, srv))
@@ -169,7 +170,7 @@ func TestMessageForTheOwnersFormerWaitCostsOneAttempt(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		l := rfairlock.New(client, "job")
 		h, owner := waitedFor(t, srv, l)
-		tell := func() { srv.Do(t, "PUBLISH", codec.OwnerChannel("job", owner), codec.MessageUnlock) }
+		tell := func() { srv.Do(t, "PUBLISH", protocol.OwnerChannel("job", owner), protocol.MessageUnlock) }
 		tell() // while it holds the lock
 		require.NoError(t, h.Unlock())
 		tell()
@@ -254,7 +255,7 @@ func TestEvictionOfTheOwnersFormerEntryLeavesTheNextOne(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{owner}, queueOf(t, srv, "job"))
 		srv.Do(t, "EVAL", luasrc.FairEvict.Text(), 4, "job", codec.QueueKey("job"), codec.TimeoutKey("job"), codec.LockChannel("job"),
-			time.Now().UnixMilli(), 15_000, "PUBLISH", codec.MessageUnlock, owner, seen[owner])
+			time.Now().UnixMilli(), 15_000, "PUBLISH", protocol.MessageUnlock, owner, seen[owner])
 		require.Equal(t, []string{owner}, queueOf(t, srv, "job"))
 		cancel()
 		require.ErrorIs(t, w.failed(t, time.Second), context.Canceled)

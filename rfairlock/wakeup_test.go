@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -41,8 +42,8 @@ func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 			hold = w.acquired(t, time.Millisecond)
 			require.Equal(t, hold.Owner().String(), queue[0])
 			message, _ := conn.ReceiveWithTimeout(time.Second).(redis.Message)
-			require.Equal(t, codec.OwnerChannel("job", queue[0]), message.Channel)
-			require.Equal(t, codec.MessageUnlock, string(message.Data))
+			require.Equal(t, protocol.OwnerChannel("job", queue[0]), message.Channel)
+			require.Equal(t, protocol.MessageUnlock, string(message.Data))
 			synctest.Wait()
 			require.Equal(t, asked+int64(2*i+1), first.n.Load()+second.n.Load(), "an acquire and the release before it")
 		}

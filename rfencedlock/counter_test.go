@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/transport"
@@ -21,7 +21,7 @@ var spoilt = map[string]string{
 }
 
 func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
-	key := codec.TokenKey("lock")
+	key := protocol.TokenKey("lock")
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		for what, value := range spoilt {
@@ -68,7 +68,7 @@ func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		s.Do(t, "SET", codec.TokenKey("lock"), "no number")
+		s.Do(t, "SET", protocol.TokenKey("lock"), "no number")
 		require.NoError(t, hold.Unlock(), "the failed transfer is not the holder's")
 		for range waiters {
 			require.ErrorIs(t, <-ended, rfencedlock.ErrCounter)
@@ -78,7 +78,7 @@ func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
 }
 
 func TestKeysOfAnotherTypeAreWrongTypes(t *testing.T) {
-	key := codec.TokenKey("lock")
+	key := protocol.TokenKey("lock")
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock()
@@ -110,7 +110,7 @@ func TestTokensAreExactUpToTheLast(t *testing.T) {
 	for _, newLock := range makers {
 		for _, last := range []int64{1<<53 - 3, 1<<53 - 1, 1<<60 + 1, math.MaxInt64 - 3} {
 			lock := newLock(connect(t, s.URL()), redistest.Key(t))
-			s.Do(t, "SET", codec.TokenKey(lock.Name()), last)
+			s.Do(t, "SET", protocol.TokenKey(lock.Name()), last)
 			for i := range int64(3) {
 				hold := take(t, lock)
 				require.Equal(t, last+1+i, hold.Token())
@@ -124,7 +124,7 @@ func TestTokensAreExactUpToTheLast(t *testing.T) {
 func TestACounterBelowZeroGivesNoToken(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
-		s.Do(t, "SET", codec.TokenKey("lock"), -10)
+		s.Do(t, "SET", protocol.TokenKey("lock"), -10)
 		_, err := newLock().Lock(within(t))
 		require.ErrorIs(t, err, transport.ErrBadReply)
 		nothingHeld(t, s)
@@ -148,7 +148,7 @@ func TestWithoutItsEpochALockIsRefused(t *testing.T) {
 		hold := take(t, lock)
 		require.EqualValues(t, 3<<40+1, hold.Token())
 
-		s.Do(t, "DEL", codec.TokenKey("lock"))
+		s.Do(t, "DEL", protocol.TokenKey("lock"))
 		_, err = lock.Lock(hold.Context(within(t)))
 		require.ErrorIs(t, err, rfencedlock.ErrEpoch, "a re-entry")
 		require.NoError(t, hold.Unlock())

@@ -3,7 +3,6 @@ package rfencedlock
 import (
 	"fmt"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue"
@@ -11,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -20,7 +20,7 @@ type counter struct{}
 
 // tokens returns the counter of a lock, which must have reached least, 0 for any.
 func tokens(mapped string, least int64) luasrc.Tokens {
-	return luasrc.Tokens{Counter: codec.TokenKey(mapped), Least: least}
+	return luasrc.Tokens{Counter: protocol.TokenKey(mapped), Least: least}
 }
 
 // decode reads the reply to an attempt: a token, or the refusal of a lock without tokens.

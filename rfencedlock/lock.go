@@ -25,10 +25,10 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -133,7 +133,7 @@ func (l *Lock) held(h *rlock.Hold, err error) (*Hold, error) {
 }
 
 // counter returns the counter's key.
-func (l *Lock) counter() string { return codec.TokenKey(hold.Of(l).Kind.Key()) }
+func (l *Lock) counter() string { return protocol.TokenKey(hold.Of(l).Kind.Key()) }
 
 var (
 	// ErrCounter is returned if the counter is not a number or has reached 2^63-1. The lock is

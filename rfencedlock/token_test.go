@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -59,7 +60,7 @@ func TestTokensIncreaseAfterUnlockForceUnlockAndExpiry(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.EqualValues(t, 4, lastToken(t, one), "a refusal uses no token")
 		require.NoError(t, next.Unlock())
-		require.EqualValues(t, -1, s.Do(t, "PTTL", codec.TokenKey("lock")), "the counter does not expire")
+		require.EqualValues(t, -1, s.Do(t, "PTTL", protocol.TokenKey("lock")), "the counter does not expire")
 		nothingHeld(t, s)
 	})
 }

@@ -37,11 +37,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -62,7 +62,7 @@ type Latch struct {
 func New(client *redlatch.Client, name string) *Latch {
 	e := engine.EngineOf(client)
 	key, err := e.Map(name)
-	channel := codec.CountDownChannel(key)
+	channel := protocol.CountDownChannel(key)
 	if slots, ok := e.Transport.(transport.Slotter); ok && err == nil && slots.Slot(key) != slots.Slot(channel) {
 		err = fmt.Errorf("%w: the latch's name %s does not work in a cluster: its channel, %s, is in another slot; take a name without braces",
 			redlatch.ErrInvalid, limits.Quote(key), limits.Quote(channel))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlatch"
@@ -147,7 +147,7 @@ func TestAFalseMessageCostsOneQuestion(t *testing.T) {
 		before := tr.Started()
 		const messages = 20
 		for range messages {
-			s.Do(t, "PUBLISH", codec.CountDownChannel("job"), codec.MessageOpened)
+			s.Do(t, "PUBLISH", protocol.CountDownChannel("job"), protocol.MessageOpened)
 		}
 		time.Sleep(time.Minute)
 		require.LessOrEqual(t, tr.Started()-before, int64(messages))

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlatch"
@@ -70,7 +70,7 @@ func opens(t *testing.T, came <-chan error) {
 func listening(t *testing.T, s *redistest.MiniServer, n int64) {
 	t.Helper()
 	time.Sleep(time.Second)
-	pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.CountDownChannel("job")).([]any)
+	pair, _ := s.Do(t, "PUBSUB", "NUMSUB", protocol.CountDownChannel("job")).([]any)
 	require.Len(t, pair, 2)
 	require.Equal(t, n, pair[1])
 }

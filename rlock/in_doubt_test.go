@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -38,7 +39,7 @@ func wakeUps(t *testing.T, s redistest.Target, key string) func() int {
 			if string(m.Data) == "mark" {
 				return n
 			}
-			require.Equal(t, codec.MessageUnlock, string(m.Data))
+			require.Equal(t, protocol.MessageUnlock, string(m.Data))
 			n++
 		}
 	}
@@ -119,7 +120,7 @@ func TestU5InDoubtAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
 				w := await(t.Context(), rlock.New(client, "job"))
 				synctest.Wait()
 				held := lan.holdCommand("EVALSHA")
-				lan.srv.Do(t, "PUBLISH", codec.LockChannel("job"), codec.MessageUnlock) // a reason to try
+				lan.srv.Do(t, "PUBLISH", codec.LockChannel("job"), protocol.MessageUnlock) // a reason to try
 				synctest.Wait()
 				lan.reset()
 				time.Sleep(time.Second) // it tries again

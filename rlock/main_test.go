@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -220,7 +221,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])`, 1, key, foreignOwner, lease.Millisecon
 func freeByHand(t *testing.T, s redistest.Target, key string) {
 	t.Helper()
 	s.Do(t, "DEL", key)
-	s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock)
+	s.Do(t, "PUBLISH", codec.LockChannel(key), protocol.MessageUnlock)
 }
 
 // awaitRenewal breaks the clients' connections, after which they renew at once, and returns when the

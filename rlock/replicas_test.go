@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
@@ -43,7 +43,7 @@ func (w *waiter) awaitsReplicas(t *testing.T, s *redistest.Server) {
 func holders(t *testing.T, s redistest.Target, key string) map[string]string {
 	t.Helper()
 	fields := owners(t, s, key)
-	delete(fields, codec.ModeField)
+	delete(fields, protocol.ModeField)
 	return fields
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
@@ -90,7 +91,7 @@ func TestU27FloodedWaiterDelaysNoOther(t *testing.T) {
 		busy, calm := await(t.Context(), rlock.New(client, "flooded")), await(t.Context(), rlock.New(client, "quiet"))
 		time.Sleep(2 * time.Second)
 		for range 100 {
-			w.srv.Do(t, "PUBLISH", codec.LockChannel("flooded"), codec.MessageUnlock)
+			w.srv.Do(t, "PUBLISH", codec.LockChannel("flooded"), protocol.MessageUnlock)
 		}
 		freed := time.Now()
 		freeByHand(t, w.srv, "quiet")

@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -105,7 +106,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 				}
 				for range c.turns {
 					time.Sleep(time.Millisecond)
-					srv.Do(t, "PUBLISH", codec.LockChannel("lock"), codec.MessageUnlock)
+					srv.Do(t, "PUBLISH", codec.LockChannel("lock"), protocol.MessageUnlock)
 				}
 				wg.Wait()
 				require.GreaterOrEqual(t, n.Load(), c.least)
@@ -140,7 +141,7 @@ func TestYieldToUnseenRemoteContendersIsBoundByTime(t *testing.T) {
 		}
 		for ctx.Err() == nil {
 			time.Sleep(5 * time.Millisecond)
-			srv.Do(t, "PUBLISH", codec.LockChannel("lock"), codec.MessageUnlock)
+			srv.Do(t, "PUBLISH", codec.LockChannel("lock"), protocol.MessageUnlock)
 		}
 		wg.Wait()
 		t.Logf("%d turns of 160", n.Load())

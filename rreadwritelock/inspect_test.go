@@ -11,7 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -105,7 +105,7 @@ func TestInspectTellsAHashWithAnOddModeFromALock(t *testing.T) {
 	s := redistest.Shared(t)
 	client, name := connect(t, s.URL()), redistest.Key(t)
 	rw := rreadwritelock.New(client, name)
-	s.Do(t, "HSET", name, codec.ModeField, "odd", "a", "1")
+	s.Do(t, "HSET", name, protocol.ModeField, "odd", "a", "1")
 	for _, l := range []*rlock.Lock{rw.Read(), rw.Write(), rlock.New(client, name)} {
 		in, err := admin.Inspect(within(t), l)
 		require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 	}
 	s.Do(t, "DEL", rw.Name())
 	// A lock without time to live is held forever.
-	s.Do(t, "HSET", rw.Name(), codec.ModeField, codec.ModeWrite, "11111111-1111-4111-8111-111111111111:7:write", "1")
+	s.Do(t, "HSET", rw.Name(), protocol.ModeField, protocol.ModeWrite, "11111111-1111-4111-8111-111111111111:7:write", "1")
 	_, err := rw.Read().Lock(within(t), rlock.WithWait(100*time.Millisecond))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	var refusal *redlatch.LockError

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -52,9 +52,9 @@ func javaReads(t *testing.T, s redistest.Target, name string, lease int64) (rene
 	t.Helper()
 	owner := "11111111-1111-4111-8111-111111111111:1"
 	s.Do(t, "HINCRBY", name, owner, 1)
-	s.Do(t, "SET", codec.HoldKey(name, owner, 1), "1", "PX", lease)
+	s.Do(t, "SET", protocol.HoldKey(name, owner, 1), "1", "PX", lease)
 	return func() {
-		s.Do(t, "PEXPIRE", codec.HoldKey(name, owner, 1), lease)
+		s.Do(t, "PEXPIRE", protocol.HoldKey(name, owner, 1), lease)
 		s.Do(t, "PEXPIRE", name, lease)
 	}
 }
@@ -105,7 +105,7 @@ func TestReaderLosesDeletedHold(t *testing.T) {
 		rw := newLock(t, s, soonOver)
 		other := take(t, same(t, s, rw, soonOver).Read())
 		for _, key := range []func(r *rlock.Hold) string{
-			func(r *rlock.Hold) string { return codec.HoldKey(rw.Name(), r.Owner().String(), 1) },
+			func(r *rlock.Hold) string { return protocol.HoldKey(rw.Name(), r.Owner().String(), 1) },
 			func(*rlock.Hold) string { return rw.Name() },
 		} {
 			r := take(t, rw.Read())
@@ -137,7 +137,7 @@ func TestInnerUnlockKeepsOuterLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		outer := take(t, rw.Read(), rlock.WithLease(20*time.Second))
-		key := codec.HoldKey(rw.Name(), outer.Owner().String(), 1)
+		key := protocol.HoldKey(rw.Name(), outer.Owner().String(), 1)
 		inner := enter(t, rw.Read(), outer, rlock.WithLease(2*time.Minute))
 		require.Greater(t, millis(t, s, key), int64(100_000))
 		unlock(t, inner)

@@ -31,12 +31,12 @@ import (
 	"fmt"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/rwqueue"
 	"github.com/redlatch/redlatch/internal/watchdog"
@@ -106,7 +106,7 @@ type role struct {
 }
 
 func newRole(e *engine.Engine, mapped string, r *luasrc.Role) role {
-	channel := codec.ReadWriteChannel(mapped)
+	channel := protocol.ReadWriteChannel(mapped)
 	return role{kind.NewHash(mapped), channel, luasrc.ReadWrite{Role: r, Key: mapped, Channel: channel, Publish: e.Publish()}}
 }
 
@@ -163,10 +163,10 @@ func (*reader) Shares() bool { return true }
 // Locked reports whether there is a reader. A writer that reads has two fields.
 func (*reader) Locked(answer any) (bool, error) {
 	in, err := state(answer)
-	if in.Mode == codec.ModeWrite {
+	if in.Mode == protocol.ModeWrite {
 		return len(in.Held) > 1, err
 	}
-	return in.Mode == codec.ModeRead, err
+	return in.Mode == protocol.ModeRead, err
 }
 
 var readRenewal = watchdog.Renewal{Fill: luasrc.FillReadRenew, Renewed: reply.RenewedAt}
@@ -174,10 +174,10 @@ var readRenewal = watchdog.Renewal{Fill: luasrc.FillReadRenew, Renewed: reply.Re
 func (*reader) Renewal() *watchdog.Renewal { return &readRenewal }
 
 func (*writer) Name() string              { return "write" }
-func (*writer) Field(owner string) string { return codec.WriterField(owner) }
+func (*writer) Field(owner string) string { return protocol.WriterField(owner) }
 func (*writer) Under() error              { return ErrUpgrade }
 
 func (*writer) Locked(answer any) (bool, error) {
 	in, err := state(answer)
-	return in.Mode == codec.ModeWrite, err
+	return in.Mode == protocol.ModeWrite, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -158,7 +158,7 @@ func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 				wg.Wait()
 				require.EqualValues(t, permits, most.Load(), "all are used")
 				whole(t, open(), permits)
-				require.Zero(t, srv.Do(t, "EXISTS", codec.PermitsKey("job")))
+				require.Zero(t, srv.Do(t, "EXISTS", protocol.PermitsKey("job")))
 			})
 		})
 	}

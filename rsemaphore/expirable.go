@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -297,7 +297,7 @@ func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	now := float64(s.semaphore.engine.Clock.NowMillis())
 	for _, p := range seen.Permits {
 		left := redlatch.NoTTL
-		if p.Ends < codec.PermitForever {
+		if p.Ends < protocol.PermitForever {
 			left = limits.FromMillis(int64(min(max(p.Ends-now, 0), math.MaxInt64/2))) // the conversion of more is undefined
 		}
 		in.Permits = append(in.Permits, Permit{hex.EncodeToString([]byte(p.ID)), left})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
@@ -35,7 +35,7 @@ func TestPermitsAreTakenAndGivenBack(t *testing.T) {
 		for _, id := range append(two.IDs(), one.ID()) {
 			raw, err := hex.DecodeString(id)
 			require.NoError(t, err)
-			require.NotNil(t, s.Do(t, "ZSCORE", codec.PermitsKey(sem.Name()), raw), "as Redisson has it")
+			require.NotNil(t, s.Do(t, "ZSCORE", protocol.PermitsKey(sem.Name()), raw), "as Redisson has it")
 		}
 		for _, full := range []*rsemaphore.Expirable{sem, other} {
 			_, err = full.TryAcquire(within(t), 1)
@@ -168,7 +168,7 @@ func TestKeysOfOtherKindsAreClearErrors(t *testing.T) {
 	for what, spoil := range map[string]func(name string){
 		"a hash":            func(name string) { s.Do(t, "HSET", name, "a", "1") },
 		"no number":         func(name string) { s.Do(t, "SET", name, "seven") },
-		"a list of permits": func(name string) { s.Do(t, "SET", name, "7"); s.Do(t, "RPUSH", codec.PermitsKey(name), "a") },
+		"a list of permits": func(name string) { s.Do(t, "SET", name, "7"); s.Do(t, "RPUSH", protocol.PermitsKey(name), "a") },
 	} {
 		sem := rsemaphore.NewExpirable(connect(t, s.URL()), redistest.Key(t)+what)
 		spoil(sem.Name())
@@ -201,7 +201,7 @@ func TestASemaphoreIsInspected(t *testing.T) {
 		require.Equal(t, &rsemaphore.Inspection{}, in)
 		require.NoError(t, sem.SetPermits(within(t), 5))
 		short, long := take(t, sem, 1, rsemaphore.WithLease(time.Minute)), take(t, sem, 1, rsemaphore.WithLease(time.Hour))
-		s.Do(t, "ZADD", codec.PermitsKey(sem.Name()), codec.PermitForever, "0123456789abcdef", 1, "fedcba9876543210")
+		s.Do(t, "ZADD", protocol.PermitsKey(sem.Name()), protocol.PermitForever, "0123456789abcdef", 1, "fedcba9876543210")
 		in, err = sem.Inspect(within(t))
 		require.NoError(t, err)
 		require.True(t, in.Exists)

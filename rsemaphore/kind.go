@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/countqueue"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/watchdog"
 	"github.com/redlatch/redlatch/transport"
@@ -41,7 +41,7 @@ var renewal = engine.Slot[*watchdog.Renewal]{Make: func(e *engine.Engine) *watch
 		luasrc.FillPermitRenew(call, e.Clock.NowMillis(), n, func(i int) (any, any, any) {
 			key, ids, ttl := lease(i)
 			name, _ := key.(string) // always one
-			return codec.PermitsKey(name), rawIDs(ids), ttl
+			return protocol.PermitsKey(name), rawIDs(ids), ttl
 		})
 	}
 	return &watchdog.Renewal{Fill: fill, Renewed: reply.RenewedAt}
@@ -53,12 +53,12 @@ var _ interface {
 } = (*permits)(nil)
 
 func newSemaphore(e *engine.Engine, mapped string, strict bool) *semaphore {
-	channel := codec.SemaphoreChannel(mapped)
+	channel := protocol.SemaphoreChannel(mapped)
 	return &semaphore{
 		key: mapped, channel: channel, engine: e, strict: strict,
 		scripts: luasrc.Permits{
 			Counter: luasrc.Counter{Key: mapped, Channel: channel, Publish: e.Publish()},
-			Permits: codec.PermitsKey(mapped),
+			Permits: protocol.PermitsKey(mapped),
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -110,7 +111,7 @@ func (f *fixture) awaitQueue(t *testing.T, name string, n int) (last string) {
 			return false
 		}
 		last = queue[n-1]
-		return slices.Contains(f.server.Channels(t), codec.OwnerChannel(name, last))
+		return slices.Contains(f.server.Channels(t), protocol.OwnerChannel(name, last))
 	}, 2*program.Soon, program.PollEvery)
 	return last
 }
@@ -233,7 +234,7 @@ func (f *fixture) testUnlock(t *testing.T) {
 	ours, err := rreadwritelock.New(f.client, "ledger").Read().Lock(t.Context())
 	require.NoError(t, err)
 	writer := f.java.wait("write", "ledger")
-	program.AwaitSubscribers(t, f.server, codec.ReadWriteChannel("ledger"), 1)
+	program.AwaitSubscribers(t, f.server, protocol.ReadWriteChannel("ledger"), 1)
 	took = program.OK(t, f.server.URL(), "unlock", "--force", "--for", "10ms", "--dead", owner("ledger"), "ledger")
 	require.Contains(t, took, "was taken from 1 of its 3 holders\n")
 	require.EqualValues(t, 3, f.server.Do(t, "HLEN", "ledger"), "the mode and two readers")
@@ -264,7 +265,7 @@ func (f *fixture) testEvict(t *testing.T, release string) {
 	p.Halt()
 	for name, owner := range dead {
 		next := f.awaitQueue(t, name, 2)
-		program.AwaitSubscribers(t, f.server, codec.OwnerChannel(name, owner), 0)
+		program.AwaitSubscribers(t, f.server, protocol.OwnerChannel(name, owner), 0)
 		out := program.OK(t, f.server.URL(), "status", name)
 		require.Contains(t, out, "      1  "+owner)
 		require.Contains(t, out, "\n         subscribed no, Redisson\n")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -33,7 +34,7 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 	program.Enqueue(t, s, "app:stuck", program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", "app:books", "mode", "read", program.RedissonOwner, 1)
 	s.Do(t, "HSET", "app:fenced", program.SomeOwner, 1)
-	s.Do(t, "SET", codec.TokenKey("app:fenced"), 42)
+	s.Do(t, "SET", protocol.TokenKey("app:fenced"), 42)
 	got := program.Finish(t, url, "list")
 	require.Equal(t, program.Outcome{Stdout: got.Stdout}, got)
 	out := got.Stdout

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 // Pattern is the right to some keys or channels.
@@ -23,16 +24,16 @@ var (
 	channelsAsKeys    = Pattern{sign: "~", of: codec.LockChannel}
 	queues            = Pattern{sign: "~", of: codec.QueueKey}
 	timeouts          = Pattern{sign: "~", of: codec.TimeoutKey}
-	tokens            = Pattern{sign: "~", of: codec.TokenKey}
-	rwAsKeys          = Pattern{sign: "~", of: codec.ReadWriteChannel}
-	rwChannels        = Pattern{sign: "&", of: codec.ReadWriteChannel}
-	countDownsAsKeys  = Pattern{sign: "~", of: codec.CountDownChannel}
-	countDowns        = Pattern{sign: "&", of: codec.CountDownChannel}
-	latches           = Pattern{sign: "~", of: func(name string) string { return codec.LatchKey(name, "") }}
+	tokens            = Pattern{sign: "~", of: protocol.TokenKey}
+	rwAsKeys          = Pattern{sign: "~", of: protocol.ReadWriteChannel}
+	rwChannels        = Pattern{sign: "&", of: protocol.ReadWriteChannel}
+	countDownsAsKeys  = Pattern{sign: "~", of: protocol.CountDownChannel}
+	countDowns        = Pattern{sign: "&", of: protocol.CountDownChannel}
+	latches           = Pattern{sign: "~", of: func(name string) string { return protocol.LatchKey(name, "") }}
 	labels            = Pattern{sign: "~", fixed: "redlatch:label:*"}
 	channels          = Pattern{sign: "&", of: codec.LockChannel}
-	semaphoresAsKeys  = Pattern{sign: "~", of: codec.SemaphoreChannel}
-	semaphoreChannels = Pattern{sign: "&", of: codec.SemaphoreChannel}
+	semaphoresAsKeys  = Pattern{sign: "~", of: protocol.SemaphoreChannel}
+	semaphoreChannels = Pattern{sign: "&", of: protocol.SemaphoreChannel}
 	// A user with limited channels may PSUBSCRIBE only to the exact patterns that it has. `redlatch watch`
 	// uses these.
 	allChannels          = Pattern{sign: "&", fixed: "redisson_lock__channel:*"}

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -103,7 +104,7 @@ func TestUserOfOnePrefixCanDoNothingWithTheLocksOfAnother(t *testing.T) {
 		for _, name := range []string{"bank:vault", "{bank:vault}:door", "xapp:y", "ap", "{app}:y"} {
 			x.heldByHand(name)
 			x.queuedByHand(name, map[string]time.Duration{foreign: time.Hour, "second": time.Hour}, foreign, "second")
-			heard := listenTo(t, s, codec.LockChannel(name), codec.OwnerChannel(name, foreign), codec.OwnerChannel(name, "second"))
+			heard := listenTo(t, s, codec.LockChannel(name), protocol.OwnerChannel(name, foreign), protocol.OwnerChannel(name, "second"))
 			before := contents(t, s)
 			fair := rfairlock.New(client, name)
 			tries := intrusions(t.Context(), rlock.New(client, name))

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -42,7 +43,7 @@ func (x *trial) repairs() error {
 		}
 		_, err := l.ForceUnlock(x.Context())
 		if err == nil && !strings.Contains(name, "{") {
-			x.server.Do(x, "HSET", name, codec.ModeField, codec.ModeRead, "an owner", 1)
+			x.server.Do(x, "HSET", name, protocol.ModeField, protocol.ModeRead, "an owner", 1)
 			_, err = rreadwritelock.New(x.client, name).Read().ForceUnlock(x.Context())
 		}
 		return errors.Join(err, x.until("it listens no longer", func() bool { return x.listening(name) == 0 }))
@@ -66,7 +67,7 @@ func (x *trial) takesFromOne(name string) error {
 		return err
 	}
 	other := foreign + "1"
-	x.server.Do(x, "HSET", name, codec.ModeField, codec.ModeRead, foreign, 1, other, 1)
+	x.server.Do(x, "HSET", name, protocol.ModeField, protocol.ModeRead, foreign, 1, other, 1)
 	x.server.Do(x, "PEXPIRE", name, 2*time.Hour.Milliseconds())
 	for _, owner := range []string{foreign, other} {
 		x.server.Do(x, "SET", "{"+name+"}:"+owner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
@@ -75,7 +76,7 @@ func (x *trial) takesFromOne(name string) error {
 		return err
 	}
 	x.server.Do(x, "SET", name, 0)
-	x.server.Do(x, "ZADD", codec.PermitsKey(name), codec.PermitForever, "0123456789abcdef")
+	x.server.Do(x, "ZADD", protocol.PermitsKey(name), protocol.PermitForever, "0123456789abcdef")
 	return take(permit)
 }
 
@@ -106,7 +107,7 @@ func (x *trial) permits(name string) error {
 	_, err1 := s.Available(x.Context())
 	_, err2 := s.Inspect(x.Context())
 	// One whose lease is over is given back by the next that asks.
-	x.server.Do(x, "ZADD", codec.PermitsKey(name), 1, "0123456789abcdef")
+	x.server.Do(x, "ZADD", protocol.PermitsKey(name), 1, "0123456789abcdef")
 	other, err3 := s.Acquire(x.Context(), 2, atMost)
 	if err3 == nil {
 		err3 = other.Release()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
@@ -143,10 +144,10 @@ func (x *trial) heldByHand(name string) {
 // readByMany makes other owners read a lock, for as long each.
 func (x *trial) readByMany(name string) {
 	until := time.Now().Add(2 * lease).UnixMilli()
-	x.server.Do(x, "HSET", name, codec.ModeField, codec.ModeRead)
+	x.server.Do(x, "HSET", name, protocol.ModeField, protocol.ModeRead)
 	for i := range 20 {
 		reader := fmt.Sprint(foreign, i)
-		x.server.Do(x, "SET", codec.HoldKey(name, reader, 1), "1", "PXAT", until)
+		x.server.Do(x, "SET", protocol.HoldKey(name, reader, 1), "1", "PXAT", until)
 		x.server.Do(x, "HSET", name, reader, 1)
 	}
 	x.server.Do(x, "PEXPIREAT", name, until)

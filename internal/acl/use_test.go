@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -85,7 +86,7 @@ func (x *trial) waits(name string) error {
 		return err
 	}
 	x.server.Do(x, "DEL", name)
-	x.server.Do(x, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
+	x.server.Do(x, "PUBLISH", codec.LockChannel(name), protocol.MessageUnlock)
 	if err := w.unlock(); err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -256,7 +256,7 @@ const latchSafe = 10 * time.Second
 // there is a reply, as in Redisson.
 func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) error {
 	e, id := o.lock.Engine, uuid.New()
-	latch := codec.LatchKey(o.lock.Kind.Key(), hex.EncodeToString(id[:]))
+	latch := protocol.LatchKey(o.lock.Kind.Key(), hex.EncodeToString(id[:]))
 	least := int64(math.MaxInt64) // left to others
 	fill := func(c *transport.Call) {
 		lease := o.leaseForOthers()

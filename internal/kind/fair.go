@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/fairqueue"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -48,7 +49,7 @@ func (f *Fair) Family() string { return "fair" }
 // Channel implements acquire.Waitable. Each waiter has its own.
 func (f *Fair) Channel(owner any) string {
 	text, _ := owner.(string) // always one
-	return codec.OwnerChannel(f.Key(), text)
+	return protocol.OwnerChannel(f.Key(), text)
 }
 
 // Acquire implements acquire.Waitable.

@@ -1,4 +1,4 @@
-// Package limits checks names, leases and waits. It is pure.
+// Package limits checks and derives names, and checks leases and waits. It is pure.
 package limits
 
 import (
@@ -30,17 +30,20 @@ func Name(name string) error {
 // must have its hash tag. Otherwise the lock could be acquired, with one key, but not released.
 // It rejects names with a brace but without a proper tag, such as "a{b", "{}x" or "a}b".
 func OneSlot(name string) error {
-	// Package codec derives keys and channels as a prefix without braces, a colon, and the name,
-	// in braces unless it has an opening one.
-	derived := ":" + name
-	if !strings.Contains(name, "{") {
-		derived = ":{" + name + "}"
-	}
-	if own, of := HashTag(name), HashTag(derived); own != of {
+	if own, of := HashTag(name), HashTag(Derived("", name)); own != of {
 		return fmt.Errorf("%w: the lock's name %s does not work in a cluster: its hash tag is %s, its channel's is %s",
 			ErrInvalid, Quote(name), Quote(own), Quote(of))
 	}
 	return nil
+}
+
+// Derived returns the key or channel of a lock that has this prefix: the prefix, a colon, and the name,
+// in braces unless it has an opening one.
+func Derived(prefix, name string) string {
+	if strings.Contains(name, "{") {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
 }
 
 // quoteLen limits quoted text.

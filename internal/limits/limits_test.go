@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 func TestLeasesAreWholeMilliseconds(t *testing.T) {
@@ -110,7 +111,7 @@ func checkClusterName(t *testing.T, name string, wantOK bool) {
 	require.Equal(t, wantOK, keysStayTogether(name), name)
 	if wantOK {
 		require.NoError(t, err, name)
-		require.Equal(t, limits.HashSlot(name), limits.HashSlot(codec.LatchKey(name, "deadbeef")), name)
+		require.Equal(t, limits.HashSlot(name), limits.HashSlot(protocol.LatchKey(name, "deadbeef")), name)
 		return
 	}
 	require.ErrorIs(t, err, limits.ErrInvalid, name)
@@ -120,7 +121,7 @@ func checkClusterName(t *testing.T, name string, wantOK bool) {
 // keysStayTogether checks every derived name; limits.OneSlot checks one.
 func keysStayTogether(name string) bool {
 	for _, derived := range []string{
-		codec.LockChannel(name), codec.OwnerChannel(name, "u:1"), codec.QueueKey(name), codec.TimeoutKey(name), codec.LatchKey(name, "00ff"),
+		codec.LockChannel(name), protocol.OwnerChannel(name, "u:1"), codec.QueueKey(name), codec.TimeoutKey(name), protocol.LatchKey(name, "00ff"),
 	} {
 		if limits.HashTag(derived) != limits.HashTag(name) {
 			return false

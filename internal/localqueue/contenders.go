@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 const (
@@ -36,7 +37,7 @@ type contender struct {
 
 // met records another holder of the lock, the zero Owner if unknown.
 func (c *contenders) met(holder codec.Owner, now time.Time) {
-	if !holder.IsRedlatch() {
+	if !protocol.IsRedlatch(holder) {
 		c.foreignAt = now
 		return
 	}

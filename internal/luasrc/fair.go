@@ -1,7 +1,7 @@
 package luasrc
 
 import (
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -70,18 +70,18 @@ func (f *Fair) Reenter(c *transport.Call, now, owner, lease any, target int64) {
 
 // Release fills c with [FairRelease].
 func (f *Fair) Release(c *transport.Call, now, owner, lease any, target int64) {
-	f.fill(c, FairRelease, now, owner, lease, target, f.Publish, codec.MessageUnlock)
+	f.fill(c, FairRelease, now, owner, lease, target, f.Publish, protocol.MessageUnlock)
 }
 
 // ReleaseShared fills c with [FairReleaseShared].
 func (f *Fair) ReleaseShared(c *transport.Call, latch string, now, owner, lease any) {
-	f.fill(c, FairReleaseShared, latch, now, owner, lease, f.Publish, codec.MessageUnlock, latchMillis)
+	f.fill(c, FairReleaseShared, latch, now, owner, lease, f.Publish, protocol.MessageUnlock, latchMillis)
 	c.NumKeys++ // the latch
 }
 
 // ForceRelease fills c with [FairForceRelease].
 func (f *Fair) ForceRelease(c *transport.Call, now any) {
-	f.fill(c, FairForceRelease, now, f.Publish, codec.MessageUnlock)
+	f.fill(c, FairForceRelease, now, f.Publish, protocol.MessageUnlock)
 }
 
 // GiveUp fills c with [FairGiveUp], or adds the owner to such a call of the same lock.
@@ -90,7 +90,7 @@ func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 		c.Args = append(c.Args, owner, wait)
 		return
 	}
-	f.fill(c, FairGiveUp, now, owner, wait, f.Publish, codec.MessageUnlock)
+	f.fill(c, FairGiveUp, now, owner, wait, f.Publish, protocol.MessageUnlock)
 }
 
 // Inspect fills c with a call of [FairInspect] for the places from first to last, which counts the
@@ -140,7 +140,7 @@ func AddOther(c *transport.Call, other reply.Other) {
 
 // Evict fills c with a call of [FairEvict]; dead is in the order of the queue, keep as in [Beat].
 func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
-	f.fill(c, FairEvict, now, keep, f.Publish, codec.MessageUnlock)
+	f.fill(c, FairEvict, now, keep, f.Publish, protocol.MessageUnlock)
 	for _, place := range dead {
 		c.Args = append(c.Args, place.Owner, place.Deadline)
 	}
@@ -148,5 +148,5 @@ func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
 
 // Nudge fills c with [FairNudge].
 func (f *Fair) Nudge(c *transport.Call, owner string) {
-	fill(c, FairNudge, 3, f.Key, f.Queue, f.Channel, owner, f.Publish, codec.MessageUnlock)
+	fill(c, FairNudge, 3, f.Key, f.Queue, f.Channel, owner, f.Publish, protocol.MessageUnlock)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -89,7 +90,7 @@ var fairScripts = map[string]struct {
 	}, (*fairModel).Release},
 	"releaseShared": {func(l *Fair, call *transport.Call, c fairCall) {
 		name, _ := l.Key.(string)
-		l.ReleaseShared(call, codec.LatchKey(name, c.Latch), c.Now, c.Owner, c.Lease)
+		l.ReleaseShared(call, protocol.LatchKey(name, c.Latch), c.Now, c.Owner, c.Lease)
 	}, (*fairModel).ReleaseShared},
 	"force": {func(l *Fair, call *transport.Call, c fairCall) { l.ForceRelease(call, c.Now) }, (*fairModel).Force},
 	"giveUp": {func(l *Fair, call *transport.Call, c fairCall) {
@@ -145,7 +146,7 @@ func (f *fairPlayer) call(does string, c fairCall) *fairPlayer {
 func (f *fairPlayer) due() (due []string) {
 	for _, owner := range f.Notified {
 		if f.publish == "PUBLISH" { // the listener is not a shard subscriber
-			due = append(due, codec.OwnerChannel(f.l, owner)+" "+codec.MessageUnlock)
+			due = append(due, protocol.OwnerChannel(f.l, owner)+" "+protocol.MessageUnlock)
 		}
 	}
 	f.Notified = nil
@@ -195,7 +196,7 @@ func (f *fairPlayer) state() map[string]any {
 		all[codec.TimeoutKey(f.l)] = timeouts(maps.Clone(f.Deadlines))
 	}
 	for id, outcome := range f.Latches {
-		maps.Copy(all, latched(codec.LatchKey(f.l, id), outcome))
+		maps.Copy(all, latched(protocol.LatchKey(f.l, id), outcome))
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -225,7 +226,7 @@ func (f *fairPlayer) disturb(does string, c fairCall) {
 	case "intrude":
 		f.command("HSET", f.l, c.Owner, 1)
 	case "forget":
-		f.command("DEL", codec.LatchKey(f.l, c.Latch))
+		f.command("DEL", protocol.LatchKey(f.l, c.Latch))
 	case "loseDeadline":
 		f.command("ZREM", deadlines, c.Owner)
 	case "secondPlace":

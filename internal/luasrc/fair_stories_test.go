@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -53,7 +54,7 @@ func fairRows(f *fairPlayer) {
 	f.release(a9, 0, 0)
 	f.leaves(moved)
 	f.releaseShared(a1, 0)
-	latch := latched(codec.LatchKey(f.l, requestID), "1")
+	latch := latched(protocol.LatchKey(f.l, requestID), "1")
 	f.leaves(latch, f.entries(in(a3, second)))
 	f.acquire(a5, 3, fairWait)
 	f.leaves(latch, f.entries(in(a3, second), in(a5, second+fairWait)))
@@ -307,10 +308,10 @@ var fairReleases = []fairStory{
 		f.enqueue(in(a2, 10))
 		f.releaseShared(a1, 0)
 		f.releaseShared(a1, 0)
-		f.command("DEL", codec.LatchKey(f.l, requestID))
+		f.command("DEL", protocol.LatchKey(f.l, requestID))
 		f.releaseShared(a1, 0)
 		f.releaseShared(a1, 10).costs("GET") // it does not even remove the overdue
-		f.command("DEL", codec.LatchKey(f.l, requestID))
+		f.command("DEL", protocol.LatchKey(f.l, requestID))
 		f.hold()
 		f.releaseShared(a1, 0)
 	}},

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -102,30 +103,30 @@ func TestScriptsThatReleaseOrRenewNeedNoMemory(t *testing.T) {
 				full(1, held),
 				renew(lease{l, ownerA, 30000}).gives(answers(1), "", lock(l, 30000, ownerA, "2")),
 				release(l, ownerA, 1, 30000).gives(int64(0), "", lock(l, 30000, ownerA, "1")),
-				releaseShared(l, ownerA).gives(int64(1), "", latched(codec.LatchKey(l, requestID), "1"), codec.LockChannel(l)+" 0"),
-				full(0, latched(codec.LatchKey(l, requestID), "1")),
+				releaseShared(l, ownerA).gives(int64(1), "", latched(protocol.LatchKey(l, requestID), "1"), codec.LockChannel(l)+" 0"),
+				full(0, latched(protocol.LatchKey(l, requestID), "1")),
 			}
 		}},
 		{"readers", func(l string) []vector {
 			read := func(ms int64) map[string]any {
 				return also(lock(l, ms, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, ms))
 			}
-			done := latched(codec.LatchKey(l, requestID), "1")
+			done := latched(protocol.LatchKey(l, requestID), "1")
 			return []vector{
 				enter(l, ownerA, 10000).gives(nil, "", read(10000)),
 				full(1, read(10000)),
 				reads(lease{l, ownerA, 30000}).gives(answers(1), "", read(30000)),
-				leaveShared(l, ownerA, 30000).gives(int64(1), "", done, codec.ReadWriteChannel(l)+" 0").then("CONFIG", "SET", "maxmemory", 0),
-				command("DEL", codec.LatchKey(l, requestID)).gives(int64(1), "", nothing),
+				leaveShared(l, ownerA, 30000).gives(int64(1), "", done, protocol.ReadWriteChannel(l)+" 0").then("CONFIG", "SET", "maxmemory", 0),
+				command("DEL", protocol.LatchKey(l, requestID)).gives(int64(1), "", nothing),
 			}
 		}},
 		{"permits", func(l string) []vector {
-			channel, taken := codec.SemaphoreChannel(l), permits(l, 1, permitA, began+5000)
+			channel, taken := protocol.SemaphoreChannel(l), permits(l, 1, permitA, began+5000)
 			return []vector{
 				command("SET", l, 2).gives("OK", "", counter(l, 2)), permit(l, began, 5000, permitA).gives(int64(1), "", taken),
 				full(1, taken),
 				filled(func(c *transport.Call) {
-					FillPermitRenew(c, began, 1, func(int) (any, any, any) { return codec.PermitsKey(l), permitA, int64(9000) })
+					FillPermitRenew(c, began, 1, func(int) (any, any, any) { return protocol.PermitsKey(l), permitA, int64(9000) })
 				}).gives(answers(1), "", permits(l, 1, permitA, began+9000)),
 				unpermit(l, began, permitA).gives(answers(1, 0), "", counter(l, 2), channel+" 2"),
 				more(l, 1).gives(int64(3), "", counter(l, 3), channel+" 3"),
@@ -136,7 +137,7 @@ func TestScriptsThatReleaseOrRenewNeedNoMemory(t *testing.T) {
 			return []vector{
 				command("SET", l, 2).gives("OK", "", count(l, "2")), full(1, count(l, "2")),
 				countDown(l).gives(nil, "", count(l, "1")),
-				countDown(l).gives(nil, "", nothing, codec.CountDownChannel(l)+" 0"),
+				countDown(l).gives(nil, "", nothing, protocol.CountDownChannel(l)+" 0"),
 				full(0, nothing),
 			}
 		}},

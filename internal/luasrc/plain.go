@@ -3,7 +3,7 @@ package luasrc
 import (
 	"slices"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -64,17 +64,17 @@ func (p *Plain) Reenter(c *transport.Call, owner, lease any, target int64) {
 
 // Release fills c with [Release].
 func (p *Plain) Release(c *transport.Call, owner, lease any, target int64) {
-	fill(c, Release, 2, p.Key, p.Channel, owner, lease, target, p.Publish, codec.MessageUnlock)
+	fill(c, Release, 2, p.Key, p.Channel, owner, lease, target, p.Publish, protocol.MessageUnlock)
 }
 
 // ReleaseShared fills c with [ReleaseShared].
 func (p *Plain) ReleaseShared(c *transport.Call, latch string, owner, lease any) {
-	fill(c, ReleaseShared, 3, p.Key, p.Channel, latch, owner, lease, p.Publish, codec.MessageUnlock, latchMillis)
+	fill(c, ReleaseShared, 3, p.Key, p.Channel, latch, owner, lease, p.Publish, protocol.MessageUnlock, latchMillis)
 }
 
 // ForceRelease fills c with [ForceRelease].
 func (p *Plain) ForceRelease(c *transport.Call) {
-	fill(c, ForceRelease, 2, p.Key, p.Channel, p.Publish, codec.MessageUnlock)
+	fill(c, ForceRelease, 2, p.Key, p.Channel, p.Publish, protocol.MessageUnlock)
 }
 
 // Pass fills c with [Pass] or [FencedPass].
@@ -159,5 +159,5 @@ func (a *All) Acquire(c *transport.Call, owner, lease any) {
 // Release fills c with [ReleaseAll].
 func (a *All) Release(c *transport.Call, owner any) {
 	c.Script, c.NumKeys = ReleaseAll, 2*len(a.Keys)
-	c.Args = append(append(append(c.Args, a.Keys...), a.Channels...), owner, a.Publish, codec.MessageUnlock)
+	c.Args = append(append(append(c.Args, a.Keys...), a.Channels...), owner, a.Publish, protocol.MessageUnlock)
 }

@@ -1,7 +1,7 @@
 package luasrc
 
 import (
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -31,10 +31,10 @@ type Role struct {
 	mode, message any // boxed once
 }
 
-// The roles. A writer is given by its codec.WriterField.
+// The roles. A writer is given by its protocol.WriterField.
 var (
-	Reader = Role{ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, 2, codec.ModeRead, codec.MessageUnlock}
-	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, 1, codec.ModeWrite, codec.MessageWriterLeft}
+	Reader = Role{ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, 2, protocol.ModeRead, protocol.MessageUnlock}
+	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, 1, protocol.ModeWrite, protocol.MessageWriterLeft}
 )
 
 // ReadWrite fills calls of the scripts for one role of one lock, as [Plain] does.
@@ -87,6 +87,6 @@ func (l *ReadWrite) Inspect(c *transport.Call) { fill(c, ReadWriteInspect, 2, l.
 func FillReadRenew(c *transport.Call, n int, reader func(i int) (key, owner, lease any)) {
 	fillRenew(c, ReadRenew, n, 1, reader)
 	first, _ := c.Args[0].(string)
-	c.Args[n] = codec.ReadWriteChannel(first)
+	c.Args[n] = protocol.ReadWriteChannel(first)
 	c.NumKeys++
 }

@@ -1,7 +1,7 @@
 package luasrc
 
 import (
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -109,15 +109,15 @@ type Latch struct {
 
 // Set fills c with [LatchSet].
 func (l *Latch) Set(c *transport.Call, count int64) {
-	fill(c, LatchSet, 2, l.Key, l.Channel, count, l.Publish, codec.MessageClosed)
+	fill(c, LatchSet, 2, l.Key, l.Channel, count, l.Publish, protocol.MessageClosed)
 }
 
 // CountDown fills c with [LatchCountDown].
 func (l *Latch) CountDown(c *transport.Call) {
-	fill(c, LatchCountDown, 2, l.Key, l.Channel, l.Publish, codec.MessageOpened)
+	fill(c, LatchCountDown, 2, l.Key, l.Channel, l.Publish, protocol.MessageOpened)
 }
 
 // Delete fills c with [LatchDelete].
 func (l *Latch) Delete(c *transport.Call) {
-	fill(c, LatchDelete, 2, l.Key, l.Channel, l.Publish, codec.MessageClosed)
+	fill(c, LatchDelete, 2, l.Key, l.Channel, l.Publish, protocol.MessageClosed)
 }

@@ -3,12 +3,12 @@ package luasrc
 import (
 	"strings"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
 func holdOf(l, owner string, k, pttl int64) map[string]any {
-	return map[string]any{codec.HoldKey(l, owner, k): held{map[string]string{"": "1"}, pttl}}
+	return map[string]any{protocol.HoldKey(l, owner, k): held{map[string]string{"": "1"}, pttl}}
 }
 
 func without(state map[string]any, keys ...string) map[string]any {
@@ -22,8 +22,8 @@ func without(state map[string]any, keys ...string) map[string]any {
 // The calls about a read/write lock, in the role of the owner.
 
 func rwCall(l, owner string, fill func(rw *ReadWrite, c *transport.Call)) vector {
-	rw := ReadWrite{Role: &Reader, Key: l, Channel: codec.ReadWriteChannel(l), Publish: "PUBLISH"}
-	if _, isWriter := codec.WriterOf(owner); isWriter {
+	rw := ReadWrite{Role: &Reader, Key: l, Channel: protocol.ReadWriteChannel(l), Publish: "PUBLISH"}
+	if _, isWriter := protocol.WriterOf(owner); isWriter {
 		rw.Role = &Writer
 	}
 	return filled(func(c *transport.Call) { fill(&rw, c) })
@@ -43,7 +43,7 @@ func leave(l, owner string, target, lease int64) vector {
 
 func leaveShared(l, owner string, lease int64) vector {
 	return rwCall(l, owner, func(rw *ReadWrite, c *transport.Call) {
-		rw.ReleaseShared(c, codec.LatchKey(l, requestID), owner, lease)
+		rw.ReleaseShared(c, protocol.LatchKey(l, requestID), owner, lease)
 	})
 }
 

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // latchScenarios are the vectors of docs/protocol.md for count-down latches.
 var latchScenarios = []scenario{
 	{"CL1 counts down and opens", func(l string) []vector {
-		opened, closed := codec.CountDownChannel(l)+" 0", codec.CountDownChannel(l)+" 1"
+		opened, closed := protocol.CountDownChannel(l)+" 0", protocol.CountDownChannel(l)+" 1"
 		return []vector{
 			countDown(l).gives(nil, "", nothing),
 			setLatch(l, 2).gives(int64(1), "", count(l, "2"), closed),
@@ -27,7 +28,7 @@ var latchScenarios = []scenario{
 	}},
 	// Redisson's trySetCount accepts any number, package rlatch only numbers above 0.
 	{"CL2 counts that Redisson lets in", func(l string) []vector {
-		opened, closed := codec.CountDownChannel(l)+" 0", codec.CountDownChannel(l)+" 1"
+		opened, closed := protocol.CountDownChannel(l)+" 0", protocol.CountDownChannel(l)+" 1"
 		return []vector{
 			setLatch(l, 0).gives(int64(1), "", count(l, "0"), closed),
 			setLatch(l, 3).gives(int64(0), "", count(l, "0")),
@@ -58,7 +59,7 @@ func TestLatchScriptsDoWhatTheVectorsSay(t *testing.T) {
 }
 
 func latchCall(l string, fill func(latch *Latch, c *transport.Call)) vector {
-	latch := Latch{Key: l, Channel: codec.CountDownChannel(l), Publish: "PUBLISH"}
+	latch := Latch{Key: l, Channel: protocol.CountDownChannel(l), Publish: "PUBLISH"}
 	return filled(func(c *transport.Call) { fill(&latch, c) })
 }
 
@@ -122,7 +123,7 @@ var fencedScenarios = []scenario{
 			fencedAcquire(l, ownerB, 5000).gives(int64(3), takesFenced, at(l, "3", lock(l, 5000, ownerB, "1"))),
 			// An acquire without tokens does not count; a lock without tokens can be reentered with one.
 			acquire(l, ownerB, 30000).gives(nil, enters, at(l, "3", lock(l, 30000, ownerB, "2"))),
-			release(l, ownerB, 0, 30000).gives(int64(1), frees, at(l, "3"), codec.LockChannel(l)+" 0").then("DEL", codec.TokenKey(l)),
+			release(l, ownerB, 0, 30000).gives(int64(1), frees, at(l, "3"), codec.LockChannel(l)+" 0").then("DEL", protocol.TokenKey(l)),
 		}
 	}},
 	{"fenced: a lock without time to live is refused", func(l string) []vector {
@@ -136,28 +137,28 @@ var fencedScenarios = []scenario{
 		var all []vector
 		for _, value := range []string{"seven", "9223372036854775807"} {
 			all = append(all,
-				command("SET", codec.TokenKey(l), value).gives("OK", "", at(l, value)),
+				command("SET", protocol.TokenKey(l), value).gives("OK", "", at(l, value)),
 				fencedAcquire(l, ownerA, 5000).gives(failure("ERR"), "EXISTS INCR", at(l, value)))
 		}
 		exact := "9223372036854775807"
 		return append(all,
-			command("SET", codec.TokenKey(l), "9223372036854775806").gives("OK", "", at(l, "9223372036854775806")),
+			command("SET", protocol.TokenKey(l), "9223372036854775806").gives("OK", "", at(l, "9223372036854775806")),
 			fencedAcquire(l, ownerA, 5000).gives(exact, "EXISTS INCR GET HINCRBY PEXPIRE", at(l, exact, lock(l, 5000, ownerA, "1"))),
-			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing))
+			command("DEL", l, protocol.TokenKey(l)).gives(int64(2), "", nothing))
 	}},
 	{"fenced: a counter below the least", func(l string) []vector {
 		with := func(least int64) vector {
 			return fencedCall(l, least, func(f *Plain, c *transport.Call) { f.Acquire(c, ownerA, int64(5000)) })
 		}
 		raise := func() vector {
-			return filled(func(c *transport.Call) { FillRaise(c, codec.TokenKey(l), int64(100)) })
+			return filled(func(c *transport.Call) { FillRaise(c, protocol.TokenKey(l), int64(100)) })
 		}
 		return []vector{
 			with(100).gives(failure("ERR"), "EXISTS GET", nothing),
 			raise().gives(int64(1), "INCRBY SET", at(l, "100")),
 			raise().gives(int64(0), "INCRBY", at(l, "100")),
 			with(100).gives(int64(101), "EXISTS GET INCR HINCRBY PEXPIRE", at(l, "101", lock(l, 5000, ownerA, "1"))),
-			with(200).gives(failure("ERR"), "EXISTS HEXISTS GET", at(l, "101", lock(l, 5000, ownerA, "1"))).then("DEL", l, codec.TokenKey(l)),
+			with(200).gives(failure("ERR"), "EXISTS HEXISTS GET", at(l, "101", lock(l, 5000, ownerA, "1"))).then("DEL", l, protocol.TokenKey(l)),
 		}
 	}},
 	{"fenced: passed on in one step", func(l string) []vector {
@@ -168,7 +169,7 @@ var fencedScenarios = []scenario{
 			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", nothing),
 			fencedAcquire(l, ownerA, 10000).gives(int64(1), takesFenced, at(l, "1", lock(l, 10000, ownerA, "1"))),
 			pass(ownerA, ownerB).gives(int64(2), "HEXISTS INCR HINCRBY DEL HINCRBY PEXPIRE", at(l, "2", lock(l, 20000, ownerB, "1"))),
-			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", at(l, "2", lock(l, 20000, ownerB, "1"))).then("DEL", l, codec.TokenKey(l)),
+			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", at(l, "2", lock(l, 20000, ownerB, "1"))).then("DEL", l, protocol.TokenKey(l)),
 		}
 	}},
 	{"fenced: entered again by target", func(l string) []vector {
@@ -182,7 +183,7 @@ var fencedScenarios = []scenario{
 			// Repeated: the count stays, and the token is new.
 			enter(ownerA, 20000, 2).gives(int64(3), "HEXISTS INCR HGET PTTL", at(l, "3", lock(l, 30000, ownerA, "2"))),
 			enter(ownerA, 50000, 1).gives(int64(4), "HEXISTS INCR HGET PTTL PEXPIRE", at(l, "4", lock(l, 50000, ownerA, "2"))),
-			enter(ownerB, 50000, 1).gives(nil, "HEXISTS", at(l, "4", lock(l, 50000, ownerA, "2"))).then("DEL", l, codec.TokenKey(l)),
+			enter(ownerB, 50000, 1).gives(nil, "HEXISTS", at(l, "4", lock(l, 50000, ownerA, "2"))).then("DEL", l, protocol.TokenKey(l)),
 		}
 	}},
 	// The queue is that of the scripts without tokens, which share the functions.
@@ -190,7 +191,7 @@ var fencedScenarios = []scenario{
 		fair := func(fill func(f *Fair, c *transport.Call)) vector {
 			f := Fair{
 				Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Channel: codec.LockChannel(l),
-				Tokens: Tokens{codec.TokenKey(l), int64(0)},
+				Tokens: Tokens{protocol.TokenKey(l), int64(0)},
 			}
 			return filled(func(c *transport.Call) { fill(&f, c) })
 		}
@@ -209,7 +210,7 @@ var fencedScenarios = []scenario{
 			fair(func(f *Fair, c *transport.Call) { f.Reenter(c, now, ownerA, lease-10000, 3) }).
 				gives(int64(3), "LINDEX HEXISTS INCR HGET HSET PTTL", at(l, "3", lock(l, lease, ownerA, "3"))),
 			command("DEL", l).gives(int64(1), "", at(l, "3")),
-			try(ownerB).gives(int64(4), takes, at(l, "4", lock(l, lease, ownerB, "1"))).then("DEL", l, codec.TokenKey(l)),
+			try(ownerB).gives(int64(4), takes, at(l, "4", lock(l, lease, ownerB, "1"))).then("DEL", l, protocol.TokenKey(l)),
 		}
 	}},
 }
@@ -220,7 +221,7 @@ func TestFencedScriptsDoWhatTheVectorsSay(t *testing.T) {
 }
 
 func fencedCall(l string, least int64, fill func(f *Plain, c *transport.Call)) vector {
-	f := Plain{Key: l, Tokens: Tokens{codec.TokenKey(l), least}}
+	f := Plain{Key: l, Tokens: Tokens{protocol.TokenKey(l), least}}
 	return filled(func(c *transport.Call) { fill(&f, c) })
 }
 
@@ -230,5 +231,5 @@ func fencedAcquire(l, owner string, lease int64) vector {
 
 // at is a state with the counter of a lock.
 func at(l, token string, states ...map[string]any) map[string]any {
-	return also(append(states, map[string]any{codec.TokenKey(l): token})...)
+	return also(append(states, map[string]any{protocol.TokenKey(l): token})...)
 }

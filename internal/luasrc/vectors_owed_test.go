@@ -3,22 +3,22 @@ package luasrc
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 var readWriteOwed = []scenario{
 	// Redisson's release deletes the newest key even if the other holds have none, and frees the lock.
 	{"a release of a shared reader leaves the holds that are alive", func(l string) []vector {
-		latch, channel := codec.LatchKey(l, requestID), codec.ReadWriteChannel(l)
+		latch, channel := protocol.LatchKey(l, requestID), protocol.ReadWriteChannel(l)
 		short, long := holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 90000)
 		reading := func(ttl int64, count string) map[string]any { return lock(l, ttl, "mode", "read", ownerA, count) }
-		endless := map[string]any{codec.HoldKey(l, ownerA, 1): "1"}
+		endless := map[string]any{protocol.HoldKey(l, ownerA, 1): "1"}
 		one := also(reading(90000, "1"), holdOf(l, ownerA, 1, 90000))
 		two := also(reading(90000, "2"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000))
 		all := []vector{
 			// The key of the older hold is gone: it gets the other's lease.
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(10000, "1"), short)),
-			enter(l, ownerA, 90000).gives(nil, "", also(reading(90000, "2"), short, long)).then("DEL", codec.HoldKey(l, ownerA, 1)),
+			enter(l, ownerA, 90000).gives(nil, "", also(reading(90000, "2"), short, long)).then("DEL", protocol.HoldKey(l, ownerA, 1)),
 			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
 			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))).then("DEL", latch),
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "2"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000))),
@@ -28,12 +28,12 @@ var readWriteOwed = []scenario{
 			leaveShared(l, ownerA, 120000).gives(int64(0), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000), latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000))),
 			// A key without expiry stays so.
-			command("PERSIST", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(reading(120000, "2"), endless, holdOf(l, ownerA, 2, 120000))),
+			command("PERSIST", protocol.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(reading(120000, "2"), endless, holdOf(l, ownerA, 2, 120000))),
 			enter(l, ownerB, 60000).gives(nil, "", also(lock(l, 120000, "mode", "read", ownerA, "2", ownerB, "1"),
 				endless, holdOf(l, ownerA, 2, 120000), holdOf(l, ownerB, 1, 60000))),
 			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(lock(l, 60000, "mode", "read", ownerA, "1", ownerB, "1"),
 				endless, holdOf(l, ownerB, 1, 60000), latched(latch, "0"))),
-			command("DEL", latch, l, codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(4), "", nothing),
+			command("DEL", latch, l, protocol.HoldKey(l, ownerA, 1), protocol.HoldKey(l, ownerB, 1)).gives(int64(4), "", nothing),
 		}
 		// All holds have expired.
 		return append(all,
@@ -42,7 +42,7 @@ var readWriteOwed = []scenario{
 	}},
 	// Redisson's leaves the lock the writer's lease.
 	{"a downgrade lasts as long as its reads", func(l string) []vector {
-		channel := codec.ReadWriteChannel(l)
+		channel := protocol.ReadWriteChannel(l)
 		a := holdOf(l, ownerA, 1, 10000)
 		written := lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1")
 		left := also(lock(l, 10000, "mode", "read", ownerA, "1"), a)
@@ -53,12 +53,12 @@ var readWriteOwed = []scenario{
 			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, channel+" 0"),
 			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
 			enter(l, ownerA, 10000).gives(nil, "", also(written, a)).then("PERSIST", l),
-			leaveShared(l, writerA, 30000).gives(int64(1), "", also(left, latched(codec.LatchKey(l, requestID), "1")), channel+" 1"),
+			leaveShared(l, writerA, 30000).gives(int64(1), "", also(left, latched(protocol.LatchKey(l, requestID), "1")), channel+" 1"),
 		}
 	}},
 	// Redisson's sets the TTL to the leaving writer's lease, and adds that of a new one.
 	{"a release of a shared writer leaves the others their lease", func(l string) []vector {
-		latch, a := codec.LatchKey(l, requestID), holdOf(l, ownerA, 1, 60000)
+		latch, a := protocol.LatchKey(l, requestID), holdOf(l, ownerA, 1, 60000)
 		written := func(ttl int64, count string) map[string]any { return lock(l, ttl, "mode", "write", writerA, count) }
 		return []vector{
 			enter(l, writerA, 60000).gives(nil, "", written(60000, "1")),
@@ -84,15 +84,15 @@ var readWriteOwed = []scenario{
 			enter(l, ownerA, 60000).gives(nil, "", also(lock(l, 60000, "mode", "read", ownerA, "1"), a)).then("PERSIST", l),
 			enter(l, ownerB, 10000).gives(nil, "", also(lock(l, 60000, both...), a, b)).then("PERSIST", l),
 			reads(lease{l, ownerB, 10000}).gives(answers(1), "", also(lock(l, 60000, both...), a, b)),
-			forceRead(l).gives(int64(1), "", also(a, b), codec.ReadWriteChannel(l)+" 0"),
+			forceRead(l).gives(int64(1), "", also(a, b), protocol.ReadWriteChannel(l)+" 0"),
 			// A key beyond the count is not a hold; the next hold reuses it.
 			command("HSET", l, "mode", "read", ownerB, "0").gives(int64(2), "", also(lock(l, -1, "mode", "read", ownerB, "0"), a, b)),
 			enter(l, ownerB, 20000).gives(nil, "", also(lock(l, 20000, "mode", "read", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))).then("HSET", l, ownerA, "0"),
 			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
 			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000))),
-			forceRead(l).gives(int64(1), "", also(holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000)), codec.ReadWriteChannel(l)+" 0"),
+			forceRead(l).gives(int64(1), "", also(holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000)), protocol.ReadWriteChannel(l)+" 0"),
 			// A write lock stays without expiry: the writer's lease is unknown.
-			command("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing).then("HSET", l, "mode", "write", writerC, "1"),
+			command("DEL", protocol.HoldKey(l, ownerA, 1), protocol.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing).then("HSET", l, "mode", "write", writerC, "1"),
 			enter(l, ownerC, 10000).gives(nil, "", also(lock(l, -1, inside...), c)),
 			reads(lease{l, ownerC, 10000}).gives(answers(1), "", also(lock(l, -1, inside...), c)),
 		}
@@ -121,7 +121,7 @@ func (ls leases) made(l string, ttl int64) (all []vector) {
 	for i, r := range ls {
 		hash = append(hash, readerOf(int(r[0])), 1)
 		if r[1] > 0 {
-			all = append(all, command("SET", codec.HoldKey(l, readerOf(int(r[0])), 1), "1", "PXAT", now+r[1]).gives("OK", "", ls[:i+1].keys(l)))
+			all = append(all, command("SET", protocol.HoldKey(l, readerOf(int(r[0])), 1), "1", "PXAT", now+r[1]).gives("OK", "", ls[:i+1].keys(l)))
 		}
 	}
 	all = append(all, command("HSET", hash...).gives(int64(len(ls)+1), "", ls.of(l, -1)))
@@ -140,7 +140,7 @@ func (ls leases) endedBy(l string) []vector {
 		keys = append(keys, name)
 	}
 	return []vector{
-		forceRead(l).gives(int64(1), "", ls.keys(l), codec.ReadWriteChannel(l)+" 0"),
+		forceRead(l).gives(int64(1), "", ls.keys(l), protocol.ReadWriteChannel(l)+" 0"),
 		command("DEL", keys...).gives(int64(len(keys)), "", nothing),
 	}
 }
@@ -187,16 +187,16 @@ var readWriteLeaves = []scenario{
 	{"readers of a lock that was made by hand", func(l string) []vector {
 		a := holdOf(l, ownerA, 1, 30000)
 		many := leases{{longestReader, longestLease}}.more(17, readerLease)
-		latch := codec.LatchKey(l, requestID)
+		latch := protocol.LatchKey(l, requestID)
 		return append([]vector{
 			enter(l, ownerA, 0).gives(nil, "", nothing),
 			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
 			enter(l, ownerB, 0).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), a)),
-			forceRead(l).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0").then("DEL", codec.HoldKey(l, ownerA, 1)),
+			forceRead(l).gives(int64(1), "", a, protocol.ReadWriteChannel(l)+" 0").then("DEL", protocol.HoldKey(l, ownerA, 1)),
 			command("HSET", l, "mode", "write", ownerA, "1").gives(int64(2), "", lock(l, -1, "mode", "write", ownerA, "1")),
 			leave(l, ownerA, 0, 30000).gives(int64(1), "", lock(l, -1, "mode", "write")).then("DEL", l).then("HSET", l, "mode", "read", ownerA, "none"),
-			command("SET", codec.HoldKey(l, ownerA, 1), "1", "PX", 30000).gives("OK", "", also(lock(l, -1, "mode", "read", ownerA, "none"), a)),
-			leave(l, ownerA, 0, 30000).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0").then("DEL", codec.HoldKey(l, ownerA, 1)),
+			command("SET", protocol.HoldKey(l, ownerA, 1), "1", "PX", 30000).gives("OK", "", also(lock(l, -1, "mode", "read", ownerA, "none"), a)),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", a, protocol.ReadWriteChannel(l)+" 0").then("DEL", protocol.HoldKey(l, ownerA, 1)),
 		}, append(many.made(l, longestLease),
 			leaveShared(l, readerOf(longestReader), readerLease).gives(int64(0), "", also(many[1:].of(l, readerLease), latched(latch, "0"))))...)
 	}},

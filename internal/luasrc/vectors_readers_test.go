@@ -9,7 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -97,7 +97,7 @@ func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 				require.NoError(t, err, call)
 			}
 			last := calls[len(calls)-1]
-			holds, err1 := redis.Int64(s.conn.Do("PTTL", codec.HoldKey(l, owner, k)))
+			holds, err1 := redis.Int64(s.conn.Do("PTTL", protocol.HoldKey(l, owner, k)))
 			lasts, err2 := redis.Int64(s.conn.Do("PTTL", l))
 			require.NoError(t, errors.Join(err1, err2))
 			require.LessOrEqual(t, lasts, holds, last)
@@ -114,13 +114,13 @@ func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 		longest(ownerB, 2, 5000000, enter(l, ownerB, 5000000), leaveShared(l, ownerA, 4000000))
 		// Renewals by almost the remaining time.
 		for d := range 10 {
-			longest(ownerB, 2, 5000000, command("PEXPIRE", codec.HoldKey(l, ownerB, 1), 4000000),
-				command("PEXPIRE", codec.HoldKey(l, ownerB, 2), 5000000), command("PEXPIRE", l, 4000000),
+			longest(ownerB, 2, 5000000, command("PEXPIRE", protocol.HoldKey(l, ownerB, 1), 4000000),
+				command("PEXPIRE", protocol.HoldKey(l, ownerB, 2), 5000000), command("PEXPIRE", l, 4000000),
 				reads(lease{l, ownerB, int64(5000000 - 3*d)}))
 		}
-		longest(ownerB, 1, 5000000, command("DEL", codec.LatchKey(l, requestID)), leaveShared(l, ownerB, 4000000))
+		longest(ownerB, 1, 5000000, command("DEL", protocol.LatchKey(l, requestID)), leaveShared(l, ownerB, 4000000))
 		for _, release := range []vector{leave(l, writerA, 0, 6000000), leaveShared(l, writerA, 6000000)} {
-			longest(ownerA, 1, 3000000, command("DEL", l), command("DEL", codec.LatchKey(l, requestID)),
+			longest(ownerA, 1, 3000000, command("DEL", l), command("DEL", protocol.LatchKey(l, requestID)),
 				enter(l, writerA, 6000000), enter(l, ownerA, 3000000), release)
 		}
 	})
@@ -142,7 +142,7 @@ var readWriteReaders = []scenario{
 			enter(n)
 		}
 		// The longest hold is another's, and then the ended one.
-		latch := codec.LatchKey(l, requestID)
+		latch := protocol.LatchKey(l, requestID)
 		shared := remain(longestLease, 0)
 		all = append(all,
 			leaveShared(l, readerOf(0), readerLease).gives(int64(0), "", also(shared, latched(latch, "0"))).then("DEL", latch),
@@ -151,13 +151,13 @@ var readWriteReaders = []scenario{
 		enter(longestReader)
 		var keys []any
 		for _, n := range present[:len(present)-1] {
-			keys = append(keys, codec.HoldKey(l, readerOf(n), 1))
+			keys = append(keys, protocol.HoldKey(l, readerOf(n), 1))
 		}
 		dead := slices.Clone(present)
 		return append(all,
 			command("DEL", keys...).gives(int64(len(keys)), "", readBy(l, longestLease, true, dead...)).then("PEXPIRE", l, 60000),
 			// The lock outlives all holds, and no other reader is alive.
-			leave(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			leave(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, protocol.ReadWriteChannel(l)+" 0"),
 		)
 	}},
 }

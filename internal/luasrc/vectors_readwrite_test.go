@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 // readWriteScenarios are the vectors of docs/protocol.md for read/write locks, with the differences.
 var readWriteScenarios = slices.Concat([]scenario{
 	{"RW1 readers, whose owners travel", func(l string) []vector {
-		latch, channel := codec.LatchKey(l, requestID), codec.ReadWriteChannel(l)
+		latch, channel := protocol.LatchKey(l, requestID), protocol.ReadWriteChannel(l)
 		a1, a2, b := holdOf(l, ownerA, 1, 30000), holdOf(l, ownerA, 2, 10000), holdOf(l, ownerB, 1, 50000)
 		three := also(lock(l, 50000, "mode", "read", ownerA, "2", ownerB, "1"), a1, a2, b)
 		two := also(lock(l, 50000, "mode", "read", ownerA, "1", ownerB, "1"), a1, b)
@@ -37,7 +38,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 	}},
 	// With targets. A release returns whether the owner still reads, Redisson's whether anyone does.
 	{"RW1 readers, of one process", func(l string) []vector {
-		channel := codec.ReadWriteChannel(l)
+		channel := protocol.ReadWriteChannel(l)
 		a1, b := holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 50000)
 		both := also(lock(l, 50000, "mode", "read", ownerA, "1", ownerB, "1"), a1, b)
 		last := also(lock(l, 30000, "mode", "read", ownerA, "1"), a1)
@@ -54,7 +55,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 		}
 	}},
 	{"RW2 writer and downgrade, of an owner that travels", func(l string) []vector {
-		latch, channel := codec.LatchKey(l, requestID), codec.ReadWriteChannel(l)
+		latch, channel := protocol.LatchKey(l, requestID), protocol.ReadWriteChannel(l)
 		a, b := holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 5000)
 		written := lock(l, 10000, "mode", "write", writerA, "2")
 		twice := also(lock(l, 30000, "mode", "write", writerA, "2", ownerA, "1"), a)
@@ -77,7 +78,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			leaveShared(l, writerA, 30000).gives(nil, "", both),
 			forceWrite(l).gives(int64(0), "", both),
 			forceRead(l).gives(int64(1), "", also(a, b), channel+" 0"),
-			forceRead(l).gives(int64(0), "", also(a, b)).then("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)),
+			forceRead(l).gives(int64(0), "", also(a, b)).then("DEL", protocol.HoldKey(l, ownerA, 1), protocol.HoldKey(l, ownerB, 1)),
 			enter(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
 			forceRead(l).gives(int64(0), "", lock(l, 10000, "mode", "write", writerB, "1")),
 			leaveShared(l, writerB, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 1").then("DEL", latch),
@@ -87,7 +88,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 		}
 	}},
 	{"RW2 writer and downgrade, of one process", func(l string) []vector {
-		channel := codec.ReadWriteChannel(l)
+		channel := protocol.ReadWriteChannel(l)
 		a := holdOf(l, ownerA, 1, 45000)
 		written := lock(l, 10000, "mode", "write", writerA, "1")
 		return []vector{
@@ -112,7 +113,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 	}},
 	// Redisson's cuts the lease to that of the reads (D2).
 	{"RW3 reads of a writer do not cut its lease", func(l string) []vector {
-		channel := codec.ReadWriteChannel(l)
+		channel := protocol.ReadWriteChannel(l)
 		r1, r2 := holdOf(l, ownerA, 1, 12000), holdOf(l, ownerA, 2, 12000)
 		return []vector{
 			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
@@ -152,10 +153,10 @@ var readWriteScenarios = slices.Concat([]scenario{
 			// Java's renewal shortens the TTL, ours restores it.
 			command("PEXPIRE", l, 10000).gives(int64(1), "", also(renewed, lock(l, 10000, "mode", "read", ownerA, "2", ownerB, "1", ownerC, "1"),
 				map[string]any{text: "no lock"})),
-			reads(lease{l, ownerB, 60000}).gives(answers(1), "", also(renewed, map[string]any{text: "no lock"})).then("DEL", codec.HoldKey(l, ownerA, 1)),
-			reads(lease{l, ownerA, 10000}).gives(answers(1), "", without(also(renewed, map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1))),
+			reads(lease{l, ownerB, 60000}).gives(answers(1), "", also(renewed, map[string]any{text: "no lock"})).then("DEL", protocol.HoldKey(l, ownerA, 1)),
+			reads(lease{l, ownerA, 10000}).gives(answers(1), "", without(also(renewed, map[string]any{text: "no lock"}), protocol.HoldKey(l, ownerA, 1))),
 			leave(l, ownerB, 0, 30000).gives(int64(1), "", without(also(renewed,
-				lock(l, 30000, "mode", "read", ownerA, "2", ownerC, "1"), map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1))),
+				lock(l, 30000, "mode", "read", ownerA, "2", ownerC, "1"), map[string]any{text: "no lock"}), protocol.HoldKey(l, ownerA, 1), protocol.HoldKey(l, ownerB, 1))),
 		}
 	}},
 	{"RW5 a dead reader", func(l string) []vector {
@@ -163,10 +164,10 @@ var readWriteScenarios = slices.Concat([]scenario{
 		both := lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1")
 		return []vector{
 			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
-			enter(l, ownerB, 30000).gives(nil, "", also(both, a, b)).then("DEL", codec.HoldKey(l, ownerA, 1)),
+			enter(l, ownerB, 30000).gives(nil, "", also(both, a, b)).then("DEL", protocol.HoldKey(l, ownerA, 1)),
 			reads(lease{l, ownerA, 60000}).gives(answers(0), "", also(both, b)),
 			enterAgain(l, ownerA, 60000, 2).gives(nil, "", also(both, b)),
-			leave(l, ownerB, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			leave(l, ownerB, 0, 30000).gives(int64(1), "", nothing, protocol.ReadWriteChannel(l)+" 0"),
 		}
 	}},
 	// Redisson's leaves the lock to readers that are dead, until its lease ends.
@@ -174,8 +175,8 @@ var readWriteScenarios = slices.Concat([]scenario{
 		written := lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1")
 		return []vector{
 			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
-			enter(l, ownerA, 10000).gives(nil, "", also(written, holdOf(l, ownerA, 1, 10000))).then("DEL", codec.HoldKey(l, ownerA, 1)),
-			leave(l, writerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 1"),
+			enter(l, ownerA, 10000).gives(nil, "", also(written, holdOf(l, ownerA, 1, 10000))).then("DEL", protocol.HoldKey(l, ownerA, 1)),
+			leave(l, writerA, 0, 30000).gives(int64(1), "", nothing, protocol.ReadWriteChannel(l)+" 1"),
 		}
 	}},
 	// Redisson's re-entry gives the new hold its own lease alone.
@@ -202,7 +203,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			command("HSET", l, ownerA, "10").gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "10"), holds(2, 30000))),
 			enterAgain(l, ownerA, 30000, 9).gives(int64(1), "", also(lock(l, 30000, "mode", "read", ownerA, "10"), holds(10, 30000))),
 			leave(l, ownerA, 9, 30000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "9"), holds(9, 30000))),
-			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, protocol.ReadWriteChannel(l)+" 0"),
 		}
 	}},
 	{"a read/write lock without time to live", func(l string) []vector {
@@ -214,7 +215,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			enter(l, writerB, 30000).gives(int64(-1), "", persisted),
 			enterAgain(l, ownerA, 30000, 1).gives(int64(1), "", persisted),
 			reads(lease{l, ownerA, 30000}).gives(answers(1), "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
-			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, protocol.ReadWriteChannel(l)+" 0"),
 			enter(l, writerA, 30000).gives(nil, "", lock(l, 30000, "mode", "write", writerA, "1")).then("PERSIST", l),
 			enter(l, writerB, 30000).gives([]any{int64(-1), writerA}, "", written),
 			enterAgain(l, ownerA, 30000, 1).gives(int64(1), "", also(lock(l, -1, "mode", "write", writerA, "1", ownerA, "1"), a)),
@@ -252,7 +253,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			command("HSET", l, "mode", "read", ownerB, "1000000000000", ownerC, "nan").gives(int64(3), "", many),
 			enter(l, ownerA, 30000).gives(nil, "", also(holdOf(l, ownerA, 1, 30000),
 				lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1000000000000", ownerC, "nan"))),
-			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, protocol.ReadWriteChannel(l)+" 0"),
 		}
 	}},
 	{"names of read/write locks with braces", func(l string) []vector {
@@ -260,7 +261,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 		for _, name := range []string{"{" + l + "}x", "a{" + l + "}", "замок " + l, l + "}"} {
 			all = append(all,
 				enter(name, ownerA, 30000).gives(nil, "", also(lock(name, 30000, "mode", "read", ownerA, "1"), holdOf(name, ownerA, 1, 30000))),
-				leave(name, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(name)+" 0"))
+				leave(name, ownerA, 0, 30000).gives(int64(1), "", nothing, protocol.ReadWriteChannel(name)+" 0"))
 		}
 		return all
 	}},
@@ -271,9 +272,9 @@ var readWriteScenarios = slices.Concat([]scenario{
 		return []vector{
 			inspect().gives([]any{int64(-2), []any{}, []any{}}, "", nothing).then("HSET", l, ownerA, "2"),
 			inspect().gives([]any{int64(-1), []any{ownerA, "2"}, []any{int64(-2)}}, "", lock(l, -1, ownerA, "2")),
-			command("SET", codec.HoldKey(l, ownerA, 1), "1", "PX", 10000).gives("OK", "",
+			command("SET", protocol.HoldKey(l, ownerA, 1), "1", "PX", 10000).gives("OK", "",
 				also(lock(l, -1, ownerA, "2"), holdOf(l, ownerA, 1, 10000))),
-			command("SET", codec.HoldKey(l, ownerA, 2), "1", "PX", 30000).gives("OK", "", holds),
+			command("SET", protocol.HoldKey(l, ownerA, 2), "1", "PX", 30000).gives("OK", "", holds),
 			inspect().gives([]any{int64(-1), []any{ownerA, "2"}, []any{about(30000)}}, "", holds),
 		}
 	}},

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // semaphoreScenarios are the vectors of docs/protocol.md for semaphores, with the differences.
 var semaphoreScenarios = []scenario{
 	{"S1 a counter", func(l string) []vector {
-		channel := codec.SemaphoreChannel(l)
+		channel := protocol.SemaphoreChannel(l)
 		of := func(n int64) map[string]any { return counter(l, n) }
 		return []vector{
 			// Redisson's sends one message in all.
@@ -36,7 +36,7 @@ var semaphoreScenarios = []scenario{
 		}
 	}},
 	{"S2 a counter that is not there", func(l string) []vector {
-		channel := codec.SemaphoreChannel(l)
+		channel := protocol.SemaphoreChannel(l)
 		return []vector{
 			take(l, 1).gives(answers(-1), "", nothing),
 			drain(l).gives(int64(0), "", nothing),
@@ -46,7 +46,7 @@ var semaphoreScenarios = []scenario{
 		}
 	}},
 	{"a counter lives as long as before", func(l string) []vector {
-		channel := codec.SemaphoreChannel(l)
+		channel := protocol.SemaphoreChannel(l)
 		of := func(n string) map[string]any { return lock(l, 60000, "", n) }
 		return []vector{
 			command("SET", l, 9, "PX", 60000).gives("OK", "", of("9")),
@@ -57,7 +57,7 @@ var semaphoreScenarios = []scenario{
 		}
 	}},
 	{"messages of a counter", func(l string) []vector {
-		channel := codec.SemaphoreChannel(l)
+		channel := protocol.SemaphoreChannel(l)
 		return []vector{
 			command("SET", l, -3).gives("OK", "", counter(l, -3)),
 			more(l, 2).gives(int64(-1), "", counter(l, -1)),
@@ -84,7 +84,7 @@ var semaphoreScenarios = []scenario{
 		}
 	}},
 	{"P1 permits with leases", func(l string) []vector {
-		channel := codec.SemaphoreChannel(l)
+		channel := protocol.SemaphoreChannel(l)
 		c := began + 5000
 		out := permits(l, 0, permitA, forever, permitB, forever, permitC, c)
 		return []vector{
@@ -105,7 +105,7 @@ var semaphoreScenarios = []scenario{
 		}
 	}},
 	{"P2 permits whose leases are over", func(l string) []vector {
-		channel := codec.SemaphoreChannel(l)
+		channel := protocol.SemaphoreChannel(l)
 		three := permits(l, 0, permitA, began+100, permitB, began+200, permitC, forever)
 		return []vector{
 			command("SET", l, 3).gives("OK", "", counter(l, 3)),
@@ -125,7 +125,7 @@ var semaphoreScenarios = []scenario{
 		}
 	}},
 	{"P3 more and fewer permits", func(l string) []vector {
-		channel, key := codec.SemaphoreChannel(l), codec.PermitsKey(l)
+		channel, key := protocol.SemaphoreChannel(l), protocol.PermitsKey(l)
 		out := []any{permitA, began + 5000, permitB, began + 5000, permitC, began + 5000}
 		return []vector{
 			command("SET", l, 3).gives("OK", "", counter(l, 3)),
@@ -145,7 +145,7 @@ var semaphoreScenarios = []scenario{
 		}
 	}},
 	{"P4 permits of no semaphore", func(l string) []vector {
-		channel := codec.SemaphoreChannel(l)
+		channel := protocol.SemaphoreChannel(l)
 		return []vector{
 			permit(l, began, 5000, permitA).gives(answers(-1), "", nothing),
 			countPermits(l, began).gives(answers(0, 0, 0), "", nothing),
@@ -153,12 +153,12 @@ var semaphoreScenarios = []scenario{
 			setPermits(l, 2).gives(int64(2), "", counter(l, 2), repeated(channel, 1, 2)...),
 			// The number is gone, and a permit is acquired.
 			permit(l, began, 5000, permitA).gives(int64(1), "", permits(l, 1, permitA, began+5000)).then("DEL", l),
-			permit(l, began, 5000, permitB).gives(answers(5000), "", map[string]any{codec.PermitsKey(l): ends(permitA, began+5000)}),
+			permit(l, began, 5000, permitB).gives(answers(5000), "", map[string]any{protocol.PermitsKey(l): ends(permitA, began+5000)}),
 			unpermit(l, began, permitA).gives(answers(1, 0), "", counter(l, 1), channel+" 1"),
 		}
 	}},
 	{"permits with the keys of another kind", func(l string) []vector {
-		key := codec.PermitsKey(l)
+		key := protocol.PermitsKey(l)
 		hash, listed := lock(l, -1, "a", "1"), also(counter(l, 2), map[string]any{key: queue{"a"}})
 		dead := also(hash, map[string]any{key: ends(permitA, began)})
 		renewal := filled(func(c *transport.Call) {
@@ -197,7 +197,7 @@ var semaphoreScenarios = []scenario{
 		renewed := func(at int64, items ...item) vector {
 			return filled(func(c *transport.Call) {
 				FillPermitRenew(c, at, len(items), func(i int) (any, any, any) {
-					return codec.PermitsKey(items[i].of), items[i].ids, items[i].lease
+					return protocol.PermitsKey(items[i].of), items[i].ids, items[i].lease
 				})
 			})
 		}
@@ -211,7 +211,7 @@ var semaphoreScenarios = []scenario{
 			renewed(began+3, item{l, permitA + permitB, 9000}, item{l, permitD, 9000}).gives(answers(1, 0), "",
 				permits(l, 1, permitA, began+9003, permitB, began+9003)),
 			renewed(began+1, item{l, permitA + permitB, 9000}).gives(answers(1), "", permits(l, 1, permitA, began+9003, permitB, began+9003)),
-			command("ZADD", codec.PermitsKey(l), began+9002, permitA, began+9002, permitB).gives(int64(0), "", later).then("SET", l2, 1),
+			command("ZADD", protocol.PermitsKey(l), began+9002, permitA, began+9002, permitB).gives(int64(0), "", later).then("SET", l2, 1),
 			permit(l2, began, forever-began, permitC).gives(int64(0), "", all),
 			// A missing permit fails its own hold only.
 			renewed(began+5, item{l2, permitC, 7000}, item{l, permitA + permitD, 20000}, item{l, permitD + permitB, 20000}).gives(answers(1, 0, 0), "", all),
@@ -261,7 +261,7 @@ var (
 
 const (
 	began   = 1795224888771
-	forever = codec.PermitForever
+	forever = protocol.PermitForever
 )
 
 func counter(l string, n int64) map[string]any { return map[string]any{l: strconv.FormatInt(n, 10)} }
@@ -270,7 +270,7 @@ func counter(l string, n int64) map[string]any { return map[string]any{l: strcon
 func permits(l string, n int64, taken ...any) map[string]any {
 	state := counter(l, n)
 	if len(taken) > 0 {
-		state[codec.PermitsKey(l)] = ends(taken...)
+		state[protocol.PermitsKey(l)] = ends(taken...)
 	}
 	return state
 }
@@ -286,7 +286,7 @@ func ends(taken ...any) timeouts {
 }
 
 func semaphoreOf(l string) Permits {
-	return Permits{Counter{l, codec.SemaphoreChannel(l), "PUBLISH"}, codec.PermitsKey(l)}
+	return Permits{Counter{l, protocol.SemaphoreChannel(l), "PUBLISH"}, protocol.PermitsKey(l)}
 }
 
 func onSemaphore(l string, fill func(s *Permits, c *transport.Call)) vector {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -135,7 +136,7 @@ func shardPublish(l string) []vector {
 		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 		forced.gives(int64(1), shardForces, nothing),
 		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
-		shared.gives(int64(1), shardShared, latched(codec.LatchKey(l, requestID), "1")),
+		shared.gives(int64(1), shardShared, latched(protocol.LatchKey(l, requestID), "1")),
 	}
 }
 
@@ -238,7 +239,7 @@ func reenter(l, owner string, lease, target int64) vector {
 
 func releaseShared(l, owner string) vector {
 	return plainCall(l, func(p *Plain, c *transport.Call) {
-		p.ReleaseShared(c, codec.LatchKey(l, requestID), owner, int64(30000))
+		p.ReleaseShared(c, protocol.LatchKey(l, requestID), owner, int64(30000))
 	})
 }
 
@@ -324,7 +325,7 @@ var scenariosHolds = []scenario{
 		}
 	}},
 	{"4.2 shared release with latch", func(l string) []vector {
-		latch := codec.LatchKey(l, requestID)
+		latch := protocol.LatchKey(l, requestID)
 		return []vector{
 			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 			acquire(l, ownerA, 10000).gives(nil, enters, lock(l, 10000, ownerA, "2")),

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 // Held is one field of a lock's hash.
@@ -35,9 +35,9 @@ type Queued struct {
 type Inspection struct {
 	// Left is the remaining lease, [NoTTL], or [NoKey] if the lock is free.
 	Left time.Duration
-	// Mode is [codec.ModeRead] or [codec.ModeWrite] of a read/write lock, else empty.
+	// Mode is [protocol.ModeRead] or [protocol.ModeWrite] of a read/write lock, else empty.
 	Mode string
-	// Held are the lock's holders, a writer as its [codec.WriterField].
+	// Held are the lock's holders, a writer as its [protocol.WriterField].
 	Held []Held
 	// Queue are the requested waiters of a fair lock.
 	Queue []Queued
@@ -94,7 +94,7 @@ func InspectedReadWrite(reply any) (Inspection, error) {
 		in.Held[i].Left = limits.FromMillis(max(ms, 0))
 	}
 	for i, h := range in.Held {
-		if h.Owner == codec.ModeField && (h.Text == codec.ModeRead || h.Text == codec.ModeWrite) {
+		if h.Owner == protocol.ModeField && (h.Text == protocol.ModeRead || h.Text == protocol.ModeWrite) {
 			in.Mode = h.Text
 			in.Held = slices.Delete(in.Held, i, i+1)
 			break

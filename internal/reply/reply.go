@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -57,7 +58,7 @@ func Refused(reply any) Refusal {
 	if len(parts) > 1 {
 		text, isText := bulk(parts[1])
 		r.Free = isText && text == ""
-		text, _ = codec.WriterOf(text) // of a read/write lock
+		text, _ = protocol.WriterOf(text) // of a read/write lock
 		owner, err := codec.ParseOwner(text)
 		if err == nil {
 			r.Holder = owner

@@ -63,9 +63,7 @@ var functions = []any{
 	rsemaphore.WithMaxHold, rlatch.New, leader.Run, rmultilock.New, rmultilock.Of,
 	admin.Evict, admin.ForceEvict, admin.Inspect, admin.InspectPart, admin.Listeners,
 
-	codec.LatchKey, codec.Slot, codec.LockChannel, codec.NewOwner, codec.OwnerChannel, codec.ParseOwner, //nolint:staticcheck // deprecated, but tried
-	codec.QueueKey, codec.TimeoutKey, codec.TokenKey, codec.HoldKey, codec.ReadWriteChannel, codec.SemaphoreChannel, codec.PermitsKey,
-	codec.CountDownChannel, codec.WriterField, codec.WriterOf,
+	codec.LockChannel, codec.NewOwner, codec.ParseOwner, codec.QueueKey, codec.TimeoutKey,
 
 	reply.Acquired, reply.Count, reply.DecodeBeat, reply.DecodeEvicted, reply.Exists, reply.Foreign, reply.Forced, reply.Holds,
 	reply.Inspected, reply.InspectedReadWrite, reply.Millis, reply.Nudged, reply.Reentered, reply.Refused, reply.Released,

@@ -32,6 +32,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/redlatchui"
@@ -282,7 +283,7 @@ func enqueue(t *testing.T, s *redistest.Server, name, owner string) {
 // listen subscribes for a waiter, which makes it alive.
 func listen(t *testing.T, s *redistest.Server, name, owner string) {
 	t.Helper()
-	_, err := s.Dial(t).Do("SUBSCRIBE", codec.OwnerChannel(name, owner))
+	_, err := s.Dial(t).Do("SUBSCRIBE", protocol.OwnerChannel(name, owner))
 	require.NoError(t, err)
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/redlatchui"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -49,7 +50,7 @@ func fill(t *testing.T, s *redistest.Server) {
 	}
 	s.Do(t, "SET", "crawl", 3)
 	now := time.Now()
-	s.Do(t, "ZADD", codec.PermitsKey("crawl"), now.Add(time.Hour).UnixMilli(), "0123456789abcdef", now.Add(time.Minute).UnixMilli(), "fedcba9876543210")
+	s.Do(t, "ZADD", protocol.PermitsKey("crawl"), now.Add(time.Hour).UnixMilli(), "0123456789abcdef", now.Add(time.Minute).UnixMilli(), "fedcba9876543210")
 	s.Do(t, "SET", "visits", 12)
 	s.Do(t, "HSET", "rates", "mode", "read", java+":1", 1, java+":2", 1)
 	s.Do(t, "PEXPIRE", "rates", 600_000)

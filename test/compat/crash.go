@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -57,11 +58,11 @@ var crashKinds = []crashKind{
 	{"plain", "plain", codec.LockChannel, 0, []string{holds, waits, before, after}},
 	{"fenced", "fenced", codec.LockChannel, 0, []string{holds, waits, before, after}},
 	{"fair", "fair", codec.LockChannel, 0, []string{holds, first, informed}},
-	{"write", "write", codec.ReadWriteChannel, 2 * rwParks, []string{holds, waits, before, after}},
-	{"read", "write", codec.ReadWriteChannel, 2 * rwParks, []string{holds, after}},
-	{"write", "read", codec.ReadWriteChannel, 2 * rwParks, []string{holds, after}},
-	{withIDs, withIDs, codec.SemaphoreChannel, settle, []string{holds, waits, before, after, releasing}},
-	{counting, counting, codec.SemaphoreChannel, settle, []string{waits, before, releasing}},
+	{"write", "write", protocol.ReadWriteChannel, 2 * rwParks, []string{holds, waits, before, after}},
+	{"read", "write", protocol.ReadWriteChannel, 2 * rwParks, []string{holds, after}},
+	{"write", "read", protocol.ReadWriteChannel, 2 * rwParks, []string{holds, after}},
+	{withIDs, withIDs, protocol.SemaphoreChannel, settle, []string{holds, waits, before, after, releasing}},
+	{counting, counting, protocol.SemaphoreChannel, settle, []string{waits, before, releasing}},
 }
 
 func (c *compat) testCrashes(t *testing.T) {
@@ -101,7 +102,7 @@ func (c *compat) crash(t *testing.T, kind crashKind, when string, victim, living
 	moments[when].test(k, t)
 	k.requireClean(t)
 	if kind.victim == "fenced" {
-		last := must(redis.Int64(k.server.Do(t, "GET", codec.TokenKey(k.name)), nil))(t)
+		last := must(redis.Int64(k.server.Do(t, "GET", protocol.TokenKey(k.name)), nil))(t)
 		require.Equal(t, moments[when].grants, last, "one token for each grant")
 	}
 }
@@ -129,7 +130,7 @@ func (k crash) requireClean(t *testing.T) {
 	switch {
 	case k.isPool():
 		k.requireHeld(t, false)
-		require.Zero(t, k.server.Do(t, "EXISTS", codec.PermitsKey(k.name)))
+		require.Zero(t, k.server.Do(t, "EXISTS", protocol.PermitsKey(k.name)))
 		awaitListenersOn(t, k.server, k.kind.channel(k.name), 0)
 	case k.kind.victim == "fair":
 		requireNoQueue(t, k.server, k.name)
@@ -159,7 +160,7 @@ func (k crash) left(t *testing.T) time.Duration {
 		left := must(redis.Int64(k.server.Do(t, "PTTL", k.name), nil))(t)
 		return time.Duration(left) * time.Millisecond
 	}
-	permits := must(redis.Strings(k.server.Do(t, "ZRANGE", codec.PermitsKey(k.name), 0, -1, "WITHSCORES"), nil))(t)
+	permits := must(redis.Strings(k.server.Do(t, "ZRANGE", protocol.PermitsKey(k.name), 0, -1, "WITHSCORES"), nil))(t)
 	require.Len(t, permits, 2)
 	end := must(strconv.ParseFloat(permits[1], 64))(t)
 	return time.Until(time.UnixMilli(int64(end)))
@@ -301,7 +302,7 @@ func (k crash) whileInformed(t *testing.T) {
 	awaitQueued(t, k.server, k.name, 2)
 	deadline := deadlineOf(t, k.server, k.name, owner)
 	proxy.HoldMatching(redistest.ToServer, k.name)
-	message := proxy.HoldMatching(redistest.ToClient, wakeUp(codec.OwnerChannel(k.name, owner)))
+	message := proxy.HoldMatching(redistest.ToClient, wakeUp(protocol.OwnerChannel(k.name, owner)))
 	release()
 	awaitHeld(t, message)
 	victim.kill(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rsemaphore"
@@ -47,7 +47,7 @@ func (c *compat) testReadWriteFleet(t *testing.T) {
 	s, f := c.crowd(t, "readers and writers", func(inside map[string]int) bool {
 		return inside["write"] == 0 || inside["write"] == 1 && inside["read"] == 0
 	}, "read", "read", "write")
-	requireCleanOn(t, s, f.name, codec.ReadWriteChannel(f.name))
+	requireCleanOn(t, s, f.name, protocol.ReadWriteChannel(f.name))
 }
 
 // testPermitFleet counts permits: never more than exist, and all returned in the end.
@@ -55,8 +55,8 @@ func (c *compat) testPermitFleet(t *testing.T) {
 	s, f := c.crowd(t, "permits", func(inside map[string]int) bool { return inside[withIDs] <= crowdPermits }, withIDs)
 	require.Equal(t, crowdPermits, f.most, "they never met")
 	require.Equal(t, fmt.Sprint(crowdPermits), fmt.Sprintf("%s", s.Do(t, "GET", f.name)))
-	require.Zero(t, s.Do(t, "EXISTS", codec.PermitsKey(f.name)))
-	awaitListenersOn(t, s, codec.SemaphoreChannel(f.name), 0)
+	require.Zero(t, s.Do(t, "EXISTS", protocol.PermitsKey(f.name)))
+	awaitListenersOn(t, s, protocol.SemaphoreChannel(f.name), 0)
 }
 
 func (c *compat) crowd(

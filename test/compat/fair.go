@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -52,7 +53,7 @@ func awaitQueued(t *testing.T, s *redistest.Server, name string, want int) (last
 
 func listenersOf(t *testing.T, s *redistest.Server, name, owner string) any {
 	t.Helper()
-	counts := must(redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.OwnerChannel(name, owner)), nil))(t)
+	counts := must(redis.Values(s.Do(t, "PUBSUB", "NUMSUB", protocol.OwnerChannel(name, owner)), nil))(t)
 	return counts[1]
 }
 
@@ -70,7 +71,7 @@ func requireNoQueue(t *testing.T, s *redistest.Server, name string) {
 		channels, err := redis.Strings(s.Do(t, "PUBSUB", "CHANNELS"), nil)
 		require.NoError(ct, err)
 		require.False(ct, slices.ContainsFunc(channels, func(channel string) bool {
-			return strings.HasPrefix(channel, codec.OwnerChannel(name, ""))
+			return strings.HasPrefix(channel, protocol.OwnerChannel(name, ""))
 		}))
 	}, atMost, time.Millisecond, "something is left of %s", name)
 }
@@ -119,7 +120,7 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	in := must(admin.Inspect(t.Context(), p.lock))(t)
 	require.Empty(t, in.Holders)
 	require.Equal(t, dead, in.Queue[0].Text)
-	require.False(t, in.Queue[0].Owner.IsRedlatch())
+	require.False(t, protocol.IsRedlatch(in.Queue[0].Owner))
 	var done *admin.Eviction
 	require.Eventually(t, func() bool { // Redisson unsubscribes in the background
 		done, err = admin.Evict(t.Context(), p.lock, dead)

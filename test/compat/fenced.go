@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -74,7 +75,7 @@ func (c *compat) testFencedOrder(t *testing.T) {
 		require.EqualValues(t, i+1, token, "the next token, whichever language had the last")
 	}
 	requireClean(t, s, name)
-	require.EqualValues(t, -1, s.Do(t, "PTTL", codec.TokenKey(name)))
+	require.EqualValues(t, -1, s.Do(t, "PTTL", protocol.TokenKey(name)))
 }
 
 func (j *java) takesTurns(t *testing.T, thread, name string, turns int, order *inOrder) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlatch"
@@ -71,7 +71,7 @@ func (p *objectPair) takes(t *testing.T, args ...any) string {
 // listening waits for n subscribers. A client subscribes once for all its callers.
 func (p *objectPair) listening(t *testing.T, n int) {
 	t.Helper()
-	awaitListenersOn(t, p.server, codec.SemaphoreChannel(p.name), n)
+	awaitListenersOn(t, p.server, protocol.SemaphoreChannel(p.name), n)
 }
 
 // settle gives Java's waiters time to wait: they subscribe first.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
@@ -39,7 +39,7 @@ func doneAfter(d time.Duration, all ...*peer.Call) int {
 
 func (p *objectPair) latched(t *testing.T, n int) {
 	t.Helper()
-	awaitListenersOn(t, p.server, codec.CountDownChannel(p.name), n)
+	awaitListenersOn(t, p.server, protocol.CountDownChannel(p.name), n)
 }
 
 func (c *compat) testAsyncWaiters(t *testing.T) {
@@ -180,7 +180,7 @@ func (c *compat) testLatchGone(t *testing.T) {
 		opens(p)
 		ours.done(t, poll+wakeBound, does)
 		require.Zero(t, doneAfter(unwoken, theirs), "Redisson %s, %s", c.release, does)
-		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageOpened) // wakes Java's waiter
+		p.server.Do(t, "PUBLISH", protocol.CountDownChannel(p.name), protocol.MessageOpened) // wakes Java's waiter
 		must(theirs.Wait(wakeBound))(t)
 	}
 }
@@ -195,9 +195,9 @@ func (c *compat) testLatchSpins(t *testing.T) {
 		p.latched(t, 1)
 		time.Sleep(settle)
 		o.about(t, p.name)
-		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageOpened)
+		p.server.Do(t, "PUBLISH", protocol.CountDownChannel(p.name), protocol.MessageOpened)
 		looks()
-		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageClosed)
+		p.server.Do(t, "PUBLISH", protocol.CountDownChannel(p.name), protocol.MessageClosed)
 		n := 0
 		for _, call := range o.about(t, p.name) {
 			if call.Name() == "GET" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -96,7 +97,7 @@ func (p *pair) await(t *testing.T, n int) {
 	case p.kind.java == "fair":
 		awaitQueued(t, p.server, p.name, n)
 	case p.kind.enter == oracle.ReadAcquire || p.kind.enter == oracle.WriteAcquire:
-		awaitListenersOn(t, p.server, codec.ReadWriteChannel(p.name), n)
+		awaitListenersOn(t, p.server, protocol.ReadWriteChannel(p.name), n)
 		time.Sleep(time.Duration(min(n, 1)) * 4 * rwParks)
 	default:
 		awaitListeners(t, p.server, p.name, n)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
@@ -237,7 +238,7 @@ func plainDisturbances(p *lockPlayer, s oracle.Step) [][][]any {
 }
 
 func fencedDisturbances(p *lockPlayer, s oracle.Step) [][][]any {
-	counter := codec.TokenKey(s.Names[0])
+	counter := protocol.TokenKey(s.Names[0])
 	all := [][][]any{{{"DEL", counter}}}
 	for _, value := range []string{"no number", "9007199254740991", "9223372036854775806"} {
 		all = append(all, [][]any{{"SET", counter, value}})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
@@ -294,7 +295,7 @@ func (p *objectPlayer) again(s *oracle.Step) {
 
 func (p *objectPlayer) disturb() error {
 	name := rapid.SampledFrom(objectNames).Draw(p.rt, "name")
-	ends := codec.PermitsKey(name)
+	ends := protocol.PermitsKey(name)
 	commands := rapid.SampledFrom([][][]any{
 		{{"DEL", name}},
 		{{"DEL", name}},
@@ -338,7 +339,7 @@ func (p *objectPlayer) lasting() error {
 	if s.Op == oracle.PermitReleaseAll {
 		s.IDs = append(s.IDs, strangersID)
 	}
-	ends := codec.PermitsKey(name)
+	ends := protocol.PermitsKey(name)
 	out := []any{"ZADD", ends, p.now + 60000, oracle.RawID(s.IDs[0])}
 	if rapid.IntRange(1, 6).Draw(p.rt, "spoilt") == 6 {
 		out = []any{"SET", ends, "no set"}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -59,7 +59,7 @@ func (p *rwPair) left(t *testing.T) time.Duration {
 
 func (p *rwPair) waiters(t *testing.T, n int) {
 	t.Helper()
-	awaitListenersOn(t, p.server, codec.ReadWriteChannel(p.name), n)
+	awaitListenersOn(t, p.server, protocol.ReadWriteChannel(p.name), n)
 }
 
 func (c *compat) testReadWriteBehaviour(t *testing.T) {
@@ -99,7 +99,7 @@ func (c *compat) testReadersShare(t *testing.T) {
 	p.does(t, "lock", writing(peer.Command{"lease": 60000}))
 	refused(t, p.rw.Read())
 	p.does(t, "unlock", writing(nil))
-	requireCleanOn(t, p.server, p.name, codec.ReadWriteChannel(p.name))
+	requireCleanOn(t, p.server, p.name, protocol.ReadWriteChannel(p.name))
 }
 
 func (c *compat) testJavaDowngrades(t *testing.T) {
@@ -171,7 +171,7 @@ func (p *rwPair) exists(t *testing.T, key string) bool {
 
 func (p *rwPair) holdKey(t *testing.T, thread string) string {
 	t.Helper()
-	return codec.HoldKey(p.name, p.java.owner(t, thread), 1)
+	return protocol.HoldKey(p.name, p.java.owner(t, thread), 1)
 }
 
 func (c *compat) testNestedReadRenewal(t *testing.T) {

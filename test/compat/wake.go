@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -73,11 +74,11 @@ var wakeUps = []struct {
 }{
 	{"plain", "plain", "", 100, 0, codec.LockChannel},
 	{"fair", "fair", "fair: ", 10, 0, codec.LockChannel},
-	{"write", "read", "write, read: ", 10, rwParks, codec.ReadWriteChannel},
-	{"write", "write", "write, write: ", 10, rwParks, codec.ReadWriteChannel},
-	{"read", "write", "read, write: ", 10, rwParks, codec.ReadWriteChannel},
-	{withIDs, withIDs, "permits: ", 4, settle, codec.SemaphoreChannel},
-	{counting, counting, "semaphore: ", 4, settle, codec.SemaphoreChannel},
+	{"write", "read", "write, read: ", 10, rwParks, protocol.ReadWriteChannel},
+	{"write", "write", "write, write: ", 10, rwParks, protocol.ReadWriteChannel},
+	{"read", "write", "read, write: ", 10, rwParks, protocol.ReadWriteChannel},
+	{withIDs, withIDs, "permits: ", 4, settle, protocol.SemaphoreChannel},
+	{counting, counting, "semaphore: ", 4, settle, protocol.SemaphoreChannel},
 	{"plain", "spin", "plain, spin: ", 4, 0, codec.LockChannel},
 	{nonReentrant, nonReentrant, "non-reentrant: ", 4, settle, codec.LockChannel},
 	{nonReentrant + "Fair", nonReentrant + "Fair", "non-reentrant fair: ", 4, settle, codec.LockChannel},
@@ -96,7 +97,7 @@ func (c *compat) testWakeUp(t *testing.T) {
 			continue
 		}
 		name := redistest.Key(t)
-		if w.channel(name) == codec.SemaphoreChannel(name) {
+		if w.channel(name) == protocol.SemaphoreChannel(name) {
 			o.server.Do(t, "SET", name, 1)
 		}
 		ours := func(kind string) member { return &goSide{client: client, kind: kind, name: name} }

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -108,8 +108,8 @@ func (c *campaign) unexplained(t *testing.T) (all []leftover) {
 			continue // see permitsAtRest
 		}
 		for _, field := range c.strings(t, "HKEYS", key.Name) {
-			owner, _ := codec.WriterOf(field)
-			if key.ReadWrite && field == codec.ModeField {
+			owner, _ := protocol.WriterOf(field)
+			if key.ReadWrite && field == protocol.ModeField {
 				continue
 			}
 			if c.owners.Explains(owner) == "" {
@@ -276,7 +276,7 @@ func (c *campaign) permitsAtRest(t *testing.T) (findings []history.Finding) {
 		var has []int64
 		for ; ; <-time.After(100 * ms) {
 			var err error
-			has, err = redis.Int64s(c.server.Do(t, "EVAL", stock, 2, key.At(c.round), codec.PermitsKey(key.Name)), nil)
+			has, err = redis.Int64s(c.server.Do(t, "EVAL", stock, 2, key.At(c.round), protocol.PermitsKey(key.Name)), nil)
 			require.NoError(t, err)
 			if key.Counter || has[1] == 0 || time.Now().After(deadline) {
 				break
@@ -308,7 +308,7 @@ func (c *campaign) restock(t *testing.T, key worker.Key) {
 		require.NoError(t, sem.SetPermits(t.Context(), key.Permits))
 	}
 	require.NoError(t, client.Close())
-	require.EqualValues(t, 0, c.server.Do(t, "EXISTS", codec.PermitsKey(key.Name)), key.Name)
+	require.EqualValues(t, 0, c.server.Do(t, "EXISTS", protocol.PermitsKey(key.Name)), key.Name)
 }
 
 // takeAway deletes the semaphores, which stay when all is over, and finds those that have more

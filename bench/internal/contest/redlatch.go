@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -118,7 +118,7 @@ func permits(client *redlatch.Client, s *Settings) Locker {
 	if s.Lease > 0 {
 		options = []rsemaphore.AcquireOption{rsemaphore.WithLease(s.Lease)}
 	}
-	return Locker{RedisKey: codec.PermitsKey, Key: func(name string) Key {
+	return Locker{RedisKey: protocol.PermitsKey, Key: func(name string) Key {
 		semaphore := rsemaphore.NewExpirable(client, name)
 		return prepared(func(ctx context.Context) error {
 			_, err := semaphore.TrySetPermits(ctx, max(s.Permits, 1))

@@ -30,6 +30,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 )
 
@@ -278,5 +279,5 @@ func (d *Detector) Next(now time.Time) time.Duration {
 // IsRedlatch reports whether an owner is of a client of this library.
 func IsRedlatch(owner string) bool {
 	o, err := codec.ParseOwner(owner)
-	return err == nil && o.IsRedlatch()
+	return err == nil && protocol.IsRedlatch(o)
 }

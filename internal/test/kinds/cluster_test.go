@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -29,7 +29,7 @@ func TestInAClusterOddNamesAreRefusedAndOthersWork(t *testing.T) {
 				_, err := call(callers.Within(t))
 				require.ErrorIs(t, err, redlatch.ErrInvalid, "%s %s", kind, odd)
 			}
-			for _, key := range []string{odd, codec.TokenKey(odd)} {
+			for _, key := range []string{odd, protocol.TokenKey(odd)} {
 				require.Zero(t, cluster.DoAt(t, key, "EXISTS", key), "%s %s", kind, odd)
 			}
 		}

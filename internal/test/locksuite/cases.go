@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -122,7 +123,7 @@ func wokenByPeers(t *testing.T, s suite) {
 	l, called := s.sleeper(t, redistest.Key(t))
 	for i := range 4 * len(s.Publish) {
 		if s.kind.ReadWrite {
-			s.Do(t, l.Name(), "HSET", l.Name(), codec.ModeField, codec.ModeWrite)
+			s.Do(t, l.Name(), "HSET", l.Name(), protocol.ModeField, protocol.ModeWrite)
 		}
 		s.Do(t, l.Name(), "HSET", l.Name(), "a peer:1", 1)
 		s.Do(t, l.Name(), "PEXPIRE", l.Name(), (4 * soon).Milliseconds())

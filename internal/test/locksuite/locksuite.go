@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -72,7 +73,7 @@ type Kind struct {
 
 func (k Kind) channel(name string) string {
 	if k.ReadWrite {
-		return codec.ReadWriteChannel(name)
+		return protocol.ReadWriteChannel(name)
 	}
 	return codec.LockChannel(name)
 }

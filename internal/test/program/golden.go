@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -187,7 +188,7 @@ func Enqueue(t *testing.T, s redistest.Target, name, owner string, deadline time
 // Listen subscribes to the channel of owner's waiter.
 func Listen(t *testing.T, s redistest.Target, name, owner string) {
 	t.Helper()
-	Subscribe(t, s, codec.OwnerChannel(name, owner))
+	Subscribe(t, s, protocol.OwnerChannel(name, owner))
 }
 
 // QueueOf returns the queue of a fair lock.

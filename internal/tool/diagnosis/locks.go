@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -79,7 +80,7 @@ func (e *examination) scriptKeys() Finding {
 }
 
 func (e *examination) scriptMessages() Finding {
-	err := e.try([]any{"EVAL", publishScript, 1, e.name, codec.LockChannel(e.name), codec.MessageUnlock})
+	err := e.try([]any{"EVAL", publishScript, 1, e.name, codec.LockChannel(e.name), protocol.MessageUnlock})
 	if f, known := e.untried(err); known {
 		return f
 	}

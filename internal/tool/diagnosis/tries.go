@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acl"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 // verdict is the result of trying a right.
@@ -24,7 +25,7 @@ const (
 // trials returns each command in a form that changes nothing: it reads, finds nothing, or has an invalid
 // argument, which servers check after the rights. Other commands are in command.
 func (e *examination) trials() map[string][]any {
-	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), codec.LatchKey(e.name, "0")
+	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), protocol.LatchKey(e.name, "0")
 	return map[string][]any{
 		"eval":           {"EVAL", probeScript, 1, e.name},
 		"evalsha":        {"EVALSHA", redis.NewScript(1, probeScript).Hash(), 1, e.name},
@@ -83,9 +84,9 @@ func (e *examination) command(name string) verdict {
 	case "sadd":
 		return e.grow("SADD", e.name, "v")
 	case "incr":
-		return e.grow("INCR", codec.TokenKey(e.name))
+		return e.grow("INCR", protocol.TokenKey(e.name))
 	case "decr":
-		return e.grow("DECR", codec.LatchKey(e.name, "0"))
+		return e.grow("DECR", protocol.LatchKey(e.name, "0"))
 	case "subscribe", "unsubscribe", "psubscribe":
 		return e.onListening(func(c redis.Conn) verdict {
 			channel := e.name

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/transport"
@@ -29,7 +30,7 @@ type family struct {
 // families has that of read/write locks last.
 var families = [...]family{
 	{codec.LockChannel, strings.TrimSuffix(codec.LockChannel("{"), "{"), true},
-	{codec.ReadWriteChannel, strings.TrimSuffix(codec.ReadWriteChannel("{"), "{"), false},
+	{protocol.ReadWriteChannel, strings.TrimSuffix(protocol.ReadWriteChannel("{"), "{"), false},
 }
 
 // patterns returns patterns that match the channels of one lock, or of all locks with matching names. No
@@ -113,7 +114,7 @@ func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []adm
 		s.subs[name] = mine
 	}
 	channel := codec.LockChannel(name)
-	wanted := map[string]string{channel: "", codec.ReadWriteChannel(name): ""} // waiter by channel
+	wanted := map[string]string{channel: "", protocol.ReadWriteChannel(name): ""} // waiter by channel
 	for _, w := range queue[:min(len(queue), firstWaiters)] {
 		wanted[channel+":"+w.Text] = w.Text
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/transport"
@@ -23,7 +24,7 @@ const owner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
 func TestChannelsNameTheLockAndTheWaiter(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orders", "orders:42", "a}b", "{eu}orders", "x{y", "a:b:c", "ä ö"} {
-		for channel, owner := range map[string]string{codec.LockChannel(name): "", codec.OwnerChannel(name, owner): owner, codec.ReadWriteChannel(name): ""} {
+		for channel, owner := range map[string]string{codec.LockChannel(name): "", protocol.OwnerChannel(name, owner): owner, protocol.ReadWriteChannel(name): ""} {
 			got, called := Parse(channel)
 			require.Equal(t, name, got)
 			require.Equal(t, owner, called)
@@ -54,7 +55,7 @@ func TestOnePatternMatchesEachChannel(t *testing.T) {
 			patterns = append(patterns, f.patterns(c.pattern, inspect.IsPattern(c.pattern))...)
 		}
 		for _, name := range c.names {
-			for _, channel := range []string{codec.LockChannel(name), codec.OwnerChannel(name, owner), codec.ReadWriteChannel(name)} {
+			for _, channel := range []string{codec.LockChannel(name), protocol.OwnerChannel(name, owner), protocol.ReadWriteChannel(name)} {
 				n := 0
 				for _, p := range patterns {
 					if inspect.Match(p)(channel) {
@@ -101,7 +102,7 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	b := &fakeTransport{subs: map[string]*fakeSubscription{}}
 	s := NewChannelSubscriber(b)
 	defer s.Close()
-	channel, rw := codec.LockChannel("jobs"), codec.ReadWriteChannel("jobs")
+	channel, rw := codec.LockChannel("jobs"), protocol.ReadWriteChannel("jobs")
 	s.Follow(t.Context(), "jobs", nil)
 	require.ElementsMatch(t, []string{channel, rw}, b.channels())
 	s.Follow(t.Context(), "jobs", []admin.Waiter{{Text: "one"}, {Text: "two"}})
@@ -123,7 +124,7 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	require.Len(t, b.channels(), 2+firstWaiters, "neither former owners nor owners far behind")
 	s.Follow(t.Context(), "other", nil)
 	s.Forget("jobs")
-	require.ElementsMatch(t, []string{codec.LockChannel("other"), codec.ReadWriteChannel("other")}, b.channels())
+	require.ElementsMatch(t, []string{codec.LockChannel("other"), protocol.ReadWriteChannel("other")}, b.channels())
 }
 
 func TestAFailedSubscriptionIsMadeAnewWithTheNextLook(t *testing.T) {
@@ -189,10 +190,10 @@ func TestMessagesOfMatchingLocksAreReceived(t *testing.T) {
 		t.Parallel()
 		sub, began := listen(t, s, "ord*[0-9]"), time.Now()
 		for _, name := range []string{"orders", "ord{er}s:1", "other:1"} {
-			s.Do(t, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
+			s.Do(t, "PUBLISH", codec.LockChannel(name), protocol.MessageUnlock)
 		}
-		s.Do(t, "PUBLISH", codec.OwnerChannel("orders:2", owner), codec.MessageUnlock)
-		s.Do(t, "PUBLISH", codec.ReadWriteChannel("orders:3"), codec.MessageUnlock)
+		s.Do(t, "PUBLISH", protocol.OwnerChannel("orders:2", owner), protocol.MessageUnlock)
+		s.Do(t, "PUBLISH", protocol.ReadWriteChannel("orders:3"), protocol.MessageUnlock)
 		m := next(t, sub)
 		require.Equal(t, Message{At: m.At, Name: "ord{er}s:1"}, m)
 		m = next(t, sub)
@@ -211,7 +212,7 @@ func TestALostConnectionIsReportedAndMadeAnew(t *testing.T) {
 	require.Error(t, next(t, sub).Gap)
 	m := next(t, sub)
 	require.Equal(t, Message{At: m.At}, m, "received again")
-	s.Do(t, "PUBLISH", codec.LockChannel("orders"), codec.MessageUnlock)
+	s.Do(t, "PUBLISH", codec.LockChannel("orders"), protocol.MessageUnlock)
 	require.Equal(t, "orders", next(t, sub).Name)
 }
 
@@ -223,8 +224,8 @@ func TestAUserWithLimitedChannelsListensToAllOfThem(t *testing.T) {
 		return redis.DialContext(ctx, "tcp", s.Addr(), redis.DialUsername("onlooker"), redis.DialPassword("x"))
 	}
 	sub := run(t, dial, "orders")
-	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
-	s.Do(t, "PUBLISH", codec.LockChannel("orders"), codec.MessageUnlock)
+	s.Do(t, "PUBLISH", codec.LockChannel("other"), protocol.MessageUnlock)
+	s.Do(t, "PUBLISH", codec.LockChannel("orders"), protocol.MessageUnlock)
 	require.Equal(t, "orders", next(t, sub).Name)
 	require.ErrorContains(t, sub.Unheard(), "NOPERM", "read/write locks are refused, and the others are heard")
 

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -27,12 +27,12 @@ type Client struct {
 
 // ClientOf returns the client of an owner as in Redis, which may be a writer.
 func ClientOf(text string) Client {
-	bare, _ := codec.WriterOf(text)
+	bare, _ := protocol.WriterOf(text)
 	owner, err := redlatch.ParseOwner(bare)
 	switch {
 	case err != nil:
 		return Client{Kind: "unknown"}
-	case owner.IsRedlatch():
+	case protocol.IsRedlatch(owner):
 		// A version 7 UUID begins with the time.
 		started := time.Unix(owner.Client().Time().UnixTime()).UTC()
 		return Client{Kind: "redlatch", Started: &started}
@@ -81,7 +81,7 @@ func ShortOwner(text string) string {
 // OwnerNumber returns the last digits of an owner's UUID, which differ between clients made at the same
 // time, and its number.
 func OwnerNumber(text string) string {
-	bare, writes := codec.WriterOf(text)
+	bare, writes := protocol.WriterOf(text)
 	owner, err := redlatch.ParseOwner(bare)
 	if err != nil {
 		return sanitize.Word(sanitize.Truncate(text, 24))

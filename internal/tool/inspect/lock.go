@@ -33,6 +33,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -202,9 +203,9 @@ func (c Count) MarshalJSON() ([]byte, error) {
 func holderOf(owner, count string, readWrite bool) Holder {
 	h := Holder{Owner: owner, Count: Count(count), Client: ClientOf(owner)}
 	if readWrite {
-		h.Mode = codec.ModeRead
-		if _, writes := codec.WriterOf(owner); writes {
-			h.Mode = codec.ModeWrite
+		h.Mode = protocol.ModeRead
+		if _, writes := protocol.WriterOf(owner); writes {
+			h.Mode = protocol.ModeWrite
 		}
 	}
 	return h
@@ -219,11 +220,11 @@ func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 	var asked []int // the holder of each call
 	for i := range holders {
 		n, err := strconv.ParseInt(string(holders[i].Count), 10, 64)
-		if holders[i].Mode != codec.ModeRead || err != nil || n > countedHolds || len(calls) > allHolds {
+		if holders[i].Mode != protocol.ModeRead || err != nil || n > countedHolds || len(calls) > allHolds {
 			continue
 		}
 		for k := range n {
-			calls, asked = append(calls, command("PTTL", codec.HoldKey(name, holders[i].Owner, k+1))), append(asked, i)
+			calls, asked = append(calls, command("PTTL", protocol.HoldKey(name, holders[i].Owner, k+1))), append(asked, i)
 		}
 	}
 	replies, _ := ask(c, calls) // none, if the connection is broken
@@ -238,7 +239,7 @@ func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 		switch d, known := left[i]; {
 		case known:
 			h.LeftMillis = LeaseOf(true, d).TTLMillis
-		case h.Mode == codec.ModeRead:
+		case h.Mode == protocol.ModeRead:
 			unread = append(unread, h.Owner)
 		}
 	}
@@ -282,9 +283,9 @@ func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 
 func (h *Holder) Describe(show func(ms int64) string) string {
 	said := h.String()
 	switch h.Mode {
-	case codec.ModeWrite:
+	case protocol.ModeWrite:
 		said += ", writes"
-	case codec.ModeRead:
+	case protocol.ModeRead:
 		said += ", reads" + h.lease(show)
 	case "permit":
 		said = "permit" + h.lease(show)
@@ -318,7 +319,7 @@ func (h *Holder) lease(show func(ms int64) string) string {
 
 // ModeText returns the mode of a read/write lock in words.
 func ModeText(mode string) string {
-	if mode == codec.ModeWrite {
+	if mode == protocol.ModeWrite {
 		return "read/write, held for writing"
 	}
 	return "read/write, held for reading"

@@ -9,8 +9,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
@@ -43,11 +43,11 @@ func (n *Number) kind() Kind {
 // mostDigits is the length of a number with its sign.
 const mostDigits = 20
 
-var permitsSuffix = strings.TrimPrefix(codec.PermitsKey("{}"), "{}")
+var permitsSuffix = strings.TrimPrefix(protocol.PermitsKey("{}"), "{}")
 
 // isPart reports whether the key of a number belongs to a lock.
 func isPart(key string) bool {
-	for _, of := range []string{codec.TokenKey("{"), codec.LatchKey("{", "")} {
+	for _, of := range []string{protocol.TokenKey("{"), protocol.LatchKey("{", "")} {
 		if strings.HasPrefix(key, of[:strings.IndexByte(of, ':')+1]) {
 			return true
 		}
@@ -63,7 +63,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*
 	var calls []call
 	for _, name := range names {
 		calls = append(calls, command("GETRANGE", name, 0, mostDigits), command("PTTL", name),
-			command("ZCOUNT", codec.PermitsKey(name), 0, "+inf"))
+			command("ZCOUNT", protocol.PermitsKey(name), 0, "+inf"))
 	}
 	replies, err := ask(s.Conn, calls)
 	if err != nil {
@@ -114,7 +114,7 @@ func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64, now int64, err error) {
 	calls := []call{command("TIME")}
 	for _, id := range ids {
-		calls = append(calls, command("ZSCORE", codec.PermitsKey(name), id))
+		calls = append(calls, command("ZSCORE", protocol.PermitsKey(name), id))
 	}
 	replies, err := ask(c, calls)
 	if err != nil {
@@ -130,7 +130,7 @@ func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64,
 			return nil, 0, refused
 		}
 		if end, err := strconv.ParseFloat(text(reply), 64); err == nil {
-			ends[ids[i]] = int64(min(end, codec.PermitForever))
+			ends[ids[i]] = int64(min(end, protocol.PermitForever))
 		}
 	}
 	return ends, now, nil
@@ -143,7 +143,7 @@ const idLength = 16
 func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 	var calls []call
 	for _, l := range found {
-		calls = append(calls, command("ZRANGE", codec.PermitsKey(l.Name), 0, 0))
+		calls = append(calls, command("ZRANGE", protocol.PermitsKey(l.Name), 0, 0))
 	}
 	replies, err := ask(s.Conn, calls)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err error) {
 	var channels []string
 	for _, l := range found {
-		channels = append(channels, codec.SemaphoreChannel(l.Name), codec.CountDownChannel(l.Name))
+		channels = append(channels, protocol.SemaphoreChannel(l.Name), protocol.CountDownChannel(l.Name))
 	}
 	var counts []int64
 	if len(channels) > 0 {

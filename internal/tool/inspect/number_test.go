@@ -10,25 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 func addNumbers(t *testing.T, s redistest.Target) {
 	t.Helper()
 	s.Do(t, "SET", "pool", 3)
-	s.Do(t, "ZADD", codec.PermitsKey("pool"), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
+	s.Do(t, "ZADD", protocol.PermitsKey("pool"), 1, "0123456789abcdef", protocol.PermitForever, "fedcba9876543210")
 	s.Do(t, "SET", "{eu}pool", -1, "PX", time.Hour.Milliseconds())
-	s.Do(t, "ZADD", codec.PermitsKey("{eu}pool"), codec.PermitForever, "fedcba9876543210")
+	s.Do(t, "ZADD", protocol.PermitsKey("{eu}pool"), protocol.PermitForever, "fedcba9876543210")
 	s.Do(t, "SET", "idle", 5)
 	s.Do(t, "SET", "text", "12 monkeys")
-	s.Do(t, "ZADD", codec.PermitsKey("text"), 1, "0123456789abcdef")
+	s.Do(t, "ZADD", protocol.PermitsKey("text"), 1, "0123456789abcdef")
 	s.Do(t, "SET", "other", 7)
-	s.Do(t, "ZADD", codec.PermitsKey("other"), 1, "an id of another length")
-	s.Do(t, "ZADD", codec.PermitsKey("gone"), 1, "0123456789abcdef")
-	s.Do(t, "SET", codec.TokenKey("plain"), 12)
-	s.Do(t, "SET", codec.LatchKey("plain", "0123"), 1)
-	s.Do(t, "SET", codec.HoldKey("rw", java, 1), 1)
+	s.Do(t, "ZADD", protocol.PermitsKey("other"), 1, "an id of another length")
+	s.Do(t, "ZADD", protocol.PermitsKey("gone"), 1, "0123456789abcdef")
+	s.Do(t, "SET", protocol.TokenKey("plain"), 12)
+	s.Do(t, "SET", protocol.LatchKey("plain", "0123"), 1)
+	s.Do(t, "SET", protocol.HoldKey("rw", java, 1), 1)
 }
 
 func TestSemaphoresWithPermitsTakenAreFoundBesideLocks(t *testing.T) {
@@ -54,13 +54,13 @@ func TestAllNumbersAreFoundWhenTheyAreAskedFor(t *testing.T) {
 	addNumbers(t, s)
 	s.Do(t, "HSET", "plain", java, 1)
 	conn := s.Dial(t)
-	for _, channel := range []string{codec.SemaphoreChannel("idle"), codec.CountDownChannel("other")} {
+	for _, channel := range []string{protocol.SemaphoreChannel("idle"), protocol.CountDownChannel("other")} {
 		require.NoError(t, conn.Send("SUBSCRIBE", channel))
 		require.NoError(t, conn.Flush())
 		_, err := redis.ReceiveWithTimeout(conn, time.Minute)
 		require.NoError(t, err)
 	}
-	s.Do(t, "DEL", codec.PermitsKey("other"))
+	s.Do(t, "DEL", protocol.PermitsKey("other"))
 	s.Do(t, "SET", "plain-counter", 0)
 	all := found(t, s, Request{Numbers: true})
 	require.Equal(t, []string{"idle", "other", "plain-counter", "pool", "{eu}pool"}, slices.Sorted(maps.Keys(all)))

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
@@ -92,7 +93,7 @@ func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 			first = command("LRANGE", queue, 0, s.Places-1)
 		}
 		calls = append(calls, command("PTTL", l.Name), command("LLEN", queue), first,
-			command("HGET", l.Name, codec.ModeField), tokenCall(l.Name))
+			command("HGET", l.Name, protocol.ModeField), tokenCall(l.Name))
 	}
 	replies, err := ask(s.Conn, calls)
 	if err != nil {
@@ -168,7 +169,7 @@ func (s *scan) label(locks []*Lock) error {
 func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	var channels []string
 	for _, l := range locks {
-		channels = append(channels, codec.LockChannel(l.Name), codec.ReadWriteChannel(l.Name))
+		channels = append(channels, codec.LockChannel(l.Name), protocol.ReadWriteChannel(l.Name))
 	}
 	counts, err := connect.Listening(ctx, s.Labels, channels...)
 	if err != nil {
@@ -199,7 +200,7 @@ func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, re
 }
 
 // tokenCall reads the last token. GETRANGE is short regardless of the value.
-func tokenCall(name string) call { return command("GETRANGE", codec.TokenKey(name), 0, 19) }
+func tokenCall(name string) call { return command("GETRANGE", protocol.TokenKey(name), 0, 19) }
 
 // tokenOf returns the token in a reply, 0 for none.
 func tokenOf(reply any) int64 {
@@ -294,7 +295,7 @@ func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 	byKey := map[string][]string{}
 	var calls []call
 	for _, text := range owners {
-		bare, _ := codec.WriterOf(text)
+		bare, _ := protocol.WriterOf(text)
 		owner, err := redlatch.ParseOwner(bare)
 		if err != nil {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
@@ -26,13 +27,13 @@ type Shape struct {
 	Odd string
 }
 
-func isMode(text string) bool { return text == codec.ModeRead || text == codec.ModeWrite }
+func isMode(text string) bool { return text == protocol.ModeRead || text == protocol.ModeWrite }
 
 // ShapeOf returns the shape of a hash with these fields, at least one. If there are more fields, a hash
 // that may have a mode counts as a read/write lock.
 func ShapeOf(fields [][2]string, more bool) Shape {
 	s := Shape{Kind: Plain}
-	isModeField := func(f [2]string) bool { return f[0] == codec.ModeField && isMode(f[1]) }
+	isModeField := func(f [2]string) bool { return f[0] == protocol.ModeField && isMode(f[1]) }
 	if i := slices.IndexFunc(fields, isModeField); i >= 0 {
 		s.Mode = fields[i][1]
 	}
@@ -44,7 +45,7 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 		if isModeField(f) {
 			continue
 		}
-		owner, writes := codec.WriterOf(f[0])
+		owner, writes := protocol.WriterOf(f[0])
 		if odd := oddField(owner, f); odd != "" {
 			return Shape{Odd: odd}
 		}
@@ -100,7 +101,7 @@ func Glance(c redis.Conn, name string) error {
 	case s.Mode != "" || !more:
 		return nil
 	}
-	replies, err = ask(c, []call{command("HGET", name, codec.ModeField)})
+	replies, err = ask(c, []call{command("HGET", name, protocol.ModeField)})
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 		{name, "hash", "a lock is a hash"},
 		{codec.QueueKey(name), "list", "the queue of a fair lock is a list"},
 		{codec.TimeoutKey(name), "zset", "the deadlines of a fair lock are a zset"},
-		{codec.TokenKey(name), "string", "the token counter of a fenced lock is a string"},
+		{protocol.TokenKey(name), "string", "the token counter of a fenced lock is a string"},
 	} {
 		kind, err := redis.String(c.Do("TYPE", key.name))
 		switch {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -304,7 +304,7 @@ func Subscribers(ctx context.Context, client *redlatch.Client, cluster bool, pla
 func subscribers(ctx context.Context, client *redlatch.Client, cluster bool, places []Place) ([]int64, error) {
 	owners, channels := make([]string, len(places)), make([]string, len(places))
 	for i, p := range places {
-		owners[i], channels[i] = p.Owner, codec.OwnerChannel(p.Lock, p.Owner)
+		owners[i], channels[i] = p.Owner, protocol.OwnerChannel(p.Lock, p.Owner)
 	}
 	if cluster {
 		counts, err := admin.Listeners(ctx, rfairlock.New(client, places[0].Lock), owners...)
@@ -318,7 +318,7 @@ func subscribers(ctx context.Context, client *redlatch.Client, cluster bool, pla
 		return nil, err
 	}
 	defer e.Leave()
-	return e.ProvenListeners(ctx, codec.OwnerChannel(places[0].Lock, e.NextOwner().String()), channels...)
+	return e.ProvenListeners(ctx, protocol.OwnerChannel(places[0].Lock, e.NextOwner().String()), channels...)
 }
 
 // read reads a long queue from the end: places only move forward, so owners that stay are not missed.

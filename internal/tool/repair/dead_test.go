@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -31,7 +32,7 @@ func longQueue(t *testing.T, s redistest.Target, name string, length int, now ti
 			dead = append(dead, owner)
 			continue
 		}
-		require.NoError(t, c.Subscribe(codec.OwnerChannel(name, owner)))
+		require.NoError(t, c.Subscribe(protocol.OwnerChannel(name, owner)))
 		require.IsType(t, redis.Subscription{}, c.Receive())
 	}
 	return dead

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -196,7 +197,7 @@ func (f *Forced) isHeldByAll(owners []string) bool {
 
 // isRenewedByOthers reports whether other readers may renew these, as Redisson's do before 4.4.
 func (f *Forced) isRenewedByOthers(readers []string) bool {
-	return f.Mode == codec.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
+	return f.Mode == protocol.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
 		return h.Kind == "redisson" && slices.ContainsFunc(readers, func(owner string) bool { return owner != h.Owner })
 	})
 }
@@ -230,11 +231,11 @@ func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notifie
 	channel, notified := codec.LockChannel(u.Name), notifiedAll
 	switch {
 	case u.semaphore:
-		channel = codec.SemaphoreChannel(u.Name)
+		channel = protocol.SemaphoreChannel(u.Name)
 	case len(u.owners()) > 0 && now.stays(from):
 		return notifiedNone, nil, ""
 	case now.Mode != "":
-		channel = codec.ReadWriteChannel(u.Name)
+		channel = protocol.ReadWriteChannel(u.Name)
 	case !now.lock.ReadQueue():
 		notified = notifiedPlain
 	case now.lock.Waiting > 0:

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -220,7 +220,7 @@ func traces(t *testing.T, s redistest.Target, name string, messages redis.PubSub
 	keys, err := redis.Strings(s.Do(t, "KEYS", "*"+name+"*"), nil)
 	require.NoError(t, err)
 	for _, key := range keys {
-		if strings.HasPrefix(key, codec.LatchKey(name, "")) { // UnlockAs deletes it in the background
+		if strings.HasPrefix(key, protocol.LatchKey(name, "")) { // UnlockAs deletes it in the background
 			continue
 		}
 		left, _ := s.Do(t, "PTTL", key).(int64)
@@ -319,7 +319,7 @@ func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		name := redistest.Key(t)
 		s.Do(t, "SET", name, math.MaxInt64-1)
-		s.Do(t, "ZADD", codec.PermitsKey(name), codec.PermitForever, "a", codec.PermitForever, "b")
+		s.Do(t, "ZADD", protocol.PermitsKey(name), protocol.PermitForever, "a", protocol.PermitForever, "b")
 		u := &Unlock{Target: targetOf(t, s), Name: name, Owners: []string{"61", "62"}, EvenIfAlive: true}
 		f, err := u.Run(t.Context())
 		require.ErrorContains(t, err, `semaphore "`+name+`": 61 was removed, but not 62: `)
@@ -337,7 +337,7 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 		name := redistest.Key(t)
 		ends := time.Now().Add(time.Hour).UnixMilli()
 		s.Do(t, "SET", name, 0)
-		s.Do(t, "ZADD", codec.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "0000000000000000", ends, "by hand, and long", ends, "x", ends, "")
+		s.Do(t, "ZADD", protocol.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", protocol.PermitForever, "0000000000000000", ends, "by hand, and long", ends, "x", ends, "")
 		const id, forever = "30313233343536373839616263646566", "30303030303030303030303030303030"
 		for what, c := range map[string]struct {
 			u    Unlock
@@ -352,8 +352,8 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 			"no hex":      {Unlock{Dead: []string{"permit"}}, RefusedOther, "no permit with the id permit is taken"},
 			"not stated":  {Unlock{Owners: []string{id}}, RefusedUnknown, "not known to be dead: it was not watched long enough"},
 			"never ends":  {Unlock{Owners: []string{forever}}, RefusedUnknown, "its lease never ends"},
-			"is renewed":  {Unlock{Dead: []string{id}, Looks: func(time.Duration) { s.Do(t, "ZADD", codec.PermitsKey(name), 2*ends, "0123456789abcdef") }}, RefusedAlive, "its holder is alive"},
-			"is released": {Unlock{Dead: []string{"66656463626139383736353433323130"}, Looks: func(time.Duration) { s.Do(t, "ZREM", codec.PermitsKey(name), "fedcba9876543210") }}, RefusedChanged, "has changed"},
+			"is renewed":  {Unlock{Dead: []string{id}, Looks: func(time.Duration) { s.Do(t, "ZADD", protocol.PermitsKey(name), 2*ends, "0123456789abcdef") }}, RefusedAlive, "its holder is alive"},
+			"is released": {Unlock{Dead: []string{"66656463626139383736353433323130"}, Looks: func(time.Duration) { s.Do(t, "ZREM", protocol.PermitsKey(name), "fedcba9876543210") }}, RefusedChanged, "has changed"},
 		} {
 			c.u.Target, c.u.Name, c.u.For = target, name, 10*time.Millisecond
 			f, err := c.u.Run(t.Context())
@@ -361,7 +361,7 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 			require.Equal(t, c.why, f.Refused, what)
 		}
 		messages := redis.PubSubConn{Conn: s.Dial(t)}
-		require.NoError(t, messages.Subscribe(codec.SemaphoreChannel(name)))
+		require.NoError(t, messages.Subscribe(protocol.SemaphoreChannel(name)))
 		require.IsType(t, redis.Subscription{}, messages.Receive())
 		for i, id := range []string{"0123456789abcdef", "by hand, and long", "x"} {
 			digits := hex.EncodeToString([]byte(id))
@@ -374,7 +374,7 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 			message, _ := messages.Receive().(redis.Message)
 			require.Equal(t, strconv.Itoa(i+1), string(message.Data))
 		}
-		left, err := redis.Strings(s.Do(t, "ZRANGE", codec.PermitsKey(name), 0, -1), nil)
+		left, err := redis.Strings(s.Do(t, "ZRANGE", protocol.PermitsKey(name), 0, -1), nil)
 		require.NoError(t, err)
 		require.Equal(t, []string{"", "0000000000000000"}, left)
 	})

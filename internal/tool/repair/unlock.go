@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -219,9 +219,9 @@ func LookLimit(limit, left time.Duration) time.Duration {
 
 // isOneOf reports whether owners has an owner, as a reader or a writer.
 func isOneOf(owner string, owners []string) bool {
-	bare, _ := codec.WriterOf(owner)
+	bare, _ := protocol.WriterOf(owner)
 	return slices.ContainsFunc(owners, func(other string) bool {
-		other, _ = codec.WriterOf(other)
+		other, _ = protocol.WriterOf(other)
 		return strings.EqualFold(other, bare)
 	})
 }
@@ -286,9 +286,9 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 
 // lockOf returns the lock in the role in which an owner holds it, "" for all holders.
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
-	_, writes := codec.WriterOf(owner)
+	_, writes := protocol.WriterOf(owner)
 	switch {
-	case now.Mode != "" && (writes || owner == "" && now.Mode == codec.ModeWrite):
+	case now.Mode != "" && (writes || owner == "" && now.Mode == protocol.ModeWrite):
 		return rreadwritelock.New(u.Client, now.Name).Write()
 	case now.Mode != "":
 		return rreadwritelock.New(u.Client, now.Name).Read()
@@ -310,8 +310,8 @@ func (u *Unlock) force(ctx context.Context, now *look) error {
 // wakes waiters once.
 func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
 	slices.SortStableFunc(from, func(a, b string) int {
-		_, writes := codec.WriterOf(a)
-		_, other := codec.WriterOf(b)
+		_, writes := protocol.WriterOf(a)
+		_, other := protocol.WriterOf(b)
 		return order(writes) - order(other)
 	})
 	for _, owner := range from {

@@ -11,8 +11,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -247,7 +247,7 @@ func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 			continue
 		}
 		h := inspect.Holder{Owner: id, Count: "1", Client: inspect.ClientOf(id), Mode: "permit"}
-		if end < codec.PermitForever {
+		if end < protocol.PermitForever {
 			left := max(end-now, 0)
 			h.LeftMillis = &left
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -204,7 +204,7 @@ func (m *memory) doubts(c *Circle) bool {
 
 // bareOwner returns an owner without the suffix of a writer.
 func bareOwner(owner string) string {
-	bare, _ := codec.WriterOf(owner)
+	bare, _ := protocol.WriterOf(owner)
 	return bare
 }
 
@@ -274,7 +274,7 @@ type Wait struct {
 
 // ClientID returns the UUID of an owner's client, or the owner if it has none.
 func ClientID(owner string) string {
-	bare, _ := codec.WriterOf(owner)
+	bare, _ := protocol.WriterOf(owner)
 	parsed, err := redlatch.ParseOwner(bare)
 	if err != nil {
 		return owner

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -263,7 +264,7 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	if now.Kind == inspect.ReadWrite {
 		inspect.ReadLeases(w.conn, w.name, now.Holders)
 	}
-	counts, err := connect.Listening(ctx, w.conn, codec.LockChannel(w.name), codec.ReadWriteChannel(w.name))
+	counts, err := connect.Listening(ctx, w.conn, codec.LockChannel(w.name), protocol.ReadWriteChannel(w.name))
 	if err != nil {
 		now.Uncounted = cmp.Or(now.Uncounted, inspect.NotCounted(err))
 		return labels

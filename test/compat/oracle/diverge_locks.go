@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 const (
@@ -127,7 +128,7 @@ func isNamed(o *Outcome, d Diff) bool {
 
 func (o *Outcome) isHolder(text any) bool {
 	holder, _ := text.(string)
-	return holder != o.Step.Field() && holder != codec.ModeField && o.field(holder) != ""
+	return holder != o.Step.Field() && holder != protocol.ModeField && o.field(holder) != ""
 }
 
 // isLatch: Redisson's release saves its reply in a latch; ours does not.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 func spoils(r Release, _ Ours) bool { return r.SpoilsReadRenewals() }
@@ -46,7 +46,7 @@ var rwDiverges = slices.Concat([]Divergence{
 	{"read renewal: several keys, 3.44 to 3.52", "the script takes a key for another, or fails", spoils, isSpoiltReads},
 })
 
-func (o *Outcome) mode() string { return o.field(codec.ModeField) }
+func (o *Outcome) mode() string { return o.field(protocol.ModeField) }
 
 // isDirect reports whether a release should decrement the count, as in Redisson.
 func (o *Outcome) isDirect(isRole func(s Step, a act) bool) bool {
@@ -76,7 +76,7 @@ func isEndlessKept(o *Outcome, d Diff) bool {
 		return false
 	}
 	deleted := d.What == "key" && d.Ours == true && o.Step.Lease == 0
-	if fields[codec.ModeField] == codec.ModeWrite {
+	if fields[protocol.ModeField] == protocol.ModeWrite {
 		return o.Ours.After[d.Key].Expires == never && (d.What == "ttl" || deleted)
 	}
 	return deleted || d.What == "ttl" && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
@@ -116,7 +116,7 @@ func isReadReply(o *Outcome, d Diff) bool {
 // isKeysKept: the owner still reads, and its keys keep the lease.
 func isKeysKept(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isRead) && o.count() > 1 && d.What == "ttl" &&
-		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == codec.ModeRead)
+		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == protocol.ModeRead)
 }
 
 // isHoldRevived: ours moves the leases of later holds to holds without keys. Redisson frees the
@@ -139,7 +139,7 @@ func isHoldRevived(o *Outcome, d Diff) bool {
 
 func isWriterUncut(o *Outcome, d Diff) bool {
 	ours := o.Ours.After[d.Key].Expires
-	return o.isDirect(Step.isRead) && o.isLockTime(d) && o.mode() == codec.ModeWrite &&
+	return o.isDirect(Step.isRead) && o.isLockTime(d) && o.mode() == protocol.ModeWrite &&
 		(ours == never || ours >= o.Prior[d.Key].Expires)
 }
 
@@ -156,11 +156,11 @@ func isWriteLeft(o *Outcome, d Diff) bool {
 // isDowngrade reports whether a writer with readers, live or dead, leaves.
 func (o *Outcome) isDowngrade() bool {
 	fields, _ := o.Prior[o.name()].Value.(map[string]string)
-	return o.isDirect(Step.isWrite) && o.mode() == codec.ModeWrite && o.count() == 1 && len(fields) > 2
+	return o.isDirect(Step.isWrite) && o.mode() == protocol.ModeWrite && o.count() == 1 && len(fields) > 2
 }
 
 func isDowngradeTold(o *Outcome, d Diff) bool {
-	want := codec.ReadWriteChannel(o.name()) + " " + codec.MessageWriterLeft
+	want := protocol.ReadWriteChannel(o.name()) + " " + protocol.MessageWriterLeft
 	return o.isDowngrade() && d.What == "messages" && len(o.Theirs.Messages) == 0 &&
 		slices.Equal(o.Ours.Messages, []string{want})
 }
@@ -217,7 +217,7 @@ func isOverRead(o *Outcome, d Diff) bool {
 func (o *Outcome) holds(name string) (all []bool) {
 	count, _ := o.Prior.Count(name, o.Step.Owner)
 	for k := range count {
-		_, there := o.Prior[codec.HoldKey(name, o.Step.Owner, k+1)]
+		_, there := o.Prior[protocol.HoldKey(name, o.Step.Owner, k+1)]
 		all = append(all, there)
 	}
 	return all

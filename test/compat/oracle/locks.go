@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -41,7 +42,7 @@ var (
 	Free = &Operation{
 		Name: "release", act: free,
 		Theirs: func(r Release, s Step) Args {
-			return s.released(r, Args{lockAndChannel(s), []string{codec.MessageUnlock, decimal(s.Lease), s.Owner}})
+			return s.released(r, Args{lockAndChannel(s), []string{protocol.MessageUnlock, decimal(s.Lease), s.Owner}})
 		},
 		Ours: func(s Step, shared bool) Call {
 			return s.plain(func(l *luasrc.Plain, c *transport.Call) {
@@ -56,7 +57,7 @@ var (
 	Force = &Operation{
 		Name: "force",
 		Theirs: func(r Release, s Step) Args {
-			return r.publishing(Args{lockAndChannel(s), []string{codec.MessageUnlock}})
+			return r.publishing(Args{lockAndChannel(s), []string{protocol.MessageUnlock}})
 		},
 		Ours: func(s Step, _ bool) Call {
 			return s.plain(func(l *luasrc.Plain, c *transport.Call) { l.ForceRelease(c) })
@@ -105,7 +106,7 @@ var (
 	FairFree = &Operation{
 		Name: "release", act: free,
 		Theirs: func(r Release, s Step) Args {
-			argv := []string{codec.MessageUnlock, decimal(s.Lease), s.Owner, clockNow}
+			argv := []string{protocol.MessageUnlock, decimal(s.Lease), s.Owner, clockNow}
 			return s.released(r, Args{lockQueueAndChannel(s), argv})
 		},
 		Ours: func(s Step, shared bool) Call {
@@ -121,7 +122,7 @@ var (
 	FairForce = &Operation{
 		Name: "force",
 		Theirs: func(r Release, s Step) Args {
-			return r.publishing(Args{lockQueueAndChannel(s), []string{codec.MessageUnlock, clockNow}})
+			return r.publishing(Args{lockQueueAndChannel(s), []string{protocol.MessageUnlock, clockNow}})
 		},
 		Ours: func(s Step, _ bool) Call {
 			return s.fair(func(l *luasrc.Fair, c *transport.Call) { l.ForceRelease(c, s.clock()) })
@@ -159,7 +160,7 @@ func ourFencedAcquire(s Step, shared bool) Call {
 	})
 }
 
-func (s Step) counter() string { return codec.TokenKey(s.Names[0]) }
+func (s Step) counter() string { return protocol.TokenKey(s.Names[0]) }
 
 func fairEntry(
 	take func(l *luasrc.Fair, c *transport.Call, now, owner, wait, lease any),

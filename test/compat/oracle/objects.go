@@ -4,8 +4,8 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -136,21 +136,21 @@ var (
 	LatchSet = &Operation{
 		Name: "set",
 		Theirs: func(r Release, s Step) Args {
-			return r.publishing(Args{latchKeys(s), []string{codec.MessageClosed, decimal(s.Permits)}})
+			return r.publishing(Args{latchKeys(s), []string{protocol.MessageClosed, decimal(s.Permits)}})
 		},
 		Ours: latching(func(l *luasrc.Latch, c *transport.Call, s Step) { l.Set(c, s.Permits) }),
 	}
 	LatchCountDown = &Operation{
 		Name: "count-down",
 		Theirs: func(r Release, s Step) Args {
-			return r.publishing(Args{latchKeys(s), []string{codec.MessageOpened}})
+			return r.publishing(Args{latchKeys(s), []string{protocol.MessageOpened}})
 		},
 		Ours: latching(func(l *luasrc.Latch, c *transport.Call, _ Step) { l.CountDown(c) }),
 	}
 	LatchDelete = &Operation{
 		Name: "delete",
 		Theirs: func(r Release, s Step) Args {
-			return r.publishing(Args{latchKeys(s), []string{codec.MessageClosed}})
+			return r.publishing(Args{latchKeys(s), []string{protocol.MessageClosed}})
 		},
 		Ours: latching(func(l *luasrc.Latch, c *transport.Call, _ Step) { l.Delete(c) }),
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -179,4 +179,4 @@ func (s Step) clock() any {
 }
 
 // Latch returns the key of the latch that a release leaves.
-func (s Step) Latch() string { return codec.LatchKey(s.Names[0], s.RequestID) }
+func (s Step) Latch() string { return protocol.LatchKey(s.Names[0], s.RequestID) }

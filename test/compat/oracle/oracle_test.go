@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/monitor"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -59,7 +60,7 @@ func TestIdentifyRefusesACallThatIsNotAsTheReleaseSends(t *testing.T) {
 	want := Step{Op: Free, Names: []string{"l"}, Owner: "o:1", Lease: 30000}
 	good := func() monitor.Call {
 		return monitor.Call{
-			Keys: []string{"l", codec.LockChannel("l"), codec.LatchKey("l", id)},
+			Keys: []string{"l", codec.LockChannel("l"), protocol.LatchKey("l", id)},
 			Argv: []string{"0", "30000", "o:1", "PUBLISH", "17000"},
 		}
 	}
@@ -68,7 +69,7 @@ func TestIdentifyRefusesACallThatIsNotAsTheReleaseSends(t *testing.T) {
 		"another name":       func(c *monitor.Call) { c.Keys[0] = "m" },
 		"another channel":    func(c *monitor.Call) { c.Keys[1] = "redisson_lock__channel:l" },
 		"no latch":           func(c *monitor.Call) { c.Keys = c.Keys[:2] },
-		"a short latch id":   func(c *monitor.Call) { c.Keys[2] = codec.LatchKey("l", id[1:]) },
+		"a short latch id":   func(c *monitor.Call) { c.Keys[2] = protocol.LatchKey("l", id[1:]) },
 		"another lease":      func(c *monitor.Call) { c.Argv[1] = "1" },
 		"another owner":      func(c *monitor.Call) { c.Argv[2] = "o:2" },
 		"SPUBLISH":           func(c *monitor.Call) { c.Argv[3] = "SPUBLISH" },
@@ -200,7 +201,7 @@ func TestAReleaseHasOneScriptForEachOperation(t *testing.T) {
 // A lock without a TTL lasts for its hold, whose remaining time may be set again.
 func TestAHoldThatARenewalLeavesMayEndLaterByWhatTheScriptTook(t *testing.T) {
 	t.Parallel()
-	hold := codec.HoldKey("l", "c:1", 1)
+	hold := protocol.HoldKey("l", "c:1", 1)
 	for late, explained := range map[int64]bool{-1: false, 0: true, 3: true, 4: false} {
 		o := &Outcome{
 			Step: Step{Op: ReadRenew, Names: []string{"l"}, Owner: "c:1"}, Elapsed: 3, Prior: State{hold: {Expires: 5000}},

@@ -3,8 +3,8 @@ package oracle
 import (
 	"strings"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -31,14 +31,14 @@ var (
 		Theirs: func(r Release, s Step) Args {
 			name := s.Names[0]
 			return s.released(r, Args{
-				[]string{name, codec.ReadWriteChannel(name), s.timeouts(), braced(name)},
-				[]string{codec.MessageUnlock, s.Owner},
+				[]string{name, protocol.ReadWriteChannel(name), s.timeouts(), braced(name)},
+				[]string{protocol.MessageUnlock, s.Owner},
 			})
 		},
 	}
 	ReadForce = &Operation{
 		Name: "read-force", role: &luasrc.Reader, Ours: rwOursForce,
-		Theirs: func(r Release, s Step) Args { return s.forced(r, codec.MessageUnlock) },
+		Theirs: func(r Release, s Step) Args { return s.forced(r, protocol.MessageUnlock) },
 	}
 	ReadRenew = &Operation{
 		Name: "read-renew", act: renew, role: &luasrc.Reader, OneByOne: Renew.OneByOne,
@@ -67,14 +67,14 @@ var (
 		Name: "write-release", act: free, role: &luasrc.Writer, Ours: rwOursFree,
 		Theirs: func(r Release, s Step) Args {
 			return s.released(r, Args{
-				[]string{s.Names[0], codec.ReadWriteChannel(s.Names[0])},
-				[]string{codec.MessageWriterLeft, decimal(s.Lease), s.writer()},
+				[]string{s.Names[0], protocol.ReadWriteChannel(s.Names[0])},
+				[]string{protocol.MessageWriterLeft, decimal(s.Lease), s.writer()},
 			})
 		},
 	}
 	WriteForce = &Operation{
 		Name: "write-force", role: &luasrc.Writer, Ours: rwOursForce,
-		Theirs: func(r Release, s Step) Args { return s.forced(r, codec.MessageWriterLeft) },
+		Theirs: func(r Release, s Step) Args { return s.forced(r, protocol.MessageWriterLeft) },
 	}
 	// WriteRenew is the plain lock's script.
 	WriteRenew = &Operation{
@@ -83,7 +83,7 @@ var (
 	}
 )
 
-func (s Step) writer() string { return codec.WriterField(s.Owner) }
+func (s Step) writer() string { return protocol.WriterField(s.Owner) }
 
 // Field returns the step's field of the lock's hash.
 func (s Step) Field() string {
@@ -97,7 +97,7 @@ func (s Step) isRead(a act) bool  { return s.Op.act == a && s.Op.role == &luasrc
 func (s Step) isWrite(a act) bool { return s.Op.act == a && s.Op.role == &luasrc.Writer }
 
 // HoldKey returns the key of the reader's n-th hold.
-func (s Step) HoldKey(n int64) string { return codec.HoldKey(s.Names[0], s.Owner, n) }
+func (s Step) HoldKey(n int64) string { return protocol.HoldKey(s.Names[0], s.Owner, n) }
 
 func (s Step) timeouts() string { return strings.TrimSuffix(s.HoldKey(1), ":1") }
 
@@ -109,12 +109,12 @@ func braced(name string) string {
 }
 
 func (s Step) forced(r Release, message string) Args {
-	return r.publishing(Args{[]string{s.Names[0], codec.ReadWriteChannel(s.Names[0])}, []string{message}})
+	return r.publishing(Args{[]string{s.Names[0], protocol.ReadWriteChannel(s.Names[0])}, []string{message}})
 }
 
 func (s Step) inRole(fill func(l *luasrc.ReadWrite, c *transport.Call)) Call {
 	name := s.Names[0]
-	l := luasrc.ReadWrite{Role: s.Op.role, Key: name, Channel: codec.ReadWriteChannel(name), Publish: "PUBLISH"}
+	l := luasrc.ReadWrite{Role: s.Op.role, Key: name, Channel: protocol.ReadWriteChannel(name), Publish: "PUBLISH"}
 	return filled(func(c *transport.Call) { fill(&l, c) })
 }
 

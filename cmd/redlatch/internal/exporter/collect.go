@@ -15,8 +15,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -288,7 +288,7 @@ func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absente
 		for some := range slices.Chunk(waiters, channelsAtOnce) {
 			channels := make([]string, len(some))
 			for i, w := range some {
-				channels[i] = codec.OwnerChannel(w.lock, w.owner)
+				channels[i] = protocol.OwnerChannel(w.lock, w.owner)
 			}
 			counts, err := connect.Listening(ctx, conn, channels...)
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -111,7 +112,7 @@ func addLocks(t *testing.T, s *redistest.Server) {
 	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1, program.SomeOwner, 2)
 	s.Do(t, "HSET", "user:1", "name", "Ada")
 	s.Do(t, "SET", "counter", 1)
-	program.Subscribe(t, s, codec.LockChannel("orders:1"), codec.ReadWriteChannel("books"))
+	program.Subscribe(t, s, codec.LockChannel("orders:1"), protocol.ReadWriteChannel("books"))
 }
 
 func TestFiguresAreThoseOfTheLocks(t *testing.T) {

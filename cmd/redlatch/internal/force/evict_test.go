@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -92,7 +93,7 @@ func TestEvictSeesThatTheNextOneGotItsWakeUp(t *testing.T) {
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	program.Enqueue(t, s, name, program.RedlatchOwner, time.Hour)
 	waiter := redis.PubSubConn{Conn: s.Dial(t)}
-	require.NoError(t, waiter.Subscribe(codec.OwnerChannel(name, program.RedlatchOwner)))
+	require.NoError(t, waiter.Subscribe(protocol.OwnerChannel(name, program.RedlatchOwner)))
 	require.IsType(t, redis.Subscription{}, waiter.ReceiveWithTimeout(program.Soon))
 	acquired := make(chan any, 1)
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -21,7 +22,7 @@ func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Plain locks", "Inspection"})
-	plain, fair := program.Subscribe(t, s, codec.LockChannel("app:job")), program.Subscribe(t, s, codec.OwnerChannel("app:job", program.RedissonOwner))
+	plain, fair := program.Subscribe(t, s, codec.LockChannel("app:job")), program.Subscribe(t, s, protocol.OwnerChannel("app:job", program.RedissonOwner))
 	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
 	for file, flag := range map[string]string{"unlock-untold": "--json=false", "unlock-untold.json": "--json"} {
 		s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
@@ -31,7 +32,7 @@ func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 		_, err := redis.Values(redis.ReceiveWithTimeout(plain, program.Soon))
 		require.NoError(t, err)
 	}
-	s.Do(t, "PUBLISH", codec.OwnerChannel("app:job", program.RedissonOwner), "the first")
+	s.Do(t, "PUBLISH", protocol.OwnerChannel("app:job", program.RedissonOwner), "the first")
 	message, err := redis.Strings(redis.ReceiveWithTimeout(fair, program.Soon))
 	require.NoError(t, err)
 	require.Equal(t, "the first", message[2])
@@ -142,7 +143,7 @@ func TestUnlockTakesOnePermit(t *testing.T) {
 	s := redistest.Start(t)
 	ends := time.Now().Add(time.Hour).UnixMilli()
 	s.Do(t, "SET", "downloads", 0)
-	s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "by hand")
+	s.Do(t, "ZADD", protocol.PermitsKey("downloads"), protocol.PermitForever, "0123456789abcdef", ends, "fedcba9876543210", protocol.PermitForever, "by hand")
 	got := program.Finish(t, s.URL(), "unlock", "--force", "downloads")
 	require.Equal(t, 2, got.Code)
 	require.Empty(t, got.Stdout)
@@ -156,5 +157,5 @@ func TestUnlockTakesOnePermit(t *testing.T) {
 	require.Equal(t, []any{"66656463626139383736353433323130"}, audit["taken_from"])
 	takes(t, s, "unlock-permit-by-hand", "--dead", "62792068616e64", "downloads")
 	require.Equal(t, []byte("3"), s.Do(t, "GET", "downloads"))
-	require.EqualValues(t, 0, s.Do(t, "EXISTS", codec.PermitsKey("downloads")))
+	require.EqualValues(t, 0, s.Do(t, "EXISTS", protocol.PermitsKey("downloads")))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -94,7 +95,7 @@ func TestLeaseTextSaysWhetherItIsRenewed(t *testing.T) {
 	require.Equal(t, "none: it stays until it is released", leaseText(&repair.Forced{}))
 	left := int64(90_000)
 	for want, f := range map[string]*repair.Forced{
-		"1m30s left":          {Mode: codec.ModeRead, Renewed: inspect.RenewedYes},
+		"1m30s left":          {Mode: protocol.ModeRead, Renewed: inspect.RenewedYes},
 		"1m30s left, renewed": {Renewed: inspect.RenewedYes},
 		"1m30s left, not renewed when it was due": {Renewed: inspect.RenewedNo},
 		"1m30s left, fixed or renewed":            {Renewed: inspect.RenewedUnknown},
@@ -130,13 +131,13 @@ func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	c := program.Subscribe(t, s, codec.OwnerChannel(name, program.RedissonOwner))
+	c := program.Subscribe(t, s, protocol.OwnerChannel(name, program.RedissonOwner))
 	out := program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
 	require.Contains(t, out, "  queue  1 waiting\n")
 	require.Contains(t, out, "  taken  the first in the queue whose deadline is not over was notified\n")
 	message, err := redis.Strings(redis.ReceiveWithTimeout(c, program.Soon))
 	require.NoError(t, err)
-	require.Equal(t, []string{"message", codec.OwnerChannel(name, program.RedissonOwner), "0"}, message)
+	require.Equal(t, []string{"message", protocol.OwnerChannel(name, program.RedissonOwner), "0"}, message)
 }
 
 func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
@@ -245,7 +246,7 @@ func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
 		s.Do(t, "HSET", append([]any{name}, c.fields...)...)
 		s.Do(t, "PEXPIRE", name, 3_000_000)
 		next := program.Start(t, s.URL(), "run", "--write", name, "--", "echo", "in")
-		program.AwaitSubscribers(t, s, codec.ReadWriteChannel(name), 1)
+		program.AwaitSubscribers(t, s, protocol.ReadWriteChannel(name), 1)
 		require.Contains(t, program.OK(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", c.flag, name), "  taken  all waiters were notified\n")
 		require.Equal(t, "in", next.Line())
 	}

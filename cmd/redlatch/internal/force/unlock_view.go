@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -18,7 +18,7 @@ func leaseText(f *repair.Forced) string {
 	switch {
 	case f.TTLMillis == nil:
 		return "none: it stays until it is released"
-	case f.Mode == codec.ModeRead:
+	case f.Mode == protocol.ModeRead:
 		return cli.Millis(*f.TTLMillis) + " left"
 	case f.Renewed == inspect.RenewedYes:
 		return cli.Millis(*f.TTLMillis) + " left, renewed"

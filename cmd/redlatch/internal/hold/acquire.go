@@ -11,11 +11,11 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/engine"
 	core "github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -151,7 +151,7 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 		return cli.Errorf(o.conflict, "lock %q is %s", name, o.heldBy(err))
 	case errors.Is(err, rfencedlock.ErrCounter):
 		return fmt.Errorf("lock %q: its token counter cannot be raised: the key %q must hold a number from 0 on",
-			name, codec.TokenKey(name))
+			name, protocol.TokenKey(name))
 	case errors.Is(err, redlatch.ErrWrongType) && (o.read || o.write):
 		return fmt.Errorf("lock %q: the key holds something that is no read/write lock, such as a plain lock of this name", name)
 	case errors.Is(err, redlatch.ErrWrongType) && !errors.As(err, &refusal): // a hash of another program, which it names

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -101,7 +102,7 @@ func TestRunFencedTellsTheCommandItsToken(t *testing.T) {
 			got := program.Finish(t, s.URL(), args...)
 			require.Equal(t, program.Outcome{Code: 0, Stdout: token + "\n", Stderr: ""}, got)
 		}
-		s.Do(t, "SET", codec.TokenKey(name), "none")
+		s.Do(t, "SET", protocol.TokenKey(name), "none")
 		program.Fails(t, s.URL(), 125, "token counter cannot be raised", "run", "--fenced", name, "--", "echo", "never")
 	}
 }
@@ -123,7 +124,7 @@ func TestRunPermitsLimitsHowManyRun(t *testing.T) {
 	lock, id, _ := strings.Cut(strings.TrimSpace(out), " ")
 	require.Equal(t, name, lock)
 	require.Len(t, id, 32)
-	require.EqualValues(t, 1, s.Do(t, "ZCARD", codec.PermitsKey(name)), "the second is back")
+	require.EqualValues(t, 1, s.Do(t, "ZCARD", protocol.PermitsKey(name)), "the second is back")
 	program.Fails(t, s.URL(), 124, ": its one permit is taken\n", run("1", "echo", "never")...)
 	require.Equal(t, []byte("0"), s.Do(t, "GET", name), "the number has changed, the first has its permit")
 }

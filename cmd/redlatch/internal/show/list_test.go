@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -83,7 +84,7 @@ func TestListShowsTwoKindsUnderOneName(t *testing.T) {
 	s.Do(t, "HSET", "jobs", program.SomeOwner, 1)
 	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "mixed")
 	program.Enqueue(t, s, "queued", program.RedissonOwner, time.Hour)
-	program.Subscribe(t, s, codec.LockChannel("books"), codec.ReadWriteChannel("orders"))
+	program.Subscribe(t, s, codec.LockChannel("books"), protocol.ReadWriteChannel("orders"))
 	got := program.Finish(t, s.URL(), "list")
 	require.Equal(t, 3, strings.Count(got.Stdout, "  mixed  two kinds of lock have this name: redlatch status says which"), got.Stdout)
 	program.Narrow(t, got.Stdout)
@@ -193,7 +194,7 @@ func TestListShowsSemaphores(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "SET", "pool", 3, "PX", time.Hour.Milliseconds())
-	s.Do(t, "ZADD", codec.PermitsKey("pool"), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
+	s.Do(t, "ZADD", protocol.PermitsKey("pool"), 1, "0123456789abcdef", protocol.PermitForever, "fedcba9876543210")
 	s.Do(t, "SET", "visits", 41)
 	out := program.OK(t, s.URL(), "list")
 	require.Regexp(t, `(?m)^pool +sem    2 taken, 3 available +- +(1h|59m)\S* +-$`, out)

@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
@@ -204,7 +205,7 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 
 // countOthers counts the connections that wait for another kind of lock of this name, 0 if unknown.
 func (s *status) countOthers(ctx context.Context, c redis.Conn) {
-	counts, err := connect.Listening(ctx, c, codec.LockChannel(s.Name), codec.ReadWriteChannel(s.Name))
+	counts, err := connect.Listening(ctx, c, codec.LockChannel(s.Name), protocol.ReadWriteChannel(s.Name))
 	if err != nil {
 		return
 	}

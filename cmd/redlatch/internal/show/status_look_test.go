@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -240,7 +241,7 @@ func TestStatusWarnsOfTwoKindsOfLockOfOneName(t *testing.T) {
 		says, json string
 	}{
 		{codec.LockChannel, true, []any{program.SomeOwner, 1}, "for this name as for a plain lock, ", `"plain_waiters": 1`},
-		{codec.ReadWriteChannel, false, []any{program.SomeOwner, 1}, "for this name as for a read/write lock", `"read_write_waiters": 1`},
+		{protocol.ReadWriteChannel, false, []any{program.SomeOwner, 1}, "for this name as for a read/write lock", `"read_write_waiters": 1`},
 		{codec.LockChannel, false, []any{"mode", "read", program.SomeOwner, 1}, "for this name as for a plain lock", `"plain_waiters": 1`},
 	} {
 		name := redistest.Key(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -23,7 +23,7 @@ func listeningAll(t *testing.T, s *redistest.Server, name string, from, to int) 
 	t.Helper()
 	var channels []string
 	for i := from; i < to; i++ {
-		channels = append(channels, codec.OwnerChannel(name, program.LongOwner(i)))
+		channels = append(channels, protocol.OwnerChannel(name, program.LongOwner(i)))
 	}
 	program.Subscribe(t, s, channels...)
 }
@@ -219,7 +219,7 @@ func TestStatusShowsACountDownLatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	came := make(chan error, 1)
 	go func() { came <- l.Wait(ctx) }()
-	program.AwaitSubscribers(t, s, codec.CountDownChannel("imports"), 1)
+	program.AwaitSubscribers(t, s, protocol.CountDownChannel("imports"), 1)
 
 	got := program.Finish(t, s.URL(), "status", "imports")
 	require.Equal(t, program.Outcome{Stdout: "\"imports\" is no lock, but a number: 3\n" +
@@ -250,10 +250,10 @@ func TestStatusShowsASemaphore(t *testing.T) {
 		require.Contains(t, got.Stdout, "as a semaphore it has 3 permits available, 0 are taken")
 		require.Contains(t, got.Stdout, "as a count-down latch it is closed: 3 to count down")
 		s.Do(t, "SET", name, 1)
-		s.Do(t, "ZADD", codec.PermitsKey(name), 1, "0123456789abcdef")
+		s.Do(t, "ZADD", protocol.PermitsKey(name), 1, "0123456789abcdef")
 		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "as a semaphore it has 1 permit available, 1 is taken\n")
 		s.Do(t, "SET", name, 3)
-		s.Do(t, "ZADD", codec.PermitsKey(name), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
+		s.Do(t, "ZADD", protocol.PermitsKey(name), 1, "0123456789abcdef", protocol.PermitForever, "fedcba9876543210")
 		got = program.Finish(t, s.URL(), "status", name)
 		require.Equal(t, program.Outcome{Stdout: fmt.Sprintf("%q is no lock, but a number: 3\n", name) + `  permit as a semaphore it has 3 permits available, 2 are taken
   permit 30313233343536373839616263646566   its lease is over
@@ -263,7 +263,7 @@ func TestStatusShowsASemaphore(t *testing.T) {
 		require.JSONEq(t, `{"name":"`+name+`","kind":"semaphore","available":3,"taken":2,"ttl_ms":null,"permits":[`+
 			`{"id":"30313233343536373839616263646566","left_ms":0},{"id":"66656463626139383736353433323130","left_ms":null}]}`, got.Stdout)
 		for i := range 25 {
-			s.Do(t, "ZADD", codec.PermitsKey(name), codec.PermitForever, "a permit of mine"[:15]+string(rune('a'+i)))
+			s.Do(t, "ZADD", protocol.PermitsKey(name), protocol.PermitForever, "a permit of mine"[:15]+string(rune('a'+i)))
 		}
 		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "and 7 more")
 		s.Do(t, "PEXPIRE", name, 60_000)

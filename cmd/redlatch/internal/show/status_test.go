@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -166,7 +167,7 @@ func TestStatusAndListTellTheTokenOfAFencedLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	s.Do(t, "SET", codec.TokenKey(name), 41)
+	s.Do(t, "SET", protocol.TokenKey(name), 41)
 	got := program.Finish(t, s.URL(), "status", name)
 	require.Equal(t, "lock \""+name+"\" is free\n  token  41\n", got.Stdout)
 
@@ -182,6 +183,6 @@ func TestStatusAndListTellTheTokenOfAFencedLock(t *testing.T) {
 	require.Contains(t, got.Stdout, `"token":41`)
 	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"kind": "fair-fenced"`)
 
-	s.Do(t, "SET", codec.TokenKey(name), "no number")
+	s.Do(t, "SET", protocol.TokenKey(name), "no number")
 	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"kind": "fair"`)
 }

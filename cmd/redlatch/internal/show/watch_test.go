@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/follow"
@@ -40,7 +41,7 @@ func TestWatchPrintsWhatHappensToALock(t *testing.T) {
 		require.Equal(t, program.SomeOwner, program.Events(p, "gone")[0]["owner"])
 		s.Do(t, "DEL", codec.QueueKey(name))
 		require.Equal(t, program.RedissonOwner, program.Events(p, "quit")[0]["owner"])
-		s.Do(t, "PUBLISH", codec.OwnerChannel(name, program.RedissonOwner), codec.MessageUnlock)
+		s.Do(t, "PUBLISH", protocol.OwnerChannel(name, program.RedissonOwner), protocol.MessageUnlock)
 		require.Equal(t, program.RedissonOwner, program.Events(p, "woken")[0]["owner"])
 		require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
 		require.Equal(t, program.CodeInterrupted, p.Outcome(program.Soon).Code)
@@ -57,13 +58,13 @@ func TestWatchFollowsAPatternAndForgetsNoLock(t *testing.T) {
 	seen := map[any]bool{program.Events(p, "held")[0]["name"]: true, program.Events(p, "held")[0]["name"]: true}
 	require.Equal(t, map[any]bool{"orders:1": true, "{eu}orders:2": true}, seen)
 	s.Do(t, "HSET", "orders:3", program.SomeOwner, 1) // no message
-	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
+	s.Do(t, "PUBLISH", codec.LockChannel("other"), protocol.MessageUnlock)
 	s.Do(t, "DEL", "{eu}orders:2")
-	s.Do(t, "PUBLISH", codec.LockChannel("{eu}orders:2"), codec.MessageUnlock)
+	s.Do(t, "PUBLISH", codec.LockChannel("{eu}orders:2"), protocol.MessageUnlock)
 	require.Equal(t, "{eu}orders:2", program.Events(p, "released")[0]["name"])
 	s.Do(t, "HSET", "orders:4", "mode", "read", program.SomeOwner, 1)
-	for name, channel := range map[string]func(string) string{"orders:3": codec.LockChannel, "orders:4": codec.ReadWriteChannel} {
-		s.Do(t, "PUBLISH", channel(name), codec.MessageUnlock)
+	for name, channel := range map[string]func(string) string{"orders:3": codec.LockChannel, "orders:4": protocol.ReadWriteChannel} {
+		s.Do(t, "PUBLISH", channel(name), protocol.MessageUnlock)
 		e := program.Events(p, "held")[0]
 		require.Equal(t, name, e["name"], "a message tells of it")
 		require.InDelta(t, 1, e["messages"], 0)
@@ -118,7 +119,7 @@ func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotAcquire(t *testing.T) {
 		program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 		p := program.Start(t, s.URL(), "watch", "--json", name)
 		program.Events(p, "held")
-		calling := publishing(t, s, codec.OwnerChannel(name, program.RedissonOwner))
+		calling := publishing(t, s, protocol.OwnerChannel(name, program.RedissonOwner))
 		program.Events(p, "woken")
 		program.Events(p, "woken") // the first may have been sent before the first look
 		s.Do(t, "HINCRBY", name, program.SomeOwner, 1)
@@ -141,7 +142,7 @@ func publishing(t *testing.T, s redistest.Target, channel string) (end func()) {
 	stop := make(chan struct{})
 	publisher.Go(func() {
 		for {
-			s.Do(t, "PUBLISH", channel, codec.MessageUnlock)
+			s.Do(t, "PUBLISH", channel, protocol.MessageUnlock)
 			select {
 			case <-stop:
 				return

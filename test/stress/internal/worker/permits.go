@@ -8,7 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
@@ -217,7 +217,7 @@ func (a *auditor) returned(name string, h *sampledHold) {
 
 // askOf returns how many of a hold's permits the server has, and their TTL.
 func (a *auditor) askOf(name string, h *sampledHold) (count int64, ttl time.Duration, err error) {
-	args := []any{lookAtPermits, 1, codec.PermitsKey(name)}
+	args := []any{lookAtPermits, 1, protocol.PermitsKey(name)}
 	for _, id := range h.permits.IDs() {
 		args = append(args, id)
 	}
@@ -227,7 +227,7 @@ func (a *auditor) askOf(name string, h *sampledHold) (count int64, ttl time.Dura
 // stock records a semaphore's state.
 func (a *auditor) stock(key Key) {
 	at := history.Now()
-	reply, err := redis.Int64s(do(a.direct, "EVAL", lookAtSemaphore, 2, key.Name, codec.PermitsKey(key.Name)))
+	reply, err := redis.Int64s(do(a.direct, "EVAL", lookAtSemaphore, 2, key.Name, protocol.PermitsKey(key.Name)))
 	if err != nil {
 		return
 	}

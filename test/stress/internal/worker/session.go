@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	inner "github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
@@ -123,7 +124,7 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 	inner.Of(hold).Fail()
 	h := &sampledHold{id: id, hold: hold, lock: hold, reads: reads, field: hold.Owner().String(), lease: max(lease, -lease)}
 	if s.key.ReadWrite && !reads {
-		h.field = codec.WriterField(h.field)
+		h.field = protocol.WriterField(h.field)
 	}
 	g := history.Record{
 		T: at, Kind: history.Grant, ID: id, Hold: id, Key: s.key.Name, Owner: hold.Owner().String(),

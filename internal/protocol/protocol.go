@@ -1,0 +1,98 @@
+// Package protocol defines the keys, channels, fields and messages of locks that docs/protocol.md
+// describes, except the names in package codec. It is pure.
+package protocol
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
+)
+
+// Prefixes of derived names.
+const (
+	latchPrefix     = "redisson_unlock_latch"
+	tokenPrefix     = "redisson_lock_token"
+	rwPrefix        = "redisson_rwlock"
+	semaphorePrefix = "redisson_sc"
+	countPrefix     = "redisson_countdownlatch__channel__"
+)
+
+const (
+	// MessageUnlock announces that a lock is free.
+	MessageUnlock = "0"
+	// MessageWriterLeft announces that the writer of a read/write lock has left.
+	MessageWriterLeft = "1"
+	// MessageOpened announces that a count-down latch has opened.
+	MessageOpened = "0"
+	// MessageClosed announces that the count of a count-down latch was set or deleted.
+	MessageClosed = "1"
+)
+
+// redlatchVersion is the UUID version of Redlatch's client ids. Redisson's is 4.
+const redlatchVersion = 7
+
+// IsRedlatch reports whether the owner's client uses this library, by the version of its UUID: 7, where
+// Redisson's is 4. A client with a configured id of another version looks like one of Redisson's.
+func IsRedlatch(owner codec.Owner) bool { return owner.Client().Version() == redlatchVersion }
+
+// OwnerChannel returns the channel that notifies one waiter of a fair lock, given by its text in the queue.
+func OwnerChannel(name, owner string) string { return codec.LockChannel(name) + ":" + owner }
+
+// LatchKey returns the key of the result of one unlock, for retries. Redisson's requestID is 32 lower-case
+// hexadecimal characters, new for each unlock.
+func LatchKey(name, requestID string) string {
+	return limits.Derived(latchPrefix, name) + ":" + requestID
+}
+
+// TokenKey returns the key of a lock's last fencing token.
+func TokenKey(name string) string { return limits.Derived(tokenPrefix, name) }
+
+// braced returns the name in braces, unless it has an opening one.
+func braced(name string) string { return limits.Derived("", name)[1:] }
+
+// ReadWriteChannel returns the channel that notifies the waiters of the read/write lock with this mapped
+// name.
+func ReadWriteChannel(name string) string { return limits.Derived(rwPrefix, name) }
+
+// The field of a read/write lock's hash with the mode of its holders, and its values.
+const (
+	ModeField = "mode"
+	ModeRead  = "read"
+	ModeWrite = "write"
+)
+
+// writerSuffix marks the writer's field.
+const writerSuffix = ":write"
+
+// WriterField returns the field of a read/write lock's hash with the writer's hold count. A reader's field
+// is the owner.
+func WriterField(owner string) string { return owner + writerSuffix }
+
+// WriterOf returns the owner of a [WriterField], and false for other fields.
+func WriterOf(field string) (owner string, isWriter bool) {
+	return strings.CutSuffix(field, writerSuffix)
+}
+
+// HoldKey returns the key of the k-th hold, from 1, of a reader of a read/write lock, given by its text in
+// the hash. Its TTL is the hold's lease.
+func HoldKey(name, owner string, k int64) string {
+	return braced(name) + ":" + owner + ":rwlock_timeout:" + strconv.FormatInt(k, 10)
+}
+
+// SemaphoreChannel returns the channel that notifies the waiters of the semaphore with this mapped name,
+// with or without ids.
+func SemaphoreChannel(name string) string { return limits.Derived(semaphorePrefix, name) }
+
+// PermitsKey returns the key of the sorted set of a semaphore's acquired permits: the 16 bytes of each id,
+// and the end of its lease in milliseconds since 1970.
+func PermitsKey(name string) string { return braced(name) + ":timeout" }
+
+// PermitForever is the end of a lease that never ends.
+const PermitForever = 922337203685477
+
+// CountDownChannel returns the channel that announces that the count-down latch with this mapped name has
+// opened or closed. It has braces around any name, so that of a name with a hash tag is in another slot of
+// a cluster.
+func CountDownChannel(name string) string { return countPrefix + "{" + name + "}" }
