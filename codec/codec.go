@@ -1,56 +1,15 @@
-// Package codec defines the names and texts that Redlatch shares with Redisson: owners, and the keys and
-// channels of a lock. It is for programs that inspect locks without locking. It has no
-// I/O, and every function is safe for concurrent use.
+// Package codec has the names that Redlatch shares with Redisson: owners, and the keys and channels of a
+// lock. Use it to store an owner or send it to another process, or to look at locks in Redis without a
+// Redlatch client. For example, this lists the waiters of a fair lock:
 //
-// # Names
+//	waiters, err := redis.Strings(conn.Do("LRANGE", codec.QueueKey("orders"), 0, -1))
 //
-// All names derive from the mapped name, the result of the redlatch.NameMapper, if one is set. For a lock
-// named orders:
+// The name of a lock is its mapped name: the result of the client's NameMapper, if it has one. That name is
+// also the key of the lock, a hash. The name is in braces inside derived names, so that all of them are in
+// one slot of a cluster; a name that contains an opening brace is used unchanged.
 //
-//	orders                                   hash: owner -> count; TTL = lease
-//	redisson_lock__channel:{orders}          channel: "0" when it becomes free
-//	redisson_lock__channel:{orders}:OWNER    channel: a fair lock calls this waiter
-//	redisson_lock_queue:{orders}             list: fair waiters, first in front
-//	redisson_lock_timeout:{orders}           sorted set: waiter -> deadline
-//	redisson_unlock_latch:{orders}:REQUEST   string: result of an unlock, for retries
-//	redisson_lock_token:{orders}             string: the last fencing token
-//
-// A read/write lock has, instead of the first two:
-//
-//	orders                                   hash: mode, owner -> count, owner:write -> count
-//	{orders}:OWNER:rwlock_timeout:N          string: one hold of a reader; TTL = its lease
-//	redisson_rwlock:{orders}                 channel: "0" and "1", when others may try
-//
-// A semaphore has these, the second only if its permits have ids:
-//
-//	orders                                   string: the number of available permits
-//	{orders}:timeout                         sorted set: id -> end of its permit's lease
-//	redisson_sc:{orders}                     channel: a number, when others may try
-//
-// The braces keep all of them in one hash slot of a cluster. A name with an opening brace gets no others;
-// if its keys are in different slots then, a cluster rejects it.
-//
-// # Owners
-//
-// The hash has one field per owner, a UUID and a number joined by a colon; its value is the owner's hold
-// count. Two owners are the same if their bytes are. [Owner] is the form that Redlatch and Redisson's plain
-// locks write; fields of other forms, such as a write lock's, stay strings.
-//
-// # Words
-//
-//	Redlatch                Redisson
-//	owner                   lock name, holder: getLockName(threadId)
-//	Owner.Client            RedissonClient.getId(), the instance id
-//	Owner.N                 threadId
-//	name, mapped name       getName(), getRawName()
-//	lease                   leaseTime; without one, lockWatchdogTimeout
-//	wait (fair locks)       threadWaitTime, fairLockWaitTimeout
-//	lock channel            getChannelName()
-//	queue, timeouts         threadsQueueName, timeoutSetName
-//	latch                   unlock latch: getUnlockLatchName(requestId)
-//	request id              the id generated for each unlock call
-//	"0" message             UNLOCK_MESSAGE
-//	count                   getHoldCount()
+// All functions are pure and safe for concurrent use. docs/protocol.md describes the other keys, the scripts
+// and the messages.
 package codec
 
 import (
@@ -69,8 +28,8 @@ const (
 	ownerLen = uuidLen + 1 + len("-9223372036854775808")
 )
 
-// Owner identifies a holder of a lock: a client's UUID, and a number that the client gave to one
-// acquisition (in Redisson, a thread id). It is comparable; the zero Owner means no owner.
+// Owner identifies a holder of a lock: the UUID of a client, and a number that this client gave to one
+// acquisition (in Redisson, a thread id). Owners are comparable. The zero Owner means no owner.
 type Owner struct {
 	client uuid.UUID
 	n      int64
@@ -80,7 +39,8 @@ type Owner struct {
 func NewOwner(id uuid.UUID, n int64) Owner { return Owner{client: id, n: n} }
 
 // ParseOwner parses the exact text of [Owner.String]: the UUID in 36 lower-case characters, a colon, and
-// the number in decimal without a plus sign or leading zeros. Other texts give redlatch.ErrInvalid.
+// the number in decimal without a plus sign or leading zeros. For other texts, such as the field of a
+// writer in the hash of a read/write lock, it returns redlatch.ErrInvalid.
 func ParseOwner(text string) (Owner, error) {
 	if len(text) < uuidLen+2 {
 		return Owner{}, badOwner(text)
@@ -147,12 +107,13 @@ func (o *Owner) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// LockChannel returns the channel that announces that the lock with this mapped name is free.
+// LockChannel returns the pub/sub channel on which clients publish "0" when they release the lock. A fair
+// lock publishes to its next waiter only, on this name, a colon and the waiter's owner.
 func LockChannel(name string) string { return limits.Derived("redisson_lock__channel", name) }
 
-// QueueKey returns the key of a fair lock's list of waiters.
+// QueueKey returns the key of a fair lock's queue: a list of owners, the next one first.
 func QueueKey(name string) string { return limits.Derived("redisson_lock_queue", name) }
 
-// TimeoutKey returns the key of the sorted set of the deadlines of a fair lock's waiters, in milliseconds
-// since 1970.
+// TimeoutKey returns the key of the deadlines of a fair lock's waiters: a sorted set of owners, each with
+// its deadline in milliseconds since 1970.
 func TimeoutKey(name string) string { return limits.Derived("redisson_lock_timeout", name) }
