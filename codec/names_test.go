@@ -22,7 +22,7 @@ func TestBraceRule(t *testing.T) {
 		{"last character", "x{", "x{"},
 		{"unicode", "замок-錠", "{замок-錠}"},
 		{"unicode in a tag", "{замок}-錠", "{замок}-錠"},
-		{"a full-width brace is none", "a\uFF5Bb", "{a\uFF5Bb}"},
+		{"full-width brace", "a\uFF5Bb", "{a\uFF5Bb}"},
 		{"colons", "a:b:", "{a:b:}"},
 		{"empty", "", "{}"},
 	} {
@@ -36,7 +36,7 @@ func TestBraceRule(t *testing.T) {
 }
 
 // Not parallel: AllocsPerRun counts the whole process.
-func TestLockChannelCostsOneAllocation(t *testing.T) {
+func TestLockChannelAllocatesOnce(t *testing.T) {
 	var channel string
 	require.InDelta(t, 1, testing.AllocsPerRun(100, func() { channel = LockChannel("orders:42") }), 0)
 	require.NotEmpty(t, channel)

@@ -16,7 +16,7 @@ const clientText = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
 
 var clientID = uuid.MustParse(clientText)
 
-func TestOwnerIsSpeltAsRedissonSpellsIt(t *testing.T) {
+func TestOwnerTextMatchesRedisson(t *testing.T) {
 	t.Parallel()
 	for text, owner := range map[string]Owner{
 		clientText + ":57":                             NewOwner(clientID, 57),
@@ -36,7 +36,7 @@ func TestOwnerIsSpeltAsRedissonSpellsIt(t *testing.T) {
 	}
 }
 
-func TestOwnerTellsItsParts(t *testing.T) {
+func TestOwnerReturnsItsParts(t *testing.T) {
 	t.Parallel()
 	owner := NewOwner(clientID, 57)
 	require.Equal(t, clientID, owner.Client())
@@ -47,32 +47,32 @@ func TestOwnerTellsItsParts(t *testing.T) {
 	require.True(t, owner == NewOwner(clientID, 57), "comparable") //nolint:testifylint // the operator is what is tested
 }
 
-func TestParseOwnerRefusesEveryOtherSpelling(t *testing.T) {
+func TestParseOwnerRejectsOtherForms(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"empty":              "",
-		"no number":          clientText + ":",
-		"no colon":           clientText,
-		"other separator":    clientText + "-57",
-		"upper case":         strings.ToUpper(clientText) + ":57",
-		"one upper letter":   "71B" + clientText[3:] + ":57",
-		"plus sign":          clientText + ":+57",
-		"leading zero":       clientText + ":057",
-		"minus zero":         clientText + ":-0",
-		"underscore":         clientText + ":5_7",
-		"hexadecimal":        clientText + ":0x57",
-		"too large":          clientText + ":9223372036854775808",
-		"space before":       " " + clientText + ":57",
-		"space after":        clientText + ":57 ",
-		"line end":           clientText + ":57\n",
-		"no hyphens":         strings.ReplaceAll(clientText, "-", "") + ":57",
-		"braces":             "{" + clientText + "}:57",
-		"urn":                "urn:uuid:" + clientText + ":57",
-		"hyphens displaced":  "71b96ce82-746-4b0e-9d5f-3f6f0b8f3a11:57",
-		"not hexadecimal":    "g1b96ce8" + clientText[8:] + ":57",
-		"a write lock's":     clientText + ":57:write",
-		"in a transaction":   clientText + ":57:" + clientText,
-		"another's own idea": "host-7/worker-3",
+		"empty":             "",
+		"no number":         clientText + ":",
+		"no colon":          clientText,
+		"other separator":   clientText + "-57",
+		"upper case":        strings.ToUpper(clientText) + ":57",
+		"one upper letter":  "71B" + clientText[3:] + ":57",
+		"plus sign":         clientText + ":+57",
+		"leading zero":      clientText + ":057",
+		"minus zero":        clientText + ":-0",
+		"underscore":        clientText + ":5_7",
+		"hexadecimal":       clientText + ":0x57",
+		"too large":         clientText + ":9223372036854775808",
+		"space before":      " " + clientText + ":57",
+		"space after":       clientText + ":57 ",
+		"line end":          clientText + ":57\n",
+		"no hyphens":        strings.ReplaceAll(clientText, "-", "") + ":57",
+		"braces":            "{" + clientText + "}:57",
+		"urn":               "urn:uuid:" + clientText + ":57",
+		"hyphens displaced": "71b96ce82-746-4b0e-9d5f-3f6f0b8f3a11:57",
+		"not hexadecimal":   "g1b96ce8" + clientText[8:] + ":57",
+		"writer's field":    clientText + ":57:write",
+		"in a transaction":  clientText + ":57:" + clientText,
+		"other program's":   "host-7/worker-3",
 	} {
 		owner, err := ParseOwner(text)
 		require.ErrorIs(t, err, limits.ErrInvalid, name)
@@ -80,14 +80,14 @@ func TestParseOwnerRefusesEveryOtherSpelling(t *testing.T) {
 	}
 }
 
-func TestParseOwnerQuotesOnlyTheBeginningOfALongText(t *testing.T) {
+func TestParseOwnerErrorQuotesPrefixOfLongText(t *testing.T) {
 	t.Parallel()
 	_, err := ParseOwner(strings.Repeat("é", 1000))
 	require.ErrorContains(t, err, `"`+strings.Repeat("é", 32)+`"...`)
 	require.Less(t, len(err.Error()), 200)
 }
 
-func TestOwnerTravelsInJSON(t *testing.T) {
+func TestOwnerRoundTripsThroughJSON(t *testing.T) {
 	t.Parallel()
 	type job struct {
 		Owner Owner           `json:"owner"`
@@ -102,11 +102,11 @@ func TestOwnerTravelsInJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &got))
 	require.Equal(t, sent, got)
 	require.ErrorIs(t, got.Owner.UnmarshalText([]byte("nobody")), limits.ErrInvalid)
-	require.Equal(t, sent.Owner, got.Owner, "it is unchanged")
+	require.Equal(t, sent.Owner, got.Owner, "unchanged on an error")
 }
 
 // Not parallel: AllocsPerRun counts the whole process.
-func TestOwnerStringCostsOneAllocation(t *testing.T) {
+func TestOwnerStringAllocatesOnce(t *testing.T) {
 	owner := NewOwner(clientID, math.MinInt64)
 	var text string
 	require.InDelta(t, 1, testing.AllocsPerRun(100, func() { text = owner.String() }), 0)
