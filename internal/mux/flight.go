@@ -146,19 +146,17 @@ const (
 //	with the reader ◀─────────────────────────────────────────────┘ are in flight
 //	     8 calls in a row did not overlap: free again
 //
-// The write token, kept in queue, is with the run goroutine while that is awake, and with a
-// leading caller until its call is flushed. The invariants:
+// The write token, in queue, is with the run goroutine while that is awake, and with a leading
+// caller until its call is flushed. The invariants:
 //
 //   - Only the holder of the write token writes and puts calls in flight; only the holder of the
 //     read token reads and takes calls out.
-//   - A caller gets both tokens or none, only while nothing is queued, being written or in
-//     flight. So it writes one small call into empty buffers and reads one reply, its own: it
-//     neither waits for other calls nor runs their done.
-//   - The read token is not free while a flushed call is in flight.
-//   - While a call is queued that there is room for, the write token is with the run goroutine,
-//     or with a caller, which wakes the run goroutine on returning it.
-//   - An interrupted wait has buffered whole bytes and parsed none, so the reader continues
-//     where the caller stopped.
+//   - A caller gets both tokens or none, only while no call is queued, being written or in flight.
+//     So it writes one small call into empty buffers, reads its own reply, and runs no other done.
+//   - The read token is taken while a flushed call is in flight.
+//   - While a queued call has room, the write token is with the run goroutine, or with a caller,
+//     which wakes the run goroutine on returning it.
+//   - An interrupted wait has buffered whole bytes and parsed none, so the reader continues there.
 //   - The connection is over when the reader has the token for good. It waits for a caller that
 //     has it, so Close does as well.
 //

@@ -2,15 +2,14 @@
 // connection. It implements the Start half of transport.Transport and knows nothing of locks.
 //
 // The first call dials. When the connection breaks, calls in flight end with ErrUncertain and
-// queued calls wait for the next connection. When a dial fails, queued calls end with
-// ErrNotSent, and the next dial follows after a jittered pause. A server that replies READONLY
-// has become a replica: calls in flight are answered and then the connection is replaced, since
-// the address may lead to the new master by now.
+// queued calls wait for the next connection. When a dial fails, queued calls end with ErrNotSent,
+// and the next dial follows after a jittered pause. A server that replies READONLY has become a
+// replica: once calls in flight are answered, the connection is replaced, since the address may
+// lead to the new master by now.
 //
-// Calls that overlap go through a queue, a writer and a reader. A caller of Lead that finds the
-// connection unused writes its call and reads the reply itself; [readToken] has the rules.
-//
-// No mutex is held across I/O or while a done runs. Close waits for all goroutines.
+// Overlapping calls go through a queue, a writer and a reader. A caller of Lead that finds the
+// connection unused writes its call and reads the reply itself; [readToken] has the rules. No mutex
+// is held across I/O or while a done runs. Close waits for all goroutines.
 package mux
 
 import (

@@ -1,19 +1,16 @@
-// Package watchdog renews leases and reports losses.
+// Package watchdog renews leases and reports losses. One goroutine serves all holds of a client.
 //
-// One goroutine serves all holds of a client. A lease's deadline is the send time of the last
-// acknowledged call, plus the lease, less the loss margin, by the earlier of the wall clock and
-// the monotonic clock. The server begins to count later, so a loss is reported before the server
-// can grant the lock to another owner.
+// A lease's deadline is the send time of the last acknowledged call, plus the lease, less the loss
+// margin, by the earlier of the wall clock and the monotonic clock. The server begins to count
+// later, so a loss is reported before the server can grant the lock to another owner.
 //
-// Each third of a lease, it is renewed by a script for up to [BatchSize] locks, with retries until
+// A lease is renewed every third of it, by a script for up to [BatchSize] locks, with retries until
 // the deadline. A fixed lease is not renewed, unless other owners' renewals may shorten the lock's
-// TTL: see [Lease.Trust].
+// TTL: see [Lease.Trust]. After a doubt (a lost connection, or another master) the server may have
+// forgotten locks, so all leases are renewed immediately, but at most once a second.
 //
-// After a doubt (a lost connection, or another master) the server may have forgotten locks, so
-// all leases are renewed immediately, but at most once a second.
-//
-// [Loop.Remove] removes a lease before its lock is released. A renewal that is still in flight is
-// harmless: the server tests ownership, and the reply is ignored.
+// Call [Loop.Remove] before the release of a lock. A renewal that is still in flight is harmless:
+// the server tests ownership, and the reply is ignored.
 package watchdog
 
 import (
