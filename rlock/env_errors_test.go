@@ -177,8 +177,6 @@ func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
 		requireOnly(t, err, "lock", name, redlatch.ErrWrongType)
 		_, err = l.TryLock(t.Context())
 		requireOnly(t, err, "trylock", name, redlatch.ErrWrongType)
-		_, err = l.IsHeldBy(t.Context(), hold.Owner())
-		requireOnly(t, err, "is-held-by", name, redlatch.ErrWrongType)
 		_, err = l.HoldCount(t.Context(), hold.Owner())
 		requireOnly(t, err, "hold-count", name, redlatch.ErrWrongType)
 

@@ -77,7 +77,6 @@ func TestU9NoQuestionIsAnsweredWhileRedisIsDown(t *testing.T) {
 		t.Helper()
 		for name, ask := range map[string]func(ctx context.Context) error{
 			"IsLocked":    func(ctx context.Context) error { _, err := l.IsLocked(ctx); return err },
-			"IsHeldBy":    func(ctx context.Context) error { _, err := l.IsHeldBy(ctx, redlatch.Owner{}); return err },
 			"HoldCount":   func(ctx context.Context) error { _, err := l.HoldCount(ctx, redlatch.Owner{}); return err },
 			"TTL":         func(ctx context.Context) error { _, err := l.TTL(ctx); return err },
 			"ForceUnlock": func(ctx context.Context) error { _, err := l.ForceUnlock(ctx); return err },

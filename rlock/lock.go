@@ -120,14 +120,8 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	return is, l.wrap("is-locked", redlatch.Owner{}, err)
 }
 
-// IsHeldBy reports whether owner holds the lock, as Redisson's isHeldByThread. It sends HEXISTS.
-func (l *Lock) IsHeldBy(ctx context.Context, owner redlatch.Owner) (bool, error) {
-	held, err := ask(ctx, l, l.command("HEXISTS", hold.Of(l).Text(owner)), reply.Exists)
-	return held, l.wrap("is-held-by", owner, err)
-}
-
 // HoldCount returns how many times owner has entered the lock, 0 if it does not hold it, as
-// Redisson's getHoldCount. It sends HGET.
+// Redisson's getHoldCount and isHeldByThread. It sends HGET.
 func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, error) {
 	count, err := ask(ctx, l, l.command("HGET", hold.Of(l).Text(owner)), reply.Count)
 	return count, l.wrap("hold-count", owner, err)

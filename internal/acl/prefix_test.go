@@ -35,7 +35,6 @@ func intrusions(ctx context.Context, l *rlock.Lock) map[string]func() error {
 		"ForceUnlock": func() error { _, err := l.ForceUnlock(ctx); return err },
 		"IsLocked":    func() error { _, err := l.IsLocked(ctx); return err },
 		"TTL":         func() error { _, err := l.TTL(ctx); return err },
-		"IsHeldBy":    func() error { _, err := l.IsHeldBy(ctx, owner); return err },
 		"HoldCount":   func() error { _, err := l.HoldCount(ctx, owner); return err },
 		"Inspect":     func() error { _, err := admin.Inspect(ctx, l); return err },
 	}

@@ -68,7 +68,6 @@ var plays = map[string]play{
 	"latch":             {"DEL", rlock.New, unlocksAs},
 	"force":             {"force_release", rlock.New, asks},
 	"is locked":         {"EXISTS", rlock.New, asks},
-	"is held by":        {"HEXISTS", rlock.New, asks},
 	"hold count":        {"HGET", rlock.New, asks},
 	"ttl":               {"PTTL", rlock.New, asks},
 	"inspect":           {"inspect", rlock.New, asks},
@@ -144,11 +143,10 @@ func asks(s *stage, l *rlock.Lock) []error {
 	ctx := s.bounded()
 	_, forced := l.ForceUnlock(ctx)
 	_, locked := l.IsLocked(ctx)
-	_, held := l.IsHeldBy(ctx, sharedOwner)
 	_, count := l.HoldCount(ctx, sharedOwner)
 	_, ttl := l.TTL(ctx)
 	_, seen := admin.Inspect(ctx, l)
-	return []error{forced, locked, held, count, ttl, seen}
+	return []error{forced, locked, count, ttl, seen}
 }
 
 func evicts(s *stage, l *rlock.Lock) []error {

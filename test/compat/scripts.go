@@ -143,7 +143,6 @@ func (s scripts) testQuestions(t *testing.T) {
 		require.Equal(t, theirs[0].Args[1:], mine[0].Args[1:])
 	}
 	ask("isLocked", func(ctx context.Context) error { _, err := lock.IsLocked(ctx); return err })
-	ask("isHeldByThread", func(ctx context.Context) error { _, err := lock.IsHeldBy(ctx, owner); return err })
 	ask("getHoldCount", func(ctx context.Context) error { _, err := lock.HoldCount(ctx, owner); return err })
 	ask("remainTimeToLive", func(ctx context.Context) error { _, err := lock.TTL(ctx); return err })
 }
