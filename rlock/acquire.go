@@ -111,8 +111,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 		}
 		outer = next
 	}
-	a.Claims, a.Try, a.Given = a, a.set.Try, a.set.Given
-	a.Poll, a.Deaf = a.set.Poll, a.set.Deaf
+	a.Claims, a.Try, a.Given, a.Poll = a, a.set.Try, a.set.Given, a.set.Poll
 	return a.Run(ctx, a.lock.Strategy)
 }
 
@@ -170,21 +169,12 @@ func WithWait(d time.Duration) Option {
 	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
 
-// WithPollCap limits how long Lock sleeps between attempts, instead of the client's
-// redlatch.WithPollCap. It must be at least 1 ms. Use a short one for locks that are released
-// without a message, such as Redisson's getSpinLock; it costs one EVALSHA per d and
-// process. Redisson has no counterpart.
-func WithPollCap(d time.Duration) Option {
+// WithPolling makes Lock poll instead of subscribing: it tries every d, or up to an eighth sooner,
+// and when the holder's lease should have expired. d must be at least 1 ms. It is for servers
+// without pub/sub, for locks that Redisson's getSpinLock releases without a message, and for many
+// locks with few waiters. Fair and read/write locks return ErrInvalid. It is Redisson's getSpinLock.
+func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
-}
-
-// WithoutWakeUps makes Lock poll instead of subscribing: it tries every d, or up to an eighth
-// sooner, and when the holder's lease should have expired. It must be at least 1 ms. It is for
-// servers without pub/sub, and for many locks with few waiters. Subscribed waiters of the same lock
-// are faster. It is for plain and fenced locks; other kinds, and [WithPollCap] with it, give
-// ErrInvalid. It is Redisson's getSpinLock.
-func WithoutWakeUps(d time.Duration) Option {
-	return func(a *settings) { a.Poll, a.Deaf = d, true }
 }
 
 // WithLease acquires the lock for d and does not renew it: the hold is lost after d, less the loss

@@ -62,10 +62,9 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 			"short maximum":     {rlock.WithMaxHold(time.Microsecond)},
 			"eternal maximum":   {rlock.WithMaxHold(limits.Max + 1)},
 			"no owner":          {rlock.WithOwner(redlatch.Owner{})},
-			"no unit of polls":  {rlock.WithPollCap(10)},
-			"no polls":          {rlock.WithPollCap(0)},
-			"polls below zero":  {rlock.WithoutWakeUps(-time.Second)},
-			"two kinds of poll": {rlock.WithPollCap(time.Second), rlock.WithoutWakeUps(time.Second)},
+			"no unit of polls":  {rlock.WithPolling(10)},
+			"no polls":          {rlock.WithPolling(0)},
+			"polls below zero":  {rlock.WithPolling(-time.Second)},
 		} {
 			_, err := l.Lock(t.Context(), opts...)
 			require.ErrorIs(t, err, redlatch.ErrInvalid, name)

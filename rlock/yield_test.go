@@ -155,9 +155,9 @@ func TestACallerThatYieldsHearsOfClose(t *testing.T) {
 		_, client := inBubble(t)
 		l := rlock.New(client, "job")
 		hold := take(t, l)
-		next := await(t.Context(), l, rlock.WithoutWakeUps(time.Second))
+		next := await(t.Context(), l, rlock.WithPolling(time.Second))
 		synctest.Wait()
-		w := await(t.Context(), l, rlock.WithoutWakeUps(time.Second))
+		w := await(t.Context(), l, rlock.WithPolling(time.Second))
 		synctest.Wait()
 		require.NoError(t, hold.Unlock())
 		hold = next.acquired(t, soon)
@@ -172,17 +172,16 @@ func TestACallerThatYieldsHearsOfClose(t *testing.T) {
 	})
 }
 
-func TestAPollCapOfOneLockCountsForEachKind(t *testing.T) {
+func TestPollCapAppliesToEachKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
+		srv, client := inBubble(t, redlatch.WithPollCap(100*time.Millisecond))
 		holdByHand(t, srv, "plain", time.Hour)
 		holdByHand(t, srv, "fair", time.Hour)
 		srv.Do(t, "HSET", "rw", "mode", "write", foreignOwner+":write", 1)
 		srv.Do(t, "PEXPIRE", "rw", time.Hour.Milliseconds())
-		often := rlock.WithPollCap(100 * time.Millisecond)
-		plain := await(t.Context(), rlock.New(client, "plain"), often)
-		fair := await(t.Context(), rfairlock.New(client, "fair"), often)
-		reader := await(t.Context(), rreadwritelock.New(client, "rw").Read(), often)
+		plain := await(t.Context(), rlock.New(client, "plain"))
+		fair := await(t.Context(), rfairlock.New(client, "fair"))
+		reader := await(t.Context(), rreadwritelock.New(client, "rw").Read())
 		time.Sleep(5 * time.Second)
 		srv.Do(t, "DEL", "plain", "fair", "rw")
 		began := time.Now()
@@ -193,13 +192,13 @@ func TestAPollCapOfOneLockCountsForEachKind(t *testing.T) {
 	})
 }
 
-func TestWithoutWakeUpsTheCallerListensToNothing(t *testing.T) {
+func TestPollingCallerDoesNotSubscribe(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	here, there := connect(t, srv.URL()), connect(t, srv.URL())
 	l := rlock.New(here, redistest.Key(t))
 	held := take(t, rlock.New(there, l.Name()))
-	polls := rlock.WithoutWakeUps(20 * time.Millisecond)
+	polls := rlock.WithPolling(20 * time.Millisecond)
 	w := await(t.Context(), l, polls)
 	multi := make(chan error, 1)
 	go func() {
@@ -224,7 +223,7 @@ func TestPollsThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
 	tr := &counter{}
 	client := over(t, tr)
-	polls := rlock.WithoutWakeUps(time.Second)
+	polls := rlock.WithPolling(time.Second)
 	for _, fair := range []*rlock.Lock{
 		rfairlock.New(client, "job"), rreadwritelock.New(client, "job").Read(), rreadwritelock.New(client, "job").Write(),
 	} {

@@ -222,7 +222,7 @@ func TestOptionInvalidForOneLockTakesNone(t *testing.T) {
 			},
 		}))
 		l := rmultilock.Of(rlock.New(client, "a"), rfairlock.New(client, "b"))
-		_, err := l.Lock(t.Context(), rlock.WithoutWakeUps(time.Second))
+		_, err := l.Lock(t.Context(), rlock.WithPolling(time.Second))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		require.Empty(t, taken)
 	})

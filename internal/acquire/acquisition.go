@@ -38,8 +38,6 @@ type Acquisition struct {
 	Try bool
 	// Given is true for a shared owner: a second attempt could count twice.
 	Given bool
-	// Deaf is true for a caller without a subscription, which only polls.
-	Deaf bool
 	// Unbounded is the caller's context if that of the call has a wait limit below [Overdue],
 	// else nil: see [Acquisition.Within].
 	Unbounded context.Context //nolint:containedctx // it ends with the call
@@ -47,7 +45,7 @@ type Acquisition struct {
 	Began time.Time
 	// Observed is the context that the observer's Started returned, nil without one.
 	Observed context.Context //nolint:containedctx // it ends with the call
-	// Poll limits sleeping without an attempt; 0 is the client's poll cap.
+	// Poll is the time between attempts of a caller without a subscription, 0 for a subscriber.
 	Poll time.Duration
 
 	// Attempts counts the attempts.

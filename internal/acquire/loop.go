@@ -29,7 +29,7 @@ func (a *Acquisition) wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return a.GaveUp(ctx)
 		}
-		if !a.Deaf {
+		if a.Poll == 0 {
 			if err := a.waiter.Listen(ctx, a); err != nil {
 				return err
 			}
@@ -158,14 +158,11 @@ func (a *Acquisition) isAway(ctx context.Context, err error) {
 // napFor returns how long to sleep without a signal.
 func (a *Acquisition) napFor() time.Duration {
 	limit := a.Engine.PollCap
-	if a.Poll > 0 {
-		limit = a.Poll
-	}
 	if a.unsubscribed {
 		limit = min(limit, time.Second)
 	}
-	if a.Deaf && limit >= time.Millisecond {
-		limit -= rand.N(limit / 8) //nolint:gosec // spreading load needs no secrets
+	if a.Poll > 0 {
+		limit = a.Poll - rand.N(a.Poll/8) //nolint:gosec // spreading load needs no secrets
 	}
 	return a.waiter.Sleep(nap(a.TTL, limit), a.TTL)
 }

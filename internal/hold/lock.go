@@ -231,10 +231,9 @@ type Terms struct {
 	// Bound limits the wait if Bounded; otherwise only the context does.
 	Bound   time.Duration
 	Bounded bool
-	// Poll limits sleeping without an attempt, 0 for the client's poll cap. Polled: it was given
-	// for a caller with a subscription; Deaf: for one without.
-	Poll         time.Duration
-	Polled, Deaf bool
+	// Poll is the time between attempts without a subscription if Polled, else 0.
+	Poll   time.Duration
+	Polled bool
 	// Try is true for a caller that doesn't wait.
 	Try bool
 	// Several is true for a caller of [AwaitReplicas].
@@ -302,16 +301,14 @@ func (a *Terms) check(l *Lock) error {
 }
 
 func (a *Terms) checkPoll(l *Lock) error {
-	_, can := l.Strategy.(interface{ CanPoll() })
-	switch {
-	case !a.Polled && !a.Deaf:
+	if !a.Polled {
 		return nil
-	case a.Polled && a.Deaf:
-		return fmt.Errorf("%w: WithoutWakeUps says how often to ask, and WithPollCap is for callers that are woken", limits.ErrInvalid)
-	case a.Poll < time.Millisecond || a.Poll > limits.Max:
-		return fmt.Errorf("%w: asking every %v: write a unit, as in 100*time.Millisecond", limits.ErrInvalid, a.Poll)
-	case a.Deaf && !can:
-		return fmt.Errorf("%w: WithoutWakeUps is not for a %s lock, whose waiters must listen", limits.ErrInvalid, l.Kind.Name())
+	}
+	if a.Poll < time.Millisecond || a.Poll > limits.Max {
+		return fmt.Errorf("%w: WithPolling(%v) is not at least 1 ms: write a unit, as in 100*time.Millisecond", limits.ErrInvalid, a.Poll)
+	}
+	if _, can := l.Strategy.(interface{ CanPoll() }); !can {
+		return fmt.Errorf("%w: WithPolling is not for a %s lock, whose waiters must subscribe", limits.ErrInvalid, l.Kind.Name())
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 }
 
 func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
-	if a.Deaf { // does not receive their messages
+	if a.Poll > 0 { // does not receive their messages
 		a.Engine.Sleep(ctx, y.patience) // Closing ends what follows
 		return
 	}

@@ -57,7 +57,7 @@ var functions = []any{
 	redlatch.WithShardedPubSub, redlatch.WithServerTime, redlatch.WithTLSConfig, redlatch.WithWatchdogTimeout,
 	redlatch.ErrorType, redlatch.Observers,
 
-	rlock.New, rlock.WithLease, rlock.WithMaxHold, rlock.WithOwner, rlock.WithPollCap, rlock.WithWait, rlock.WithoutWakeUps, rlock.WithWatchdog,
+	rlock.New, rlock.WithLease, rlock.WithMaxHold, rlock.WithOwner, rlock.WithPolling, rlock.WithWait, rlock.WithWatchdog,
 	rfairlock.New, rfencedlock.New, rfencedlock.NewFair, rfencedlock.WithEpoch, rreadwritelock.New, rreadwritelock.WithoutWriterPreference,
 	rsemaphore.New, rsemaphore.NewExpirable, rsemaphore.WithStrictOrder, rsemaphore.WithWait, rsemaphore.WithLease, rsemaphore.WithWatchdog,
 	rsemaphore.WithMaxHold, rlatch.New, leader.Run, rmultilock.New, rmultilock.Of,

@@ -322,7 +322,7 @@ func (p *pair) interrupt(t *testing.T, waiter *peer.Call) {
 	require.Contains(t, []string{"InterruptedException", "RedisException"}, thrown.Class)
 }
 
-// spinPoll is the poll cap for a spin lock. The client's default exceeds wakeBound.
+// spinPoll is how often our waiters poll a spin lock.
 const spinPoll = 200 * time.Millisecond
 
 // testSpinFrees checks that our waiter polls: a spin lock releases without a message.
@@ -334,8 +334,7 @@ func (c *compat) testSpinFrees(t *testing.T) {
 	require.True(t, p.truth(t, "tryLock", spin), "it is entered again")
 	refused(t, p.lock)
 	p.does(t, "unlock", spin)
-	w := lockLater(t, p.lock, rlock.WithPollCap(spinPoll))
-	p.await(t, 1)
+	w := lockLater(t, p.lock, rlock.WithPolling(spinPoll))
 	time.Sleep(settle)
 	require.Empty(t, w.outcome, "Java holds it still")
 	published := p.server.CommandStats(t)["publish"]

@@ -128,11 +128,15 @@ func (c *compat) testOurMultiWaits(t *testing.T) {
 
 		var opts []rlock.Option
 		if kind == "spin" { // its release sends no message
-			opts = append(opts, rlock.WithPollCap(spinPoll))
+			opts = append(opts, rlock.WithPolling(spinPoll))
 		}
 		var hold *rmultilock.Hold
 		w := later(func() (err error) { hold, err = p.ours.Lock(bounded(t), opts...); return err })
-		awaitListeners(t, p.server, p.names[1], 1)
+		if kind == "spin" {
+			time.Sleep(settle)
+		} else {
+			awaitListeners(t, p.server, p.names[1], 1)
+		}
 		require.Equal(t, "2", p.held(t), "ours holds none while it waits")
 		p.does(t, "unlock", one)
 		w.done(t, wakeBound, "we were not woken")
