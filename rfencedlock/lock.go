@@ -146,11 +146,12 @@ var (
 	ErrEpoch = errors.New("redlatch: the lock's token counter has not reached its epoch")
 )
 
-// MaxEpoch is the last epoch. Its tokens are below 2^53, so floating-point numbers are exact.
-const MaxEpoch = 1<<13 - 1
-
-// epochBits is the number of bits of a token that count within an epoch.
-const epochBits = 40
+const (
+	// maxEpoch has tokens below 2^53, which floating-point numbers represent exactly.
+	maxEpoch = 1<<13 - 1
+	// epochBits is the number of bits of a token that count within an epoch.
+	epochBits = 40
+)
 
 // Option configures a fenced lock.
 type Option func(*settings)
@@ -161,14 +162,14 @@ type settings struct {
 }
 
 // WithEpoch makes acquisitions return ErrEpoch instead of tokens below epoch n, which is from 1 to
-// [MaxEpoch]. The tokens of epoch n start at n × 2^40, so a counter that was lost and starts over at
+// 8191. The tokens of epoch n start at n × 2^40, so a counter that was lost and starts over at
 // 1 gives none until an operator calls [Lock.BeginEpoch]. All programs that share the lock should
 // use the same epoch. Redisson has no epochs and acquires the lock with low tokens, which the
 // resource rejects. The default is no epoch.
 func WithEpoch(n int) Option {
 	return func(s *settings) {
-		if n < 1 || n > MaxEpoch {
-			s.err = fmt.Errorf("%w: the epoch %d is not from 1 to %d", redlatch.ErrInvalid, n, MaxEpoch)
+		if n < 1 || n > maxEpoch {
+			s.err = fmt.Errorf("%w: the epoch %d is not from 1 to %d", redlatch.ErrInvalid, n, maxEpoch)
 			return
 		}
 		s.least = int64(n) << epochBits
