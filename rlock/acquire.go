@@ -56,7 +56,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 		return err
 	}
 	if a.set.Bounded && a.Op == "trylock" {
-		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
+		return fmt.Errorf("%w: TryLock does not wait; use Lock with WithWait", redlatch.ErrInvalid)
 	}
 	// Before ctx's own error: the proof says why the hold ended.
 	outer, err := a.proof(ctx)
@@ -155,59 +155,57 @@ func (a *acquisition) observed(err error) {
 	}
 }
 
-// Option configures one acquisition. A nil Option does nothing.
+// Option configures one acquisition, of every kind of lock and of permits. An option that a kind
+// does not support gives ErrInvalid. A nil Option does nothing.
 type Option func(*settings)
 
 type settings = hold.Terms
 
-// WithWait limits how long Lock waits, in addition to its context. When the time runs out, Lock
-// returns ErrNotAcquired. The default is no limit; d must be 0 or at least 1 ms. With 0, Lock makes
-// one attempt and waits for its reply. The first attempt always has half a second for its
-// reply. Round a computed wait: max(0, time.Until(end).Truncate(time.Millisecond)). It is the first
-// argument of Redisson's tryLock(waitTime, leaseTime, unit).
+// WithWait limits how long Lock waits, in addition to its context: then it returns ErrNotAcquired.
+// d is 0, for one attempt, or at least 1 ms; the first attempt always has half a second for its
+// reply. By default only the context does. It is Redisson's waitTime.
 func WithWait(d time.Duration) Option {
 	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
 
-// WithPolling makes Lock poll instead of subscribing: it tries every d, or up to an eighth sooner,
-// and when the holder's lease should have expired. d must be at least 1 ms. It is for servers
-// without pub/sub, for locks that Redisson's getSpinLock releases without a message, and for many
-// locks with few waiters. Fair and read/write locks return ErrInvalid. It is Redisson's getSpinLock.
+// WithPolling makes Lock poll every d, at least 1 ms, or up to an eighth sooner, instead of
+// subscribing. It is for servers without pub/sub, for many locks with few waiters, and for locks
+// that are released without a message, as by Redisson's getSpinLock, which it corresponds to. Fair
+// and read/write locks do not support it.
 func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
 
-// WithLease acquires the lock for d and does not renew it: the hold is lost after d, less the loss
-// margin. It must be at least 1 ms and is truncated to milliseconds. By default leases are renewed.
-// It is the lease time of Redisson's lock(leaseTime, unit).
+// WithLease acquires the lock for d, at least 1 ms, without renewal: the hold is lost after d less
+// the loss margin. By default the lease is the client's watchdog timeout and is renewed. It is
+// Redisson's leaseTime.
 func WithLease(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Fixed = d, true }
 }
 
-// WithWatchdog acquires the lock with a lease of d that is renewed every d/3, instead of the
-// client's watchdog timeout. It must be at least 1 s, so that one lost packet does not cost the lock,
-// and is truncated to milliseconds. A short lease frees the lock of a crashed holder sooner. If all
-// locks of a client need one, prefer redlatch.WithWatchdogTimeout, which also detects dead
-// connections sooner. It is Redisson's lockWatchdogTimeout, which Redisson has per client only.
+// WithWatchdog acquires the lock with a lease of d, at least 1 s, that is renewed every d/3, so the
+// lock of a crashed holder is free sooner. The default is redlatch.WithWatchdogTimeout, which also
+// sets how soon dead connections are detected: prefer it for all locks of a client. Redisson has a
+// lockWatchdogTimeout per client only.
 func WithWatchdog(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Watchdog = d, true }
 }
 
-// WithMaxHold ends the hold d after it was acquired: renewals stop, and its contexts end with
-// ErrMaxHold. The lock is free when its remaining lease expires or it is unlocked. It must be at
-// least 1 ms and excludes WithLease. The default is no maximum. Redisson has no counterpart.
+// WithMaxHold ends the hold d, at least 1 ms, after it was acquired: its contexts end with
+// ErrMaxHold, and the lock is free at Unlock or when its lease expires. It excludes WithLease. By
+// default holds have no maximum. Redisson has no counterpart.
 func WithMaxHold(d time.Duration) Option {
 	return func(a *settings) { a.Max, a.Capped = d, true }
 }
 
-// WithOwner acquires the lock for owner, instead of a new owner: all callers with the same
-// owner hold the lock together, as calls on one Java thread do. Acquiring adds one to owner's count,
-// unlocking subtracts one. It is for owners that travel with a job or a request, see
-// redlatch.NewOwner and redlatch.ParseOwner. Do not use the owner of a live hold that was not handed
-// over: unlocking that hold frees the lock regardless of the count. The zero Owner gives ErrInvalid.
+// WithOwner acquires the lock for owner instead of a new owner, as codec.NewOwner and
+// codec.ParseOwner return it. Callers with one owner hold the lock together, as calls on one Java
+// thread do: acquiring adds one to its count, unlocking subtracts one. It ignores the context of a
+// hold. Use it for owners that travel with a job, but not for the owner of a live hold that was not
+// handed over: unlocking that hold frees the lock regardless of the count.
 //
-// Holds of one client with one owner never shorten each other's lease. If the reply is lost, Lock
-// returns ErrUncertain and undoes nothing, because another caller may hold the lock as this owner.
+// If the reply is lost, Lock returns ErrUncertain and undoes nothing, since another caller may hold
+// the lock as this owner. The zero Owner gives ErrInvalid.
 func WithOwner(owner redlatch.Owner) Option {
 	return func(a *settings) { a.Owner, a.Given = owner, true }
 }

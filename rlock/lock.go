@@ -1,14 +1,17 @@
-// Package rlock is Redisson's reentrant lock: a Redis hash with one field per owner, whose time to
-// live is the lease, and a message to waiters when it is released.
+// Package rlock provides a lock that processes share through Redis, Redisson's RLock (getLock). One
+// owner holds it at a time. The holder's lease is renewed in the background, so a long job keeps its
+// lock, and the lock of a crashed process is free after one lease, 30 seconds by default.
 //
-// [Lock.Lock] waits for the lock and returns a [Hold]. The hold's lease is renewed in the background
-// until [Hold.Unlock]. [Hold.Context] ends when the hold does; do the protected work with it.
+//	orders := rlock.New(client, "orders:42")
+//	err := orders.Do(ctx, func(ctx context.Context) error {
+//		return ship(ctx) // ctx ends when the lock is lost
+//	})
 //
-// A hold ends before the server can grant the lock to another owner, by the loss margin. If the
-// lock was removed by force, or the server lost the key, the hold ends at its next renewal. If a
-// caller leaves or a reply is lost, the client undoes the acquisition in the background.
-//
-// Callers in one process share a local FIFO queue per lock; only the first sends commands.
+// A [Hold] and its contexts end before the server can grant the lock to another owner. If the server
+// no longer has the lock, since it was removed by force or lost in a failover, the hold ends at its
+// next renewal; use package rfencedlock where work must not be done twice. If a caller
+// leaves or a reply is lost, the client undoes the acquisition in the background. Callers in one process acquire
+// the lock in the order of arrival; package rfairlock has that order across processes.
 package rlock
 
 import (
@@ -28,17 +31,16 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is a lock by name. It is stateless: any number of goroutines may share one Lock, and any
-// number of Locks may have the same name. Each acquisition has its own owner, so two
-// goroutines exclude each other, except with the context of a hold, see [Hold.Context]. Errors are
-// of type *redlatch.LockError.
+// Lock is a lock by name; all Locks of one name are the same lock. It is safe for concurrent use.
+// Each acquisition has a new owner, so goroutines exclude each other, unless they pass on the
+// context of a hold, see [Hold.Context]. Errors are of type *redlatch.LockError.
 type Lock struct{ lockHandle }
 
 // lockHandle keeps the embedded type out of the documentation.
 type lockHandle = hold.LockHandle
 
-// New returns the lock called name. It sends nothing. If name is not valid, every call returns
-// redlatch.ErrInvalid.
+// New returns the lock with this name, Redisson's getLock. It sends nothing. If the name is invalid,
+// every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string) *Lock {
 	l := &Lock{}
 	*hold.Of(l) = hold.NewLock(engine.EngineOf(client), name, makePlain)
@@ -53,37 +55,33 @@ func makePlain(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 // Name returns the name given to New.
 func (l *Lock) Name() string { return hold.Of(l).Name }
 
-// Lock acquires the lock and waits for it if another owner holds it. ctx bounds only the wait; the
-// hold outlives it. The lease is renewed until Unlock, unless WithLease is given.
+// Lock acquires the lock and waits until it is free. ctx bounds only the wait. The lease is renewed
+// until Unlock, unless WithLease is given. With the context of a hold of this lock, Lock re-enters
+// it, see [Hold.Context]. A free lock costs one EVALSHA; a waiting Lock also subscribes. It keeps
+// waiting while Redis is unreachable or temporarily refuses calls.
 //
-// A free lock costs one EVALSHA. While waiting, Lock subscribes to the lock's channel. It tries
-// again when the lock is released, when the holder's lease should have expired, and at every poll
-// cap. With redlatch.WithReplicaSync it then waits for replicas.
-//
-// With the context of a hold of this lock, Lock re-enters that hold, see [Hold.Context].
-//
-// Lock returns ErrNotAcquired if WithWait's time ran out, joined with ctx's error if ctx ended the
-// wait. It returns ErrNotSent if ctx had already ended or Redis could not be reached within the
-// command timeout, and ErrUncertain if the reply to the first attempt was lost. Once it waits, it
-// keeps waiting while Redis cannot be reached or refuses calls temporarily (LOADING, READONLY,
-// NOREPLICAS, OOM). Other errors are ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves,
-// ErrClosed, ErrWrongType, ErrInvalid, ErrNotReplicated and *transport.ServerError.
+// Errors:
+//   - ErrNotAcquired: WithWait or ctx ended the wait; joined with ctx's error
+//   - ErrNotSent: ctx had ended, or Redis was unreachable for one command timeout
+//   - ErrUncertain: the reply to the first attempt was lost; the client undoes the attempt
+//   - ErrNotReplicated, with redlatch.WithReplicaSync; ErrWrongType, ErrInvalid, ErrClosed
+//   - ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves
+//   - *transport.ServerError: the server rejected the call
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
 
-// TryLock makes one attempt to acquire the lock, or none if others of this client already wait for
-// it. It returns ErrNotAcquired if another owner holds it or the hold that ctx proves has an inner
-// hold, and ErrInvalid with WithWait. See [Lock.Lock] for the rest.
+// TryLock makes one attempt, or none if callers of this client already wait. It returns
+// ErrNotAcquired if another owner holds the lock or the hold that ctx proves has an inner hold,
+// ErrInvalid with WithWait, and the other errors of [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "trylock", opts)
 }
 
-// Do acquires the lock as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn
-// panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error.
-//
-// Goroutines started by fn may call Do of the same lock with fn's context: they enter one at a
-// time. Fn's own code is not excluded.
+// Do acquires the lock as [Lock.Lock] does, runs fn and unlocks, even if fn panics. The context of
+// fn is [Hold.Context], which ends if the lock is lost. Do returns fn's error, joined with the error
+// of a lost lock or a failed unlock. Goroutines that call Do with fn's context enter one at a time;
+// fn itself is not excluded.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -92,10 +90,10 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return hold.Of(h).Do(ctx, h, fn)
 }
 
-// ForceUnlock removes the lock, regardless of its holder, and wakes its waiters, as Redisson's forceUnlock.
-// It reports whether the lock was held. The holder notices at its next renewal; until then there
-// may be two. ErrNotNotified means that the lock is free but the user lacks the right to
-// notify its waiters. It sends one EVALSHA.
+// ForceUnlock releases the lock regardless of its holder and wakes its waiters, as Redisson's
+// forceUnlock. It reports whether the lock was held. The holder's hold ends at its next renewal;
+// until then there may be two. ErrNotNotified means that the lock is free, but the user may not
+// publish to its waiters. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	in := hold.Of(l)
 	forced, err := ask(ctx, l, func(c *transport.Call) {
@@ -112,8 +110,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return forced, l.wrap("force-unlock", redlatch.Owner{}, err)
 }
 
-// IsLocked reports whether the lock is held, as Redisson's isLocked. It sends EXISTS to the
-// master, or one EVALSHA for a side of a read/write lock.
+// IsLocked reports whether the lock is held, as Redisson's isLocked. It sends EXISTS to the master,
+// or one EVALSHA for a role of a read/write lock.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	kind := hold.Of(l).Owning
 	is, err := ask(ctx, l, kind.IsLocked, kind.Locked)
@@ -127,8 +125,8 @@ func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, erro
 	return count, l.wrap("hold-count", owner, err)
 }
 
-// TTL returns the time left of the lease, as Redisson's remainTimeToLive: 0 if the lock is free, and
-// redlatch.NoTTL, which is negative, if the key never expires. It sends PTTL to the master.
+// TTL returns the time left of the lease, as Redisson's remainTimeToLive: 0 if the lock is free,
+// redlatch.NoTTL, which is negative, if it never expires. It sends PTTL to the master.
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	ttl, err := ask(ctx, l, l.command("PTTL"), reply.Millis)
 	if ttl == reply.NoKey {
@@ -167,13 +165,13 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: owner, Err: err}
 }
 
-// Resume takes over the lock that owner holds, from a hold that was handed over or from another
-// process or language. It sets the lease and renews it from then on; the hold's Unlock lowers
-// owner's count by one. It accepts the options of Lock that concern the lease, returns ErrInvalid
-// with WithWait, and ErrNotHeld if owner does not hold the lock. It sends one EVALSHA.
+// Resume takes over the lock that owner holds: after [Hold.HandOver], or from another language. It
+// sets the lease and renews it, and the new hold's Unlock subtracts one from owner's count. It takes
+// the options that concern the lease. It returns ErrNotHeld if owner does not hold the lock, and
+// ErrInvalid with WithWait. It sends one EVALSHA.
 //
-// The previous holder should have called HandOver. Otherwise both renew as one owner, and the
-// previous hold is lost within a renewal period after this one is unlocked.
+// If the previous hold was not handed over, both are renewed, and the previous one is lost within a
+// renewal period after this one is unlocked.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
 	h := &Hold{}
 	a := acquisition{hold: h}
@@ -206,11 +204,11 @@ func (l *Lock) check(ctx context.Context, opts []Option) (hold.Terms, error) {
 	return hold.Ask(hold.Of(l), opts)
 }
 
-// UnlockAs lowers owner's count by one and releases the lock at zero, exactly as Redisson's unlock.
-// It is for owners that were handed over; a hold of this process is released by Hold.Unlock. It
-// returns ErrNotHeld if owner does not hold the lock, and ErrUncertain if the reply was lost or ctx
-// ended first; the release then continues for up to one command timeout. It sends one EVALSHA, then
-// a DEL of the unlock latch.
+// UnlockAs subtracts one from owner's count and releases the lock at zero, as Redisson's
+// unlockAsync(threadId). It is for owners that were handed over; for a hold of this process use
+// [Hold.Unlock]. It returns ErrNotHeld if owner does not hold the lock, and ErrUncertain if the
+// reply was lost or ctx ended first; the release then continues for up to one command timeout. It
+// sends one EVALSHA, then a DEL of the unlock latch.
 func (l *Lock) UnlockAs(ctx context.Context, owner redlatch.Owner) error {
 	_, err := l.check(ctx, []Option{WithOwner(owner)})
 	if err == nil {
