@@ -1,30 +1,19 @@
-// Package rreadwritelock provides Redisson's read/write lock, RReadWriteLock: several readers hold
-// it at a time, or one writer. [Lock.Read] and [Lock.Write] return its two roles.
+// Package rreadwritelock provides Redisson's read/write lock (getReadWriteLock): several readers
+// hold it at a time, or one writer. It costs more than package rlock, so use it if readers are many
+// or read for long. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain lock.
 //
-// The context of a hold ([rlock.Hold.Context]) proves ownership for both roles:
+//	catalogue := rreadwritelock.New(client, "catalogue")
+//	hold, err := catalogue.Read().Lock(ctx)
 //
-//	context of   Read().Lock                   Write().Lock
-//	a reader     enters again                  returns ErrUpgrade
-//	a writer     enters under the same owner   enters again, after its other inner holds
-//	neither      waits for the writer          waits for all others
+// It promises what package rlock does. The context of a writer's hold admits its own reads; if they
+// outlive the write hold, the lock becomes a reader's and admits waiting readers. The context of a
+// reader's hold cannot write, see [ErrUpgrade].
 //
-// A writer's hold and its inner reads end in any order. If the writer ends first, the lock becomes
-// a reader's, a downgrade that admits waiting readers. While an owner has both roles, HandOver and
-// LetExpire return redlatch.ErrReentered.
+// The server does not queue. In one process, writers take turns, and a waiting writer holds back new
+// readers, see [WithoutWriterPreference]. Readers of other processes can keep it out.
 //
-// The server does not queue. In one process, writers take turns; when a writer leaves, all
-// waiting readers enter, then the next writer. A waiting writer also holds back new readers of its
-// client, see [WithoutWriterPreference]; readers of other processes can keep it out.
-//
-// Each reader has its own lease. Redisson's renewals can shorten the lock to their watchdog
-// timeout, so Redlatch confirms longer leases every third of its own timeout; if confirmations
-// fail, the reader loses the lock before that timeout ends ([rlock.Hold.Remaining]). This requires
-// that no program has a shorter lockWatchdogTimeout than this client.
-//
-// Use one kind of lock per name. For a plain lock of the name, Lock, TryLock, Do and IsLocked
-// return redlatch.ErrWrongType, UnlockAs and Resume redlatch.ErrNotHeld, and ForceUnlock false.
-// IsLocked and ForceUnlock are about one role; a writer that also reads has both. A refusal names
-// the writer, never a reader.
+// Use one kind of lock per name: with a plain lock's name, Lock returns redlatch.ErrWrongType.
+// docs/reliability.md describes how Redisson's readers shorten each other's leases.
 package rreadwritelock
 
 import (
@@ -44,12 +33,12 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ErrUpgrade is returned if a reader's context requests the write lock, which would wait for
-// itself. Unlock the read hold first. It wraps redlatch.ErrInvalid; nothing was sent.
+// ErrUpgrade is returned if a reader's context requests the write lock, which would wait for itself:
+// unlock the read hold first. It wraps redlatch.ErrInvalid. Nothing was sent.
 var ErrUpgrade = fmt.Errorf("%w: a reader cannot become the writer, since it would wait for itself: unlock the read hold first",
 	redlatch.ErrInvalid)
 
-// Lock is a read/write lock. It is safe for concurrent use, and several Locks may have one name.
+// Lock is a read/write lock. It is safe for concurrent use; Locks of one name are the same lock.
 type Lock struct{ read, write *rlock.Lock }
 
 // Option configures a read/write lock.
@@ -57,16 +46,16 @@ type Option func(*settings)
 
 type settings struct{ passing bool }
 
-// WithoutWriterPreference admits this Lock's readers even while a writer of the same client
-// waits. Readers that overlap can then keep a writer out forever, as in Redisson. By default a
-// waiting writer admits another 32 readers, or the readers of 20 ms. Later readers wait until the writer
-// has held the lock or stopped waiting, or until the present readers have left and a second has passed.
-// So two readers of one client must not wait for each other, as with sync.RWMutex. A reader's
-// context may read again at any time.
+// WithoutWriterPreference admits this Lock's readers even while a writer of the same client waits,
+// so that overlapping readers can keep it out forever, as in Redisson. By default a waiting writer
+// admits another 32 readers, or the readers of 20 ms. Later readers wait until it has held the lock
+// or stopped waiting, or for a second after the present readers have left. So two readers of one
+// client must not wait for each other, as with sync.RWMutex. A reader's context may always read
+// again.
 func WithoutWriterPreference() Option { return func(s *settings) { s.passing = true } }
 
-// New returns the read/write lock with this name, Redisson's getReadWriteLock. It sends nothing.
-// If the name is invalid, every call of both roles returns redlatch.ErrInvalid.
+// New returns the read/write lock with this name. It sends nothing. If the name is invalid, every
+// call of both roles returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 	var set settings
 	for _, o := range opts {
@@ -90,12 +79,12 @@ func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 // Name returns the name given to New.
 func (l *Lock) Name() string { return l.read.Name() }
 
-// Read returns the read lock: any number of owners hold it at a time, and no writer does. It
-// returns the same lock each time.
+// Read returns the read lock: any number of owners hold it at a time, and no writer does. It is the
+// same lock each time. Its IsLocked and ForceUnlock are about readers only.
 func (l *Lock) Read() *rlock.Lock { return l.read }
 
-// Write returns the write lock: one owner holds it at a time, and no other reads. It returns the
-// same lock each time.
+// Write returns the write lock: one owner holds it at a time, and no other reads. It is the same
+// lock each time. Its IsLocked and ForceUnlock are about the writer, who may also read.
 func (l *Lock) Write() *rlock.Lock { return l.write }
 
 // role is the common part of both kinds.
@@ -135,7 +124,7 @@ func (r *role) ForceRelease(c *transport.Call)        { r.scripts.ForceRelease(c
 func (r *role) Inspect(c *transport.Call, _, _ int64) { r.scripts.Inspect(c) }
 func (r *role) IsLocked(c *transport.Call)            { r.scripts.Inspect(c) }
 
-var errNoMode = fmt.Errorf("%w: it is a hash that is no read/write lock, such as a plain lock", engine.ErrWrongType)
+var errNoMode = fmt.Errorf("%w: the hash is not a read/write lock, but for instance a plain lock", engine.ErrWrongType)
 
 // state reads the reply to IsLocked. A hash without a mode is an error.
 func state(answer any) (reply.Inspection, error) {
