@@ -1,15 +1,16 @@
-// Package leader elects a leader among processes: the holder of a lock of package rlock, or
-// rfairlock with Config.Fair.
+// Package leader elects a leader among processes, for work that one process at a time should do: the
+// leader is the holder of a lock of package rlock, or rfairlock with Config.Fair.
 //
-// [Run] waits for the lock, calls Config.Lead while it holds it, and renews it. When Lead returns, the
-// lock is released and another candidate leads immediately. If the leader dies or is cut off from
-// Redis, another candidate leads when the lease ends: after 30 seconds, or
-// redlatch.WithWatchdogTimeout.
+//	err := leader.Run(ctx, client, "scheduler", leader.Config{Lead: serve})
+//
+// [Run] waits for the lock, calls Lead while it holds it, and releases it when Lead returns; the
+// next candidate leads immediately. If the leader dies or is cut off from Redis, another one leads
+// when its lease ends: after 30 seconds, or redlatch.WithWatchdogTimeout.
 //
 // Lead's context ends before another candidate can lead. If the lock was removed by force or the
-// server lost the key, it ends with the next renewal, a third of the lease later at most. Work that
-// is already in progress continues: use fencing tokens (package rfencedlock) for work that must not
-// happen twice. If Lead has not returned when another candidate may lead, that is logged as an error.
+// server lost the key, it ends with the next renewal, a third of the lease later at most. Work in
+// progress continues: use tokens (package rfencedlock) for work that must not be done twice. If Lead
+// has not returned when another candidate may lead, an error is logged.
 package leader
 
 import (
@@ -54,17 +55,18 @@ type Config struct {
 }
 
 // Run makes this process a candidate until ctx ends: whenever it acquires the lock called name, it
-// calls config.Lead. All candidates must use the same name and the same Fair.
+// calls config.Lead. All candidates must use the same name and the same Fair. If Lead panics, the
+// lock is released first. Run is safe for concurrent use: each call is a separate candidate. It
+// sends the commands of rlock.Lock.Lock and rlock.Hold.Unlock.
 //
-// It returns nil if ctx ended, or Lead returned nil by itself, and the lock is free again. It
-// returns Lead's error, unless it only reports that ctx ended, joined with Unlock's error:
-// redlatch.ErrUncertain, ErrNotSent or ErrLost if the lock may not be free, ErrNotNotified if its
-// waiters were not notified. It also returns errors that retrying cannot fix: ErrClosed, ErrWrongType
-// and ErrInvalid, for an invalid name, a negative Pause or a Config without Lead. Other errors go to
-// OnError. If Lead panics, the lock is released first.
+// Run returns nil if ctx ended, or Lead returned nil before, and the lock is free. Errors:
+//   - Lead's error, unless it only reports that ctx ended
+//   - ErrUncertain, ErrNotSent or ErrLost if the lock may not be free, ErrNotNotified if its waiters
+//     were not notified, joined with Lead's error
+//   - ErrClosed and ErrWrongType, which retrying cannot fix
+//   - ErrInvalid for an invalid name, a negative Pause or a Config without Lead
 //
-// It sends the commands of rlock.Lock.Lock and rlock.Hold.Unlock. It is safe for concurrent use: each
-// call is a separate candidate.
+// Other errors go to OnError, and Run continues after Pause.
 func Run(ctx context.Context, client *redlatch.Client, name string, config Config) error {
 	engine.NeedContext(ctx)
 	e := engine.EngineOf(client)
@@ -167,7 +169,7 @@ func (c *candidate) report(err error) {
 		c.OnError(err)
 		return
 	}
-	c.logger.Warn("the candidate does not lead, and asks again after a pause", "error", err, "pause", c.Pause)
+	c.logger.Warn("the candidate does not lead and will try again after a pause", "error", err, "pause", c.Pause)
 }
 
 // stays reports whether retrying cannot help.
@@ -181,9 +183,9 @@ type Status struct {
 	ended atomic.Pointer[func() error] // Err of the last leadership's context
 }
 
-// IsLeader reports whether the candidate leads now: whether the context passed to Lead is live. It
-// reads the clocks, so it is correct immediately after the machine was suspended. The answer may be
-// outdated when the caller acts on it; work that must not happen twice uses Lead's context.
+// IsLeader reports whether the candidate leads now: whether Lead's context is live. It reads the
+// clocks, so it is right immediately after the machine was suspended. It may be outdated when the
+// caller acts on it; for work that must not be done twice use Lead's context.
 func (s *Status) IsLeader() bool {
 	ended := s.ended.Load()
 	return ended != nil && (*ended)() == nil

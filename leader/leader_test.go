@@ -240,7 +240,7 @@ func TestErrorsAreLoggedWhenNoFunctionTakesThem(t *testing.T) {
 		receive(t, leads)
 		stop()
 		require.NoError(t, receive(t, ended))
-		lines := said.Lines("asks again after a pause")
+		lines := said.Lines("will try again after a pause")
 		require.Len(t, lines, 1)
 		require.Contains(t, lines[0], "job")
 	})

@@ -1,18 +1,16 @@
-// Package rfairlock provides Redisson's fair lock: callers queue on the server and acquire the
-// lock in the order of arrival, across processes and languages. Use it if order is part of the
-// contract; otherwise package rlock is faster.
+// Package rfairlock provides Redisson's fair lock (getFairLock): callers queue on the server and
+// acquire the lock in the order of arrival, across processes and languages. Use it if order is part
+// of the contract; otherwise package rlock is faster.
 //
-// The lock is the same hash as a plain lock's, with a list of waiters and a sorted set of their
-// deadlines. A release wakes only the first waiter. The waiters of one process share a
-// subscriber connection and the polling: one request per poll cap in total.
+//	billing := rfairlock.New(client, "billing-run")
+//	err := billing.Do(ctx, claim)
 //
-// A canceled waiter leaves the queue. A waiter whose reply was lost loses its place and
-// queues again with a new owner. Waiting processes evict dead waiters: Redlatch's after
-// 10 seconds, Redisson's after 30 seconds, see redlatch.WithDeadWaiterGrace; admin.Evict evicts one by hand.
-// If subscribers cannot be counted on every node, a dead waiter stays until its deadline.
+// It promises what package rlock does, and the order. A canceled waiter leaves the queue. A waiter
+// whose reply was lost queues again, as the last. Waiting processes evict dead waiters, Redlatch's
+// after 10 seconds and Redisson's after 30 seconds, see redlatch.WithDeadWaiterGrace.
 //
-// As in Redisson, a fair and a plain lock of one name exclude each other but do not wake each
-// other. Use one kind per name.
+// As in Redisson, a fair and a plain lock of one name exclude each other but do not wake each other:
+// use one kind per name. docs/fair-lock.md describes the queue, its deadlines and its cost.
 package rfairlock
 
 import (
@@ -25,19 +23,14 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// New returns the fair lock with this name, Redisson's getFairLock. It sends nothing. If the name
-// is invalid, every call returns ErrInvalid. The lock is safe for concurrent use. It differs from
-// a plain lock as follows:
-//
-// Lock queues on the server if it does not acquire the lock immediately. It sends one EVALSHA to
-// queue, one when its turn comes and, for the first waiter of the process, one after subscribing.
-// A caller that comes back within a second may reuse an owner and its subscription.
-// rlock.WithWait, in whole milliseconds, is also how long the server keeps the waiter's place
-// after earlier waiters should be done; the default is the client's fair wait timeout.
-//
-// TryLock never queues. It acquires the lock only if it is free and its queue is empty.
-//
-// With rlock.WithOwner, the callers of one owner share one place.
+// New returns the fair lock with this name. It sends nothing. If the name is invalid, every call
+// returns redlatch.ErrInvalid. The differences from a plain lock:
+//   - Lock queues on the server if it cannot acquire the lock. It sends one EVALSHA to queue, one
+//     when its turn comes and, for the first waiter of the process, one after subscribing.
+//   - TryLock never queues: it acquires the lock only if it is free and its queue is empty.
+//   - rlock.WithWait is also how long the server keeps the waiter's place after earlier waiters
+//     should be done. The default is redlatch.WithFairWaitTimeout.
+//   - Callers with one owner (rlock.WithOwner) share one place.
 func New(client *redlatch.Client, name string) *rlock.Lock {
 	lock := &rlock.Lock{}
 	*hold.Of(lock) = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {

@@ -1,21 +1,19 @@
-// Package rfencedlock provides Redisson's fenced lock, RFencedLock: each hold has a fencing token, a
-// number higher than that of every earlier hold. [New] makes a plain lock with tokens, [NewFair] a
-// fair one, which Redisson does not have.
+// Package rfencedlock provides Redisson's fenced lock (getFencedLock): each hold has a fencing token,
+// a number higher than that of every earlier hold. [NewFair] adds tokens to a fair lock.
 //
-// A lease cannot stop a process that is paused. When it resumes, another holder may be at work, and
-// only the resource that both write to can reject the late write. Send the token with each write,
-// and have the resource reject tokens below the highest it has seen; package fence has such checks
-// for SQL, Redis and HTTP. A token that nothing checks protects nothing.
+// A lease cannot stop a paused process. When it resumes, another holder may be at work, and only the
+// resource that both write to can reject the late write. Send the token with each write, and have
+// the resource reject tokens below the highest it has seen; package fence has such checks for SQL,
+// Redis and HTTP. A token that nothing checks protects nothing.
 //
-// The last token is stored in a counter next to the lock, which never expires. Lock, TryLock,
-// reentry, a transfer to the next caller of the process, and Resume each raise it. Redisson's
-// RFencedLock uses the same counter. A lock without tokens of the same name excludes the fenced one
-// and gives no token.
+//	err := orders.Do(ctx, func(ctx context.Context, hold *rfencedlock.Hold) error {
+//		return write(ctx, hold.Token())
+//	})
 //
-// Tokens are only as durable as the counter. Eviction, FLUSHALL or a failover can set it back: then
-// the resource rejects all holders until it catches up, or a token is given twice. [WithEpoch]
-// detects a counter that started over, but not the loss of a few increments, which
-// redlatch.WithReplicaSync makes rarer. See docs/reliability.md.
+// The last token is stored in a counter next to the lock, which never expires. Tokens are only as
+// durable as the counter: eviction, FLUSHALL or a failover can set it back, and then the resource
+// rejects all holders, or a token is given twice. See [WithEpoch] and docs/reliability.md. A plain
+// lock of the same name excludes this one, but raises no token.
 package rfencedlock
 
 import (
@@ -34,7 +32,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is a lock whose holds have tokens. It has the methods of *rlock.Lock, but acquiring
+// Lock is a lock whose holds have tokens. It has the methods of [*rlock.Lock], but acquiring it
 // returns a [*Hold]. It is safe for concurrent use.
 type Lock struct {
 	*plain
@@ -44,14 +42,14 @@ type Lock struct {
 // plain keeps the embedded field out of the documentation.
 type plain = rlock.Lock
 
-// New returns the fenced lock with this name, Redisson's getFencedLock. It sends nothing. If the
-// name or the epoch is invalid, every call returns redlatch.ErrInvalid.
+// New returns the fenced lock with this name. It sends nothing. If the name or the epoch is invalid,
+// every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makePlain, opts)
 }
 
-// NewFair returns the fair lock with this name and tokens; otherwise it is like [New]. Redisson's
-// RFairLock of that name waits in the same queue, but gives no tokens. See package rfairlock.
+// NewFair returns the fair lock with this name and tokens; otherwise it is like [New]. Redisson has
+// no such lock: its RFairLock of that name waits in the same queue, without tokens.
 func NewFair(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makeFair, opts)
 }
@@ -71,33 +69,33 @@ func newLock(client *redlatch.Client, name string, make func(least int64) hold.M
 	return &Lock{l, set.least}
 }
 
-// Hold is an acquired fenced lock. It has the methods of *rlock.Hold and is safe for concurrent use.
+// Hold is an acquired fenced lock, with the methods of [*rlock.Hold]. It is safe for concurrent use.
 type Hold struct{ *rlock.Hold }
 
-// Token returns the latest token of the hold's owner, at least 1. A reentry gets its own token, which
-// the outer hold then also has. The token stays the same after the hold ends. Token sends nothing.
+// Token returns the latest token of the hold's owner, at least 1. A re-entry also raises it for the
+// outer hold. It stays the same after the hold has ended. Token sends nothing.
 func (h *Hold) Token() int64 { return hold.Of(h).Token() }
 
-// Lock acquires the lock like [rlock.Lock.Lock]. It also returns [ErrCounter] and [ErrEpoch]; then
-// the lock is not held and the counter is unchanged. A free lock costs one EVALSHA.
+// Lock acquires the lock as [rlock.Lock.Lock] does. It also returns [ErrCounter] and [ErrEpoch]. A
+// free lock costs one EVALSHA.
 func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Lock(ctx, opts...))
 }
 
-// TryLock acquires the lock if it is free, like [rlock.Lock.TryLock], with the errors of
-// [Lock.Lock]. It does not wait, unlike Redisson's tryLockAndGetToken without arguments.
+// TryLock makes one attempt, as [rlock.Lock.TryLock] does, with the errors of [Lock.Lock]. Redisson's
+// tryLockAndGetToken without arguments waits.
 func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.TryLock(ctx, opts...))
 }
 
-// Resume takes over the lock that owner holds, like [rlock.Lock.Resume], and gets a new token. The
-// previous side's token is outdated from then on.
+// Resume takes over the lock that owner holds, as [rlock.Lock.Resume] does, and raises the token, so
+// that writes of the previous holder are rejected.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Resume(ctx, owner, opts...))
 }
 
-// Do acquires the lock like [Lock.Lock], runs fn with the hold and its context, and unlocks, even if
-// fn panics. The context ends when the lock is lost. Do returns fn's error, joined with the error of
+// Do acquires the lock as [Lock.Lock] does, runs fn and unlocks, even if fn panics. The context of
+// fn is the hold's, which ends if the lock is lost. Do returns fn's error, joined with the error of
 // a lost lock or a failed unlock.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) error, opts ...rlock.Option) error {
 	h, err := l.Lock(ctx, opts...)
@@ -107,8 +105,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) 
 	return hold.Of(h).Do(ctx, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
-// Token returns the last token given to any holder, 0 if there was none, like Redisson's getToken
-// on the master. Do not write with it: it may belong to another holder. It sends GET.
+// Token returns the last token given to any holder, 0 if there was none, as Redisson's getToken. Do
+// not write with it: it may belong to another holder. It sends GET to the master.
 func (l *Lock) Token(ctx context.Context) (int64, error) {
 	answer, err := hold.Of(l).Ask(ctx, func(c *transport.Call) {
 		c.Command, c.NumKeys = "GET", 1
@@ -136,13 +134,12 @@ func (l *Lock) held(h *rlock.Hold, err error) (*Hold, error) {
 func (l *Lock) counter() string { return protocol.TokenKey(hold.Of(l).Kind.Key()) }
 
 var (
-	// ErrCounter is returned if the counter is not a number or has reached 2^63-1. The lock is
-	// not held, and the counter is unchanged. A counter below 0 is transport.ErrBadReply: each
-	// attempt raises it by one and releases the lock.
+	// ErrCounter is returned if the counter is not a number or has reached 2^63-1. The lock is not held,
+	// and the counter is unchanged. For a negative counter it is transport.ErrBadReply.
 	ErrCounter = errors.New("redlatch: the lock's token counter cannot be raised")
 
-	// ErrEpoch is returned if the counter is below the lock's epoch: the epoch has not begun, or
-	// the counter was lost and started over. The lock is not held.
+	// ErrEpoch is returned if the counter is below the lock's epoch: BeginEpoch was not called, or the
+	// counter was lost. The lock is not held.
 	ErrEpoch = errors.New("redlatch: the lock's token counter has not reached its epoch")
 )
 
@@ -161,25 +158,24 @@ type settings struct {
 	err   error
 }
 
-// WithEpoch makes acquisitions return ErrEpoch instead of tokens below epoch n, which is from 1 to
-// 8191. The tokens of epoch n start at n × 2^40, so a counter that was lost and starts over at
-// 1 gives none until an operator calls [Lock.BeginEpoch]. All programs that share the lock should
-// use the same epoch. Redisson has no epochs and acquires the lock with low tokens, which the
-// resource rejects. The default is no epoch.
+// WithEpoch makes acquisitions return ErrEpoch instead of the tokens of earlier epochs than n, 1 to 8191.
+// The tokens of epoch n start at n × 2^40, so a counter that was lost and starts over at 1 gives
+// none until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the
+// same epoch; Redisson has none, and acquires the lock with low tokens. By default there is no epoch.
 func WithEpoch(n int) Option {
 	return func(s *settings) {
 		if n < 1 || n > maxEpoch {
-			s.err = fmt.Errorf("%w: the epoch %d is not from 1 to %d", redlatch.ErrInvalid, n, maxEpoch)
+			s.err = fmt.Errorf("%w: invalid epoch %d: must be from 1 to %d", redlatch.ErrInvalid, n, maxEpoch)
 			return
 		}
 		s.least = int64(n) << epochBits
 	}
 }
 
-// BeginEpoch raises the counter to the first token of the lock's epoch and reports whether it was
-// below. Call it once, by hand, before the first use of an epoch; never for an epoch that has had
-// tokens, since they would be given again. The lock may be held. BeginEpoch returns redlatch.ErrInvalid for
-// a lock without an epoch and ErrCounter if the counter is not a number. It sends one EVALSHA.
+// BeginEpoch raises the counter to the first token of the lock's epoch, and reports whether it was
+// below. Call it once, by hand, before an epoch is used; never for an epoch that had tokens, since
+// they would be given again. The lock may be held. It returns redlatch.ErrInvalid for a lock without
+// an epoch, and ErrCounter. It sends one EVALSHA.
 func (l *Lock) BeginEpoch(ctx context.Context) (raised bool, err error) {
 	if l.least == 0 && hold.Of(l).Err == nil {
 		err = fmt.Errorf("%w: the lock was made without WithEpoch", redlatch.ErrInvalid)
