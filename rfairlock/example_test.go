@@ -67,7 +67,7 @@ func ExampleNew_wait() {
 	// Output: <nil>
 }
 
-// List the waiters; those without a subscriber may be dead.
+// List the waiters; a waiter without a subscriber may be dead.
 func ExampleNew_queue() {
 	client, stop := demo()
 	defer stop()

@@ -15,7 +15,7 @@ import (
 // ship stands for the work that needs the lock.
 func ship(ctx context.Context) error { return ctx.Err() }
 
-// demo returns a client of a server in this process, and what ends both.
+// demo starts a server in this process and returns its client.
 func demo() (client *redlatch.Client, stop func()) {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {
@@ -26,7 +26,7 @@ func demo() (client *redlatch.Client, stop func()) {
 		log.Fatal(err)
 	}
 	return client, func() {
-		_ = client.Close() // the server goes, too
+		_ = client.Close() // the server stops next
 		srv.Close()
 	}
 }
@@ -51,7 +51,7 @@ func ExampleLock_Lock() {
 	ctx := context.Background()
 	orders := rlock.New(client, "orders:42")
 	shipOrders := func() (err error) {
-		hold, err := orders.Lock(ctx) // ctx bounds the wait and nothing else
+		hold, err := orders.Lock(ctx) // ctx bounds only the wait
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func ExampleLock_Lock_waitAndLease() {
 	// Output: <nil>
 }
 
-// One attempt: a second caller gives up at once.
+// One attempt: a second caller does not wait.
 func ExampleLock_TryLock() {
 	client, stop := demo()
 	defer stop()
@@ -92,20 +92,20 @@ func ExampleLock_TryLock() {
 	first, err := report.TryLock(ctx)
 	fmt.Println("first:", err)
 	_, err = report.TryLock(ctx)
-	fmt.Println("second is too late:", errors.Is(err, redlatch.ErrNotAcquired))
+	fmt.Println("second is refused:", errors.Is(err, redlatch.ErrNotAcquired))
 	fmt.Println("first unlocks:", first.Unlock())
 	third, err := report.TryLock(ctx)
 	fmt.Println("third:", err)
 	fmt.Println("third unlocks:", third.Unlock())
 	// Output:
 	// first: <nil>
-	// second is too late: true
+	// second is refused: true
 	// first unlocks: <nil>
 	// third: <nil>
 	// third unlocks: <nil>
 }
 
-// The context of a hold ends with it, and its cause says why.
+// The context ends when the lock is lost; its cause is the reason.
 func ExampleHold_Context() {
 	client, stop := demo()
 	defer stop()
@@ -148,22 +148,22 @@ func ExampleHold_LetExpire() {
 	// again this hour: true
 }
 
-// The same lock, entered again.
-func ExampleLock_Do_again() {
+// Re-entry: the inner call locks with the context of the outer hold.
+func ExampleLock_Do_reentry() {
 	client, stop := demo()
 	defer stop()
 	orders := rlock.New(client, "orders:42")
 	ctx := context.Background()
 	shipOrders := func() error {
 		return orders.Do(ctx, func(ctx context.Context) error {
-			return orders.Do(ctx, ship) // the same hold, entered again
+			return orders.Do(ctx, ship) // re-enters the hold
 		})
 	}
 	fmt.Println(shipOrders())
 	// Output: <nil>
 }
 
-// Acquired here, finished elsewhere.
+// A job acquires the lock here and finishes elsewhere.
 func ExampleHold_HandOver() {
 	client, stop := demo()
 	defer stop()

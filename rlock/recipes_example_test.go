@@ -12,33 +12,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// A leader: it leads while it holds the lock, and steps down when it loses it.
-// The program examples/leader is this in full.
-func ExampleLock_Do_leader() {
-	client, stop := demo()
-	defer stop()
-	ctx, retire := context.WithCancel(context.Background())
-	lock := rlock.New(client, "leader")
-	lead := func(ctx context.Context) error {
-		fmt.Println("leading")
-		retire() // in a real program: SIGTERM
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}
-	for ctx.Err() == nil {
-		err := lock.Do(ctx, lead, rlock.WithWatchdog(6*time.Second))
-		if errors.Is(err, redlatch.ErrLost) {
-			fmt.Println("stepped down") // and stands for election again
-		}
-	}
-	fmt.Println(lock.IsLocked(context.Background()))
-	// Output:
-	// leading
-	// false <nil>
-}
-
-// Without Redis: work that may go on without its lock, and says so. The program
-// examples/degrade has the other answer, too.
+// Work that may run without its lock if Redis is unreachable. The program examples/degrade also
+// shows the opposite.
 func ExampleLock_Lock_failOpen() {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {
@@ -72,9 +47,8 @@ func ExampleLock_Lock_failOpen() {
 	// <nil>
 }
 
-// After a loss: the work is cancelled, and what it wrote too late is refused by the
-// resource, because the version that it has read is not the present one. The program
-// examples/fencing is this in full.
+// The resource rejects a late write after a loss, because the version that the write expects has
+// changed. See the program examples/fencing, and package rfencedlock for tokens.
 func ExampleHold_Err_fencing() {
 	client, stop := demo()
 	defer stop()
@@ -94,12 +68,12 @@ func ExampleHold_Err_fencing() {
 		return
 	}
 	read := version
-	<-hold.Context(ctx).Done() // stands still for too long
+	<-hold.Context(ctx).Done() // a pause longer than the lease
 
 	err = orders.Do(ctx, func(context.Context) error { return update(version) })
-	fmt.Println("the next one:", err)
-	fmt.Println("the late one:", errors.Is(hold.Err(), redlatch.ErrLost), update(read))
+	fmt.Println("the next holder:", err)
+	fmt.Println("the late holder:", errors.Is(hold.Err(), redlatch.ErrLost), update(read))
 	// Output:
-	// the next one: <nil>
-	// the late one: true the row was changed by somebody else
+	// the next holder: <nil>
+	// the late holder: true the row was changed by somebody else
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// open connects to a server of the example's own.
+// open starts a server for the example and connects to it.
 func open(ctx context.Context) (*redlatch.Client, func()) {
 	server, err := embedded.Start() // or your own Redis
 	if err != nil {
@@ -53,7 +53,7 @@ func ExampleNew() {
 	// the writer is alone
 }
 
-// A writer that goes on reading lets other readers in, and no writer.
+// Downgrade: a writer that keeps reading admits other readers, but no writer.
 func ExampleLock_Write_downgrade() {
 	ctx := context.Background()
 	client, done := open(ctx)
@@ -70,12 +70,12 @@ func ExampleLock_Write_downgrade() {
 	}
 	_ = writes.Unlock()
 	_, err = catalogue.Write().Lock(reads.Context(ctx))
-	fmt.Println("and not back:", errors.Is(err, rreadwritelock.ErrUpgrade))
+	fmt.Println("no upgrade:", errors.Is(err, rreadwritelock.ErrUpgrade))
 	other, err := catalogue.Read().TryLock(ctx)
 	fmt.Println("another reader:", err)
 	_ = other.Unlock()
 	_ = reads.Unlock()
 	// Output:
-	// and not back: true
+	// no upgrade: true
 	// another reader: <nil>
 }
