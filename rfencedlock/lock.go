@@ -69,7 +69,8 @@ func newLock(client *redlatch.Client, name string, make func(least int64) hold.M
 	return &Lock{l, set.least}
 }
 
-// Hold is an acquired fenced lock, with the methods of [*rlock.Hold]. It is safe for concurrent use.
+// Hold is an acquired fenced lock, with the methods of [*rlock.Hold]. All methods are safe for
+// concurrent use.
 type Hold struct{ *rlock.Hold }
 
 // Token returns the latest token of the hold's owner, at least 1. A re-entry also raises it for the
@@ -94,9 +95,9 @@ func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.O
 	return l.held(l.plain.Resume(ctx, owner, opts...))
 }
 
-// Do acquires the lock as [Lock.Lock] does, runs fn and unlocks, even if fn panics. The context of
-// fn is the hold's, which ends if the lock is lost. Do returns fn's error, joined with the error of
-// a lost lock or a failed unlock.
+// Do acquires the lock as [Lock.Lock] does, calls fn with the hold and its context, and unlocks, even
+// if fn panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's
+// error.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) error, opts ...rlock.Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -158,10 +159,10 @@ type settings struct {
 	err   error
 }
 
-// WithEpoch makes acquisitions return ErrEpoch instead of the tokens of earlier epochs than n, 1 to 8191.
-// The tokens of epoch n start at n × 2^40, so a counter that was lost and starts over at 1 gives
-// none until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the
-// same epoch; Redisson has none, and acquires the lock with low tokens. By default there is no epoch.
+// WithEpoch makes acquisitions return ErrEpoch instead of tokens of epochs before n, 1 to 8191. The
+// tokens of epoch n start at n × 2^40, so a counter that was lost and starts over at 1 gives none
+// until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the same
+// epoch; Redisson has none, and acquires the lock with low tokens. By default there is no epoch.
 func WithEpoch(n int) Option {
 	return func(s *settings) {
 		if n < 1 || n > maxEpoch {

@@ -169,9 +169,9 @@ func WithWait(d time.Duration) Option {
 }
 
 // WithPolling makes Lock poll every d, at least 1 ms, or up to an eighth sooner, instead of
-// subscribing. It is for servers without pub/sub, for many locks with few waiters, and for locks
-// that are released without a message, as by Redisson's getSpinLock, which it corresponds to. Fair
-// and read/write locks do not support it.
+// subscribing. It is for servers without pub/sub, for many locks with few waiters, and for locks that
+// Redisson's getSpinLock releases without a message. Fair and read/write locks do not support it. It
+// is Redisson's getSpinLock.
 func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
@@ -183,10 +183,10 @@ func WithLease(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Fixed = d, true }
 }
 
-// WithWatchdog acquires the lock with a lease of d, at least 1 s, that is renewed every d/3, so the
-// lock of a crashed holder is free sooner. The default is redlatch.WithWatchdogTimeout, which also
-// sets how soon dead connections are detected: prefer it for all locks of a client. Redisson has a
-// lockWatchdogTimeout per client only.
+// WithWatchdog acquires the lock with a lease of d, at least 1 s, that is renewed every d/3. A short
+// lease frees the lock of a crashed holder sooner. The default is redlatch.WithWatchdogTimeout:
+// prefer it for all locks of a client, since it also detects dead connections sooner. Redisson has
+// only that one, its lockWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Watchdog = d, true }
 }

@@ -12,7 +12,7 @@ import (
 // handle keeps the embedded type out of the documentation.
 type handle = hold.Handle
 
-// Hold is an acquired lock, until it is unlocked or lost. It is safe for concurrent use.
+// Hold is an acquired lock, until it is unlocked or lost. All methods are safe for concurrent use.
 type Hold struct {
 	handle
 	unlocked atomic.Pointer[redlatch.LockError] // returned by every Unlock
@@ -25,18 +25,18 @@ func (h *Hold) Name() string { return hold.Of(h).Lock().Name }
 // hold of this client; after [Hold.HandOver] it is not.
 func (h *Hold) Owner() redlatch.Owner { return hold.Of(h).ID() }
 
-// Err returns nil while the lock is held. Then it returns ErrLost, with the reason as a
+// Err returns nil while the lock is held. Afterwards it returns ErrLost with the reason as a
 // redlatch.Loss, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It
-// reads the clocks and sends nothing, so it is right immediately after the machine was suspended.
+// reads the clocks and sends nothing, so it is correct immediately after the machine was suspended.
 func (h *Hold) Err() error { return hold.Of(h).Err() }
 
-// Remaining returns the time until the hold is lost unless it is renewed: the rest of its lease less
-// the loss margin, 0 once the hold has ended.
+// Remaining returns the time until the hold is lost if it is not renewed: the rest of its lease,
+// less the loss margin; 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 
 // Context returns a context for the work that needs the lock. It ends when parent or the hold ends,
-// with [Hold.Err] as the cause, and has the end of a fixed lease or maximum as its deadline. Its Err
-// reads the clocks, so it never reports a lost lock as held. It costs no goroutine. The hold
+// with [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a maximum.
+// Its Err reads the clocks, so it never reports a lost lock as held. It costs no goroutine. The hold
 // references it until either ends, so give a long hold a parent per job.
 //
 // With it, or a context derived from it, Lock and TryLock of the same lock and client re-enter the
@@ -46,7 +46,7 @@ func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 // next outer hold, if any, or acquire the lock anew.
 func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
-// Unlock ends the hold and its contexts and releases the lock, or leaves it to the owner's other
+// Unlock ends the hold and its contexts, and releases the lock, or leaves it to the owner's other
 // holds. It needs no context and takes at most one command timeout. Later calls return the first
 // one's result. It sends one EVALSHA, or none if the next caller of this process takes over.
 //
@@ -54,7 +54,7 @@ func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(
 //   - ErrLost: the lock was lost before
 //   - ErrMaxHold: the maximum had passed; the lock is free
 //   - ErrNotNotified: the lock is free, but the user may not publish to its waiters
-//   - ErrUncertain, ErrNotSent: the release is retried in the background until the lease ends
+//   - ErrUncertain, ErrNotSent: the release continues in the background until the lease ends
 //   - ErrHandedOver, ErrClosed, and ErrNotHeld after LetExpire: nothing was sent
 func (h *Hold) Unlock() error { return h.unlockError(hold.Of(h).Unlock()) }
 
@@ -76,8 +76,8 @@ func (h *Hold) unlockError(err error) error {
 }
 
 // LetExpire ends the hold and leaves the lock to its lease, for jobs that run at most once per
-// period. If the hold has ended, it returns [Hold.Err]; ErrReentered if its owner has other holds,
-// and ErrUncertain if the unlock of one may still run. It sends nothing.
+// period. It returns ErrNotHeld after Unlock, ErrLost if the hold was lost, ErrReentered if its
+// owner has other holds, and ErrUncertain if the unlock of one may still run. It sends nothing.
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExpire()) }
 
 // HandOver passes the lock to another goroutine, process or language. It renews the lease, ends this

@@ -9,8 +9,8 @@
 //
 // A [Hold] and its contexts end before the server can grant the lock to another owner. If the server
 // no longer has the lock, since it was removed by force or lost in a failover, the hold ends at its
-// next renewal; use package rfencedlock where work must not be done twice. If a caller
-// leaves or a reply is lost, the client undoes the acquisition in the background. Callers in one process acquire
+// next renewal; use package rfencedlock where work must not be done twice. If a caller leaves or a
+// reply is lost, the client undoes the acquisition in the background. Callers in one process acquire
 // the lock in the order of arrival; package rfairlock has that order across processes.
 package rlock
 
@@ -55,10 +55,10 @@ func makePlain(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 // Name returns the name given to New.
 func (l *Lock) Name() string { return hold.Of(l).Name }
 
-// Lock acquires the lock and waits until it is free. ctx bounds only the wait. The lease is renewed
-// until Unlock, unless WithLease is given. With the context of a hold of this lock, Lock re-enters
-// it, see [Hold.Context]. A free lock costs one EVALSHA; a waiting Lock also subscribes. It keeps
-// waiting while Redis is unreachable or temporarily refuses calls.
+// Lock acquires the lock and waits until it is free. ctx bounds only the wait; the hold outlives it.
+// The lease is renewed until Unlock, unless WithLease is given. With the context of a hold of this
+// lock, Lock re-enters it, see [Hold.Context]. A free lock costs one EVALSHA; a waiting Lock also
+// subscribes. It keeps waiting while Redis is unreachable or temporarily refuses calls.
 //
 // Errors:
 //   - ErrNotAcquired: WithWait or ctx ended the wait; joined with ctx's error
@@ -78,10 +78,9 @@ func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "trylock", opts)
 }
 
-// Do acquires the lock as [Lock.Lock] does, runs fn and unlocks, even if fn panics. The context of
-// fn is [Hold.Context], which ends if the lock is lost. Do returns fn's error, joined with the error
-// of a lost lock or a failed unlock. Goroutines that call Do with fn's context enter one at a time;
-// fn itself is not excluded.
+// Do acquires the lock as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn
+// panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error.
+// Goroutines that call Do with fn's context enter one at a time; fn itself is not excluded.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
