@@ -251,8 +251,8 @@ type Eviction struct {
 // Errors: [ErrWaiterAlive]; [ErrNotCounted]; [ErrNotQueued]; [redlatch.ErrInvalid] if the lock is not
 // fair; of package redlatch ErrUncertain if the reply was lost (Evict may be retried), ErrNotSent,
 // ErrClosed, ErrWrongType and ErrInvalid; or a *transport.ServerError. Evict sends an EVALSHA to look,
-// one per 200 places of a long queue, the commands of [Listeners], an EVALSHA to evict, and one to
-// look at the result.
+// one per 200 places of a long queue, SUBSCRIBE and UNSUBSCRIBE, a PUBSUB to the master and to each
+// replica, at most once in ten seconds ROLE, an EVALSHA to evict, and one to look at the result.
 func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, false)
 }
@@ -263,25 +263,16 @@ func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, true)
 }
 
-// queueOf returns the kind of a lock with a queue on the server.
-func queueOf(ctx context.Context, l *hold.Lock) (fairqueue.Inspected, error) {
-	engine.NeedContext(ctx)
-	if err := l.Check(ctx); err != nil {
-		return nil, err
-	}
-	kind, queues := l.Kind.(fairqueue.Inspected)
-	if !queues {
-		return nil, errNoQueue
-	}
-	return kind, nil
-}
-
 var errNoQueue = fmt.Errorf("%w: a lock of this kind has no queue on the server", redlatch.ErrInvalid)
 
 func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Eviction, error) {
-	kind, err := queueOf(ctx, l)
-	if err != nil {
+	engine.NeedContext(ctx)
+	if err := l.Check(ctx); err != nil {
 		return nil, wrap(l, "evict", owner, err)
+	}
+	kind, queues := l.Kind.(fairqueue.Inspected)
+	if !queues {
+		return nil, wrap(l, "evict", owner, errNoQueue)
 	}
 	e := fairqueue.Eviction{Queues: fairqueue.Of(l.Engine), Kind: kind, Ask: l.Ask, Owner: owner, Force: force}
 	out, err := e.Run(ctx)
@@ -295,22 +286,4 @@ func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Evicti
 		},
 		Next: out.Next, Woken: out.Woken,
 	}, nil
-}
-
-// Listeners returns the number of connections subscribed for each of owners, which are the Texts of
-// waiters of a fair lock, in their order. A live waiter has one, except briefly after it has queued
-// and while it reconnects.
-//
-// Listeners also subscribes to a channel of its client, to prove that counting works. It returns
-// [ErrNotCounted] with the reason if subscribers cannot be counted on the master and all of its
-// replicas, and [redlatch.ErrInvalid] if the lock is not fair. It sends SUBSCRIBE and UNSUBSCRIBE, one
-// PUBSUB to the master and to each replica, and at most once in ten seconds ROLE.
-func Listeners(ctx context.Context, of Lock, owners ...string) ([]int64, error) {
-	l := hold.Of(of)
-	var counts []int64
-	kind, err := queueOf(ctx, l)
-	if err == nil && len(owners) > 0 {
-		counts, err = fairqueue.Of(l.Engine).Listeners(ctx, kind, owners...)
-	}
-	return counts, wrap(l, "listeners", "", err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlatch"
@@ -273,7 +274,7 @@ func (x *trial) theClocks() error {
 }
 
 func (x *trial) whoListens() error {
-	_, err := admin.Listeners(x.Context(), rfairlock.New(x.client, x.names()[0]), foreign)
+	_, err := inspect.Listeners(x.Context(), x.client, x.names()[0], foreign)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // leastMajor is the oldest supported version of Redis.
@@ -110,7 +110,7 @@ func (e *examination) counting() Finding {
 	if e.isReplica() {
 		return warning("See server above.", "not tried: on a replica it is not known who listens")
 	}
-	_, err := admin.Listeners(e.ctx, rfairlock.New(e.client, e.name), "redlatch-doctor:1")
+	_, err := inspect.Listeners(e.ctx, e.client, e.name, "redlatch-doctor:1")
 	switch {
 	case errors.Is(err, admin.ErrNotCounted):
 		why := strings.ReplaceAll(err.Error(), "\n", "; ")

@@ -10,6 +10,8 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/fairqueue"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -266,7 +268,7 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 		}
 	}
 	for part := range slices.Chunk(owners, CountedAtOnce) {
-		counts, err := admin.Listeners(ctx, rfairlock.New(client, p.Name), part...)
+		counts, err := Listeners(ctx, client, p.Name, part...)
 		if err != nil {
 			return nil, err
 		}
@@ -277,6 +279,22 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 		}
 	}
 	return absent, nil
+}
+
+// Listeners returns the number of connections subscribed for each of owners, waiters of a fair lock, in
+// their order. It also subscribes to a channel of its client, to prove that counting works. It returns
+// admin.ErrNotCounted with the reason if subscribers cannot be counted on the master and all of its
+// replicas. It sends SUBSCRIBE and UNSUBSCRIBE, one PUBSUB to the master and to each replica, and at most
+// once in ten seconds ROLE.
+func Listeners(ctx context.Context, client *redlatch.Client, name string, owners ...string) (counts []int64, err error) {
+	l := hold.Of(rfairlock.New(client, name))
+	if err = l.Check(ctx); err == nil {
+		counts, err = fairqueue.Of(l.Engine).Listeners(ctx, l.Kind.(fairqueue.Kind), owners...)
+	}
+	if err != nil {
+		return nil, &redlatch.LockError{Op: "listeners", Name: l.Name, Err: err}
+	}
+	return counts, nil
 }
 
 // Place is a place in the queue of a fair lock.
@@ -307,7 +325,7 @@ func subscribers(ctx context.Context, client *redlatch.Client, cluster bool, pla
 		owners[i], channels[i] = p.Owner, protocol.OwnerChannel(p.Lock, p.Owner)
 	}
 	if cluster {
-		counts, err := admin.Listeners(ctx, rfairlock.New(client, places[0].Lock), owners...)
+		counts, err := Listeners(ctx, client, places[0].Lock, owners...)
 		if errors.Is(err, redlatch.ErrInvalid) { // its keys would be on several nodes
 			return slices.Repeat([]int64{-1}, len(places)), nil
 		}

@@ -1,16 +1,21 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
 )
 
 func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
@@ -68,6 +73,35 @@ func TestRenewalFollowsOneHold(t *testing.T) {
 			require.Equal(t, l.want, r.Known(), "%s at %d s", what, l.second)
 		}
 	}
+}
+
+func TestListenersCountsConnectionsInTheOrderOfOwners(t *testing.T) {
+	t.Parallel()
+	client, err := redlatch.New(redistest.Mini(t).Server.Dial)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		waiting.Wait()
+		require.NoError(t, client.Close())
+	})
+	lock := rfairlock.New(client, "job")
+	_, err = lock.Lock(ctx)
+	require.NoError(t, err)
+	waiting.Go(func() { _, _ = lock.Lock(ctx) })
+	require.EventuallyWithT(t, func(c *assert.CollectT) { // it subscribes after it has queued
+		queue, _, err := Part{Name: "job", First: 1, Last: 1}.Read(ctx, client)
+		require.NoError(c, err)
+		require.Len(c, queue, 1)
+		counts, err := Listeners(ctx, client, "job", "nobody:1", queue[0].Text, "nobody:2")
+		require.NoError(c, err)
+		require.Equal(c, []int64{0, 1, 0}, counts)
+	}, 10*time.Second, time.Millisecond)
+	_, err = Listeners(ctx, client, "", "nobody:1")
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
+	var about *redlatch.LockError
+	require.ErrorAs(t, err, &about)
 }
 
 func TestPartHasEachWaiterThatStaysOnce(t *testing.T) {

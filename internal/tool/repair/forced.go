@@ -10,13 +10,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
-	"github.com/redlatch/redlatch/rfairlock"
 )
 
 // Which waiters were notified of the release. Waiters of a plain lock share a channel; of a queue only the
@@ -241,7 +239,7 @@ func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notifie
 	case now.lock.Waiting > 0:
 		for _, w := range now.lock.Queue {
 			if w.Deadline.IsZero() || w.Deadline.After(time.Now()) {
-				counts, err := admin.Listeners(ctx, rfairlock.New(u.Client, u.Name), w.Text)
+				counts, err := inspect.Listeners(ctx, u.Client, u.Name, w.Text)
 				if err != nil {
 					return notifiedFirst, nil, w.Text
 				}

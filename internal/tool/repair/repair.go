@@ -119,12 +119,11 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 	if err := e.CheckIsLock(ctx, e.Name); err != nil {
 		return nil, err
 	}
-	lock := rfairlock.New(e.Client, e.Name)
 	if e.EvenIfAlive {
-		return admin.ForceEvict(ctx, lock, e.Owner)
+		return admin.ForceEvict(ctx, rfairlock.New(e.Client, e.Name), e.Owner)
 	}
 	if e.Absent > 0 {
-		counts, err := admin.Listeners(ctx, lock, e.Owner)
+		counts, err := inspect.Listeners(ctx, e.Client, e.Name, e.Owner)
 		switch {
 		case err != nil:
 			return nil, err
@@ -135,7 +134,7 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 			return nil, err
 		}
 	}
-	return admin.Evict(ctx, lock, e.Owner)
+	return admin.Evict(ctx, rfairlock.New(e.Client, e.Name), e.Owner)
 }
 
 func (e *Evict) refused(err error) error {

@@ -10,14 +10,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -227,7 +225,7 @@ func (w *watcher) count(ctx context.Context, now *Lock) {
 	for i := range now.Queue {
 		owners[i] = now.Queue[i].Owner
 	}
-	counts, err := admin.Listeners(ctx, rfairlock.New(w.source.client, w.name), owners...)
+	counts, err := inspect.Listeners(ctx, w.source.client, w.name, owners...)
 	if err != nil {
 		now.Uncounted = inspect.NotCounted(err)
 		return

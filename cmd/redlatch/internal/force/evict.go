@@ -140,7 +140,7 @@ func evictOne(ctx context.Context, e *repair.Evict) (*evicted, error) {
 // nextOf finds out whether the next in the queue receives its wake-up.
 func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextInQueue) *nextInQueue {
 	n.Client, n.Subscribed = inspect.ClientOf(n.Owner), inspect.SubscribedUnknown
-	counts, err := admin.Listeners(ctx, rfairlock.New(client, name), n.Owner)
+	counts, err := inspect.Listeners(ctx, client, name, n.Owner)
 	switch {
 	case err != nil: // unknown
 	case counts[0] > 0:

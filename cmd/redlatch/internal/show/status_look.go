@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
-	"github.com/redlatch/redlatch/rfairlock"
 )
 
 // Reasons why a free lock is not acquired.
@@ -281,7 +280,7 @@ func (s *status) count(ctx context.Context, client *redlatch.Client, part []insp
 	for i := range part {
 		owners[i] = part[i].Owner
 	}
-	counts, err := admin.Listeners(ctx, rfairlock.New(client, s.Name), owners...)
+	counts, err := inspect.Listeners(ctx, client, s.Name, owners...)
 	if err != nil && !errors.Is(err, admin.ErrNotCounted) {
 		return err
 	}
