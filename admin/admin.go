@@ -12,7 +12,7 @@
 //	unknown  if subscribers could not be counted
 //	gone     if it acquired the lock, gave up or was evicted: Inspect no longer shows it
 //
-// [Evict] rejects a waiter that is alive or unknown; [ForceEvict] does not.
+// [Evict] rejects a waiter that is alive or unknown unless forced.
 package admin
 
 import (
@@ -253,14 +253,10 @@ type Eviction struct {
 // ErrClosed, ErrWrongType and ErrInvalid; or a *transport.ServerError. Evict sends an EVALSHA to look,
 // one per 200 places of a long queue, SUBSCRIBE and UNSUBSCRIBE, a PUBSUB to the master and to each
 // replica, at most once in ten seconds ROLE, an EVALSHA to evict, and one to look at the result.
-func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
-	return evict(ctx, hold.Of(of), owner, false)
-}
-
-// ForceEvict is [Evict] for any waiter: it never returns [ErrWaiterAlive] or [ErrNotCounted]. A live
-// waiter queues again at the end with its next attempt.
-func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
-	return evict(ctx, hold.Of(of), owner, true)
+func Evict(ctx context.Context, of Lock, owner string, force bool) (*Eviction, error) {
+	l := hold.Of(of)
+	evicted, err := evict(ctx, l, owner, force)
+	return evicted, wrap(l, "evict", owner, err)
 }
 
 var errNoQueue = fmt.Errorf("%w: a lock of this kind has no queue on the server", redlatch.ErrInvalid)
@@ -268,16 +264,16 @@ var errNoQueue = fmt.Errorf("%w: a lock of this kind has no queue on the server"
 func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Eviction, error) {
 	engine.NeedContext(ctx)
 	if err := l.Check(ctx); err != nil {
-		return nil, wrap(l, "evict", owner, err)
+		return nil, err
 	}
 	kind, queues := l.Kind.(fairqueue.Inspected)
 	if !queues {
-		return nil, wrap(l, "evict", owner, errNoQueue)
+		return nil, errNoQueue
 	}
 	e := fairqueue.Eviction{Queues: fairqueue.Of(l.Engine), Kind: kind, Ask: l.Ask, Owner: owner, Force: force}
 	out, err := e.Run(ctx)
 	if err != nil {
-		return nil, wrap(l, "evict", owner, err)
+		return nil, err
 	}
 	return &Eviction{
 		Waiter: Waiter{

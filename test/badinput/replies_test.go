@@ -150,12 +150,12 @@ func asks(s *stage, l *rlock.Lock) []error {
 }
 
 func evicts(s *stage, l *rlock.Lock) []error {
-	_, err := admin.ForceEvict(s.bounded(), l, "first")
+	_, err := admin.Evict(s.bounded(), l, "first", true)
 	return []error{err}
 }
 
 func evictsSecond(s *stage, l *rlock.Lock) []error {
-	_, err := admin.ForceEvict(s.bounded(), l, "second")
+	_, err := admin.Evict(s.bounded(), l, "second", true)
 	return []error{err}
 }
 

@@ -119,10 +119,7 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 	if err := e.CheckIsLock(ctx, e.Name); err != nil {
 		return nil, err
 	}
-	if e.EvenIfAlive {
-		return admin.ForceEvict(ctx, rfairlock.New(e.Client, e.Name), e.Owner)
-	}
-	if e.Absent > 0 {
+	if e.Absent > 0 && !e.EvenIfAlive {
 		counts, err := inspect.Listeners(ctx, e.Client, e.Name, e.Owner)
 		switch {
 		case err != nil:
@@ -134,7 +131,7 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 			return nil, err
 		}
 	}
-	return admin.Evict(ctx, rfairlock.New(e.Client, e.Name), e.Owner)
+	return admin.Evict(ctx, rfairlock.New(e.Client, e.Name), e.Owner, e.EvenIfAlive)
 }
 
 func (e *Evict) refused(err error) error {
