@@ -17,7 +17,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -159,7 +158,7 @@ func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error
 // maxPlace exceeds the length of any queue.
 const maxPlace = math.MaxInt32
 
-var errNotInspectable = errors.New("a lock of this kind cannot be inspected")
+var errNotInspectable = fmt.Errorf("%w: a semaphore has an Inspect of its own", redlatch.ErrInvalid)
 
 // inspect inspects the places from first to last, from 0. A last of -1 means all.
 func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection, error) {

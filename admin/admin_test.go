@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 func TestNamesThatNoLockCanHaveAreRefusedAndNothingIsSent(t *testing.T) {
@@ -33,4 +34,13 @@ func TestNamesThatNoLockCanHaveAreRefusedAndNothingIsSent(t *testing.T) {
 			require.ErrorAs(t, err, &about, what)
 		}
 	}
+}
+
+func TestInspectRejectsExpirableSemaphore(t *testing.T) {
+	t.Parallel()
+	client, err := redlatch.New(func(context.Context) (redis.Conn, error) { panic("dialled") })
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	_, err = admin.Inspect(t.Context(), rsemaphore.NewExpirable(client, "seats"))
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
 }
