@@ -19,11 +19,14 @@ const (
 	NoAccess Access = 0
 	// ReadOnly shows everything and changes nothing.
 	ReadOnly Access = 1
-	// MayUnlock adds ActionUnlock to ReadOnly.
+	// MayUnlock adds the action "unlock", which releases a lock for dead holders, or a permit of a
+	// semaphore, as redlatch unlock --force does with --dead. A holder that renews its lease keeps the
+	// lock, and so do holders that the form does not name.
 	MayUnlock = ReadOnly | 1<<1
-	// MayEvict adds ActionEvict to ReadOnly.
+	// MayEvict adds the action "evict", which evicts a dead waiter from the queue of a fair lock, as
+	// redlatch evict does. A waiter with a subscriber stays.
 	MayEvict = ReadOnly | 1<<2
-	// FullAccess grants all actions, including future ones.
+	// FullAccess grants all actions, including those of later versions.
 	FullAccess Access = 0xff
 )
 
@@ -78,41 +81,24 @@ func (p *Page) admit(next http.Handler) http.Handler {
 	})
 }
 
-// Action is a change to the server that a viewer may request.
-type Action string
-
+// Values of Attempt.Action and Attempt.Outcome.
 const (
-	// ActionUnlock releases a lock for dead holders, or a permit of a semaphore, as redlatch unlock --force
-	// with --dead does. A holder that renews its lease keeps it, and so do holders that the form does not name.
-	ActionUnlock Action = "unlock"
-	// ActionEvict evicts a dead waiter from the queue of a fair lock, as redlatch evict does. A waiter
-	// with a subscriber stays.
-	ActionEvict Action = "evict"
-)
-
-// Outcome is the result of an action.
-type Outcome string
-
-const (
-	// OutcomeBegun is reported before anything is sent to Redis.
-	OutcomeBegun Outcome = "begun"
-	// OutcomeDone means that the action was done.
-	OutcomeDone Outcome = "done"
-	// OutcomeRefused means that nothing was done: the holder is alive, the lock has changed hands, or the
-	// form was incomplete.
-	OutcomeRefused Outcome = "refused"
-	// OutcomeDenied means that the viewer lacks the right. Nothing was sent to Redis.
-	OutcomeDenied Outcome = "denied"
-	// OutcomeFailed means that Redis did not do it, or that it is unknown whether it did.
-	OutcomeFailed Outcome = "failed"
+	actionUnlock   = "unlock"
+	actionEvict    = "evict"
+	outcomeDenied  = "denied"
+	outcomeBegun   = "begun"
+	outcomeDone    = "done"
+	outcomeRefused = "refused"
+	outcomeFailed  = "failed"
 )
 
 // Attempt is an action that a viewer requested, for Options.Audit. Lock, Owners, Reason and Remote are
 // untrusted: escape them.
 type Attempt struct {
 	// At is when the form arrived, in UTC.
-	At     time.Time
-	Action Action
+	At time.Time
+	// Action is "unlock" or "evict".
+	Action string
 	// User is the result of Options.User.
 	User string
 	// Remote is the address of the client, or of a proxy in front.
@@ -124,13 +110,20 @@ type Attempt struct {
 	// if the action was refused, each is cut to 1,024 bytes.
 	Owners []string
 	// Reason is the viewer's reason, cut to 1,600 bytes.
-	Reason  string
-	Outcome Outcome
+	Reason string
+	// Outcome is one of
+	//   - "denied": the viewer lacks the right
+	//   - "begun": nothing has been sent to Redis yet
+	//   - "done": Redis did it
+	//   - "refused": nothing was done, because the holder or waiter is alive, the lock has changed hands,
+	//     or the form was incomplete
+	//   - "failed": Redis did not do it, or it is unknown whether it did
+	Outcome string
 	// Detail is why the action was not done, or which clients were notified.
 	Detail string
 }
 
-func (p *Page) attempt(r *http.Request, what Action) *Attempt {
+func (p *Page) attempt(r *http.Request, what string) *Attempt {
 	q := r.URL.Query()
 	a := &Attempt{
 		At: time.Now().UTC(), Action: what, Remote: r.RemoteAddr, Lock: cmp.Or(q.Get("name"), q.Get("hash")), Reason: r.PostForm.Get("reason"),

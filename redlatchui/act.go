@@ -39,7 +39,7 @@ var (
 
 // deed implements an action.
 type deed struct {
-	name  Action
+	name  string
 	right Access
 	// read reads the form, except for the reason.
 	read func(a *Attempt, form url.Values) error
@@ -48,8 +48,8 @@ type deed struct {
 }
 
 var (
-	unlockDeed = deed{ActionUnlock, MayUnlock, readUnlock, doUnlock}
-	evictDeed  = deed{ActionEvict, MayEvict, readEvict, doEvict}
+	unlockDeed = deed{actionUnlock, MayUnlock, readUnlock, doUnlock}
+	evictDeed  = deed{actionEvict, MayEvict, readEvict, doEvict}
 )
 
 type actedPage struct {
@@ -76,7 +76,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 		case err != nil:
 			page.Err = fullSentence(sanitize.WithoutPrefix(textOf(err)))
 		}
-		if a.Outcome == OutcomeDone {
+		if a.Outcome == outcomeDone {
 			if accessOf(r).may(MayEvict) { // the page has a link instead of the command
 				waiters, _, page.Evict = strings.Cut(waiters, evictAdvice)
 			}
@@ -94,9 +94,9 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 		end, err = p.acting.begin(a.viewer())
 	}
 	if err != nil {
-		a.Outcome, a.Detail = OutcomeRefused, err.Error()
+		a.Outcome, a.Detail = outcomeRefused, err.Error()
 		if isDenied(err) {
-			a.Outcome = OutcomeDenied
+			a.Outcome = outcomeDenied
 		}
 		a.bound()
 		_ = p.report(r.Context(), a) // nothing was done anyway
@@ -106,7 +106,7 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 	ctx, cancel := context.WithTimeout(r.Context(), actsFor)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	a.Outcome = OutcomeBegun
+	a.Outcome = outcomeBegun
 	if err := p.report(ctx, a); err != nil {
 		return "", "", fmt.Errorf("%w: %w", errAudit, err)
 	}
@@ -149,21 +149,21 @@ func (p *Page) do(ctx context.Context, d deed, a *Attempt) (done, waiters string
 		return "", "", err
 	}
 	done, waiters, err = d.do(ctx, target, a)
-	if outcomeOf(err) == OutcomeFailed && ctx.Err() == nil {
+	if outcomeOf(err) == outcomeFailed && ctx.Err() == nil {
 		err = p.source.Problem(err)
 	}
 	return done, waiters, err
 }
 
-func outcomeOf(err error) Outcome {
+func outcomeOf(err error) string {
 	var refused *repair.Refusal
 	switch {
 	case err == nil:
-		return OutcomeDone
+		return outcomeDone
 	case errors.As(err, &refused):
-		return OutcomeRefused
+		return outcomeRefused
 	}
-	return OutcomeFailed
+	return outcomeFailed
 }
 
 // textOf leaves out the hint for the command line.

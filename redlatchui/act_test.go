@@ -86,15 +86,15 @@ func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
 			require.False(t, program.Exists(t, s, c.name), what)
 			all := told.take()
 			require.Len(t, all, 2, what)
-			for i, outcome := range []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeDone} {
+			for i, outcome := range []string{"begun", "done"} {
 				got := all[i]
 				require.WithinRange(t, got.At, began, time.Now())
 				require.Equal(t, time.UTC, got.At.Location())
 				require.ElementsMatch(t, c.owners, got.Owners)
-				require.Equal(t, outcome == redlatchui.OutcomeDone, got.Detail != "")
+				require.Equal(t, outcome == "done", got.Detail != "")
 				got.At, got.Owners, got.Detail = time.Time{}, nil, ""
 				require.Equal(t, redlatchui.Attempt{
-					Action: redlatchui.ActionUnlock, User: "ops", Remote: "192.0.2.1:1234", Lock: c.name, Reason: "host\nis gone", Outcome: outcome,
+					Action: "unlock", User: "ops", Remote: "192.0.2.1:1234", Lock: c.name, Reason: "host\nis gone", Outcome: outcome,
 				}, got, what)
 			}
 		}
@@ -123,7 +123,7 @@ func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
 			require.Contains(t, text, map[bool]string{true: `Lock "job" is no longer held as it was shown, and was not taken.`, false: `Lock "job" is free.`}[change != nil])
 			require.Contains(t, text, "<h1>Not done")
 			require.Equal(t, change != nil, program.Exists(t, s, "job"), what)
-			require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes(), what)
+			require.Equal(t, []string{"begun", "refused"}, told.outcomes(), what)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
 		status, text := post(t, page, "/"+c.path, c.form)
 		require.Equal(t, c.status, status, what)
 		require.Contains(t, strings.ToLower(text), strings.ToLower(c.says), what)
-		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeRefused}, told.outcomes(), what)
+		require.Equal(t, []string{"refused"}, told.outcomes(), what)
 	}
 	for _, path := range []string{"/unlock?name=%FF", "/evict?name=job", "/evict?name=job&owner=!", "/unlock"} {
 		status, _ := get(t, page, path)
@@ -192,7 +192,7 @@ func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
 		require.Contains(t, text, `Lock "job": its holder is alive, its lease was renewed just now.`)
 		all := told.take()
 		require.Len(t, all, 2)
-		require.Equal(t, redlatchui.OutcomeRefused, all[1].Outcome)
+		require.Equal(t, "refused", all[1].Outcome)
 		require.Contains(t, all[1].Detail, "its holder is alive")
 		require.NoError(t, hold.Unlock())
 	})
@@ -241,8 +241,8 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 		all := told.take()
 		require.Len(t, all, 2)
 		require.Equal(t, []string{odd}, all[1].Owners)
-		require.Equal(t, redlatchui.ActionEvict, all[1].Action)
-		require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
+		require.Equal(t, "evict", all[1].Action)
+		require.Equal(t, "done", all[1].Outcome)
 
 		for owner, says := range map[string]string{
 			program.RedissonOwner: "has a subscriber, so the waiter is alive and stays in the queue", odd: "is not in the queue",
@@ -251,7 +251,7 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 			require.Equal(t, 409, status)
 			require.Contains(t, text, says)
 			require.NotContains(t, text, "--even-if-alive")
-			require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes())
+			require.Equal(t, []string{"begun", "refused"}, told.outcomes())
 		}
 		require.Len(t, program.QueueOf(t, s, "job"), 2)
 		_, text = get(t, page, "/evict?name=job&owner="+evicts(odd).Get("owner"))
@@ -264,12 +264,12 @@ func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
-		for fails, c := range map[redlatchui.Outcome]struct {
+		for fails, c := range map[string]struct {
 			says  string
 			calls int
 		}{
-			redlatchui.OutcomeBegun: {"The audit was not written, so nothing was done: disk full.", 1},
-			redlatchui.OutcomeDone:  {"The outcome is not in the audit: disk full.", 2},
+			"begun": {"The audit was not written, so nothing was done: disk full.", 1},
+			"done":  {"The outcome is not in the audit: disk full.", 2},
 		} {
 			s.Do(t, "HSET", "job", program.SomeOwner, 1)
 			calls := 0
@@ -304,12 +304,12 @@ func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
 				s := start(t)
 				page, told := acting(t, s)
 				leave := busy(t, s, page, [][2]string{{"ops", "192.0.2.1:1"}})
-				require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun}, told.outcomes())
+				require.Equal(t, []string{"begun"}, told.outcomes())
 				end(page, leave)
 				synctest.Wait()
 				all := told.take()
 				require.Len(t, all, 1)
-				require.Equal(t, redlatchui.OutcomeFailed, all[0].Outcome)
+				require.Equal(t, "failed", all[0].Outcome)
 				require.Equal(t, "the request has ended before anything was done", all[0].Detail)
 				leave()
 				require.True(t, program.Exists(t, s, "long"))

@@ -69,7 +69,7 @@ func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 				require.Equal(t, http.StatusServiceUnavailable, unlock(c.same))
 				all := told.take()
 				require.Len(t, all, 1)
-				require.Equal(t, redlatchui.OutcomeRefused, all[0].Outcome)
+				require.Equal(t, "refused", all[0].Outcome)
 				require.Equal(t, "you have 4 actions under way: wait until one has ended. Nothing was done", all[0].Detail)
 				require.True(t, program.Exists(t, s, "job"))
 				got := answer(page, by(c.same[0], c.same[1], httptest.NewRequest(http.MethodGet, "http://localhost/lock?name=job", nil)))

@@ -129,7 +129,7 @@ func TestAClusterOfAnAdapterIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
 	_, err = redlatchui.New(client, redlatchui.Options{})
-	require.ErrorIs(t, err, redlatchui.ErrCluster)
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
 	require.ErrorContains(t, err, "use a client of redlatch.Open")
 }
 

@@ -131,7 +131,7 @@ func (p *Page) form(r *http.Request, d deed, fill func(*formPage, *board.Lock, s
 		return "", nil, err
 	}
 	owner := ""
-	if param := r.URL.Query().Get("owner"); param != "" || d.name == ActionEvict {
+	if param := r.URL.Query().Get("owner"); param != "" || d.name == actionEvict {
 		if owner, err = ownerFrom(param); err != nil {
 			return "", nil, err
 		}
@@ -147,9 +147,9 @@ func (p *Page) form(r *http.Request, d deed, fill func(*formPage, *board.Lock, s
 	if err != nil {
 		return "", nil, err
 	}
-	page := formPage{lockPage: p.lockPage(r, name, l), Link: lockLink(name), Action: string(d.name) + "?" + lockQuery(name)}
+	page := formPage{lockPage: p.lockPage(r, name, l), Link: lockLink(name), Action: d.name + "?" + lockQuery(name)}
 	if page.Title = page.Name; page.Lock != nil {
 		fill(&page, l, owner)
 	}
-	return string(d.name) + ".html", &page, nil
+	return d.name + ".html", &page, nil
 }

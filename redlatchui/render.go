@@ -138,7 +138,7 @@ func statusOf(err error) int {
 		return http.StatusOK
 	case isDenied(err):
 		return http.StatusForbidden
-	case outcomeOf(err) == OutcomeRefused:
+	case outcomeOf(err) == outcomeRefused:
 		return http.StatusConflict
 	case errors.Is(err, errNoName), errors.Is(err, errForm), errors.Is(err, errReason), errors.Is(err, errUnstated), errors.Is(err, errOddName):
 		return http.StatusBadRequest

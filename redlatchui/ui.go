@@ -17,13 +17,6 @@ import (
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-// DefaultEvery is the default of Options.Every.
-const DefaultEvery = 2 * time.Second
-
-// ErrCluster reports a client of a cluster made by an adapter, which cannot reach each master. Use a
-// client of redlatch.Open, or the command redlatch ui.
-var ErrCluster = board.ErrCluster
-
 // Options configure a page. The zero Options show all locks to browsers on this machine, read-only.
 type Options struct {
 	// Pattern selects locks by name, as MATCH of SCAN does, such as "orders:*". "" selects all. Locks
@@ -32,7 +25,7 @@ type Options struct {
 	// Hosts are names under which browsers reach the page, without ports, in addition to localhost,
 	// 127.0.0.1 and ::1. Requests for other hosts are rejected, which prevents DNS rebinding.
 	Hosts []string
-	// Every is the shortest interval between two scans, at least 100 ms; 0 means DefaultEvery. The pause
+	// Every is the shortest interval between two scans, at least 100 ms; 0 means 2 s. The pause
 	// after a scan is at least four times its duration.
 	Every time.Duration
 	// Access returns the rights of the viewer who sent a request; nil means ReadOnly for everyone. It is
@@ -43,8 +36,8 @@ type Options struct {
 	// actions.
 	User func(*http.Request) string
 	// Audit is called for each action that a viewer requests: once if it is denied or refused, and
-	// otherwise with OutcomeBegun before anything is sent to Redis, and again after its end. An error for
-	// OutcomeBegun prevents the action. Forms of other sites are not reported. The context has the values
+	// otherwise with the outcome "begun" before anything is sent to Redis, and again after its end. An error
+	// for "begun" prevents the action. Forms of other sites are not reported. The context has the values
 	// of the request's context, but does not end with it. Audit is called concurrently.
 	Audit func(context.Context, Attempt) error
 }
@@ -68,15 +61,16 @@ type Page struct {
 
 // New returns a page for the locks on the client's server. It uses the client's connections; names are
 // keys on the server, regardless of the client's name mapper. The client must stay open until the page
-// is closed, which does not close it. Nothing is sent until the page is opened. New returns ErrCluster,
-// or redlatch.ErrInvalid for a nil client or invalid Options.
+// is closed, which does not close it. Nothing is sent until the page is opened. New returns
+// redlatch.ErrInvalid for a nil client, invalid Options, or a client of a cluster that was made by an
+// adapter, which cannot reach each master.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
 		return nil, err
 	}
 	if o.Every == 0 {
-		o.Every = DefaultEvery
+		o.Every = 2 * time.Second
 	}
 	p := &Page{options: o, source: source, shown: inspect.Match(cmp.Or(o.Pattern, "*"))}
 	if o.Every < board.LeastEvery {

@@ -19,9 +19,8 @@ import (
 )
 
 var (
-	// ErrCluster reports an adapter's client of a cluster.
-	ErrCluster = errors.New("redlatchui: the locks of a cluster cannot be listed through an adapter, " +
-		"which has no way to each master: use a client of redlatch.Open, or the command redlatch ui")
+	errCluster = fmt.Errorf("%w: the locks of a cluster cannot be listed through an adapter, "+
+		"which has no way to each master: use a client of redlatch.Open, or the command redlatch ui", redlatch.ErrInvalid)
 	errNoClient = fmt.Errorf("%w: the client of the page is nil", redlatch.ErrInvalid)
 )
 
@@ -41,7 +40,7 @@ type Source struct {
 
 // FromClient returns a source that uses the connections of client, which must stay open. Names are
 // keys on the server; the client's name mapper is not applied. If client comes from
-// connect.Server.Open, the source also connects to that server. The error is ErrCluster for a client
+// connect.Server.Open, the source also connects to that server. It returns redlatch.ErrInvalid for a client
 // of a cluster that cannot reach each master.
 func FromClient(client *redlatch.Client) (*Source, error) {
 	if client == nil {
@@ -56,7 +55,7 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 	_, isCluster := t.Transport.(transport.Slotter)
 	nodes, has := t.Transport.(*cluster.Cluster)
 	if isCluster && !has {
-		return nil, ErrCluster
+		return nil, errCluster
 	}
 	own, err := redlatch.NewWithTransport(t.whole(), redlatch.WithServerTime())
 	if err != nil {

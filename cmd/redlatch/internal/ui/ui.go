@@ -61,7 +61,7 @@ func New(g *cli.Globals) *cobra.Command {
 	f.StringVar(&s.authFile, "auth", "", "file with lines user:password, one of which browsers must give")
 	f.StringSliceVar(&s.page.Hosts, "host", nil, "name by which browsers reach the page, besides localhost")
 	f.StringSliceVar(&s.allow, "allow", nil, "actions that the page has: unlock, evict (none without it; needs --auth)")
-	f.DurationVar(&s.page.Every, "every", redlatchui.DefaultEvery, "the least time between two scans of all locks")
+	f.DurationVar(&s.page.Every, "every", 2*time.Second, "the least time between two scans of all locks")
 	cli.CompleteFiles(cmd, "auth")
 	cli.CompleteValues(cmd, "allow", slices.Sorted(maps.Keys(actions))...)
 	return cmd
@@ -155,7 +155,7 @@ func (s *server) audit(_ context.Context, a redlatchui.Attempt) error {
 	for i, owner := range a.Owners {
 		owners[i] = sanitize.Word(owner)
 	}
-	said := string(a.Outcome)
+	said := a.Outcome
 	if a.Detail != "" {
 		said += ": " + sanitize.Message(a.Detail)
 	}
