@@ -92,7 +92,7 @@ func (c *collected) metrics() map[string]metricdata.Metrics {
 	require.NoError(c.t, c.reader.Collect(c.t.Context(), &rm))
 	all := map[string]metricdata.Metrics{}
 	for _, s := range rm.ScopeMetrics {
-		require.Equal(c.t, otelredlatch.Scope, s.Scope.Name)
+		require.Equal(c.t, "github.com/redlatch/redlatch/otelredlatch", s.Scope.Name)
 		for _, m := range s.Metrics {
 			all[m.Name] = m
 		}

@@ -123,17 +123,17 @@ func (t *Telemetry) of(name, kind string) labels {
 	return l
 }
 
-// groupOf returns the group of a lock's name. It is OtherGroup if there are too many, or if it is not UTF-8.
+// groupOf returns the group of a lock's name. It is otherGroup if there are too many, or if it is not UTF-8.
 func (t *Telemetry) groupOf(name string) string {
 	group := t.set.grouping(name)
 	if _, known := t.groups.all()[group]; known {
 		return group
 	}
-	if len(t.groups.all()) >= MaxGroups || !utf8.ValidString(group) {
-		return OtherGroup
+	if len(t.groups.all()) >= maxGroups || !utf8.ValidString(group) {
+		return otherGroup
 	}
-	if _, ok := t.groups.addUpTo(MaxGroups, group, func() (none struct{}) { return none }); !ok {
-		return OtherGroup
+	if _, ok := t.groups.addUpTo(maxGroups, group, func() (none struct{}) { return none }); !ok {
+		return otherGroup
 	}
 	return group
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Scope is the name of the instrumentation scope of all metrics and spans.
-const Scope = "github.com/redlatch/redlatch/otelredlatch"
+const scope = "github.com/redlatch/redlatch/otelredlatch"
 
-// MaxGroups bounds the groups of [WithGroup]. Names of further groups count as [OtherGroup].
-const MaxGroups = 100
-
-// OtherGroup is the group of names beyond MaxGroups.
-const OtherGroup = "_other"
+// Names of more than maxGroups groups of [WithGroup] count as otherGroup.
+const (
+	maxGroups  = 100
+	otherGroup = "_other"
+)
 
 // Option configures [New].
 type Option func(*settings)
@@ -40,8 +39,8 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(s *settings)
 func WithTracerProvider(p trace.TracerProvider) Option { return func(s *settings) { s.tracers = p } }
 
 // WithGroup adds the attribute group to the metrics with the attribute kind. group maps a lock's name to it,
-// for example to the part before a colon. It is called in each Lock and must be fast, safe for concurrent
-// use, and return few groups; see [MaxGroups]. Default: no attribute.
+// for example to the part before a colon. It is called in each Lock, and must be fast and safe for concurrent
+// use. Names of more than 100 groups count as "_other". Default: no attribute.
 func WithGroup(group func(name string) string) Option {
 	return func(s *settings) { s.grouping = group }
 }
@@ -63,7 +62,8 @@ func WithHashedNames(key []byte) Option {
 	}
 }
 
-// Telemetry reports the events of clients with its Observer. All methods are safe for concurrent use.
+// Telemetry reports the events of clients with its Observer, in the instrumentation scope
+// "github.com/redlatch/redlatch/otelredlatch". All methods are safe for concurrent use.
 type Telemetry struct {
 	set    settings
 	tracer trace.Tracer
@@ -93,7 +93,7 @@ func New(opts ...Option) (*Telemetry, error) {
 		set.tracers = otel.GetTracerProvider()
 	}
 	t := &Telemetry{
-		set: set, tracer: set.tracers.Tracer(Scope), meter: set.meters.Meter(Scope),
+		set: set, tracer: set.tracers.Tracer(scope), meter: set.meters.Meter(scope),
 		clients: map[*redlatch.Client]struct{}{},
 	}
 	if err := t.make(t.meter); err != nil {

@@ -111,17 +111,17 @@ func (m *Metrics) values(name, kind string, others ...string) []string {
 	return append(m.first(m.series(name, kind)), others...)
 }
 
-// groupOf returns the group of a lock's name. It is OtherGroup if there are too many, or if it is not UTF-8.
+// groupOf returns the group of a lock's name. It is otherGroup if there are too many, or if it is not UTF-8.
 func (m *Metrics) groupOf(name string) string {
 	group := m.grouping(name)
 	if _, known := m.groups.all()[group]; known {
 		return group
 	}
-	if len(m.groups.all()) >= MaxGroups || !utf8.ValidString(group) {
-		return OtherGroup
+	if len(m.groups.all()) >= maxGroups || !utf8.ValidString(group) {
+		return otherGroup
 	}
-	if _, ok := m.groups.addUpTo(MaxGroups, group, func() (none struct{}) { return none }); !ok {
-		return OtherGroup
+	if _, ok := m.groups.addUpTo(maxGroups, group, func() (none struct{}) { return none }); !ok {
+		return otherGroup
 	}
 	return group
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// MaxGroups bounds the groups of [WithGroup]. Names of further groups count as [OtherGroup].
-const MaxGroups = 100
-
-// OtherGroup is the group of names beyond MaxGroups.
-const OtherGroup = "_other"
+// Names of more than maxGroups groups of [WithGroup] count as otherGroup.
+const (
+	maxGroups  = 100
+	otherGroup = "_other"
+)
 
 // buckets are in seconds, for uncontended locks on a fast network to waits of minutes.
 var buckets = []float64{
@@ -25,8 +25,8 @@ var buckets = []float64{
 type Option func(*Metrics)
 
 // WithGroup adds the label group to the metrics with the label kind. group maps a lock's name to it, for
-// example to the part before a colon. It is called in each Lock and must be fast, safe for concurrent use,
-// and return few groups; see [MaxGroups]. Default: no label.
+// example to the part before a colon. It is called in each Lock, and must be fast and safe for concurrent
+// use. Names of more than 100 groups count as "_other". Default: no label.
 func WithGroup(group func(name string) string) Option {
 	return func(m *Metrics) { m.grouping = group }
 }
