@@ -31,8 +31,8 @@ type ElectorConfig struct {
 	OnError func(err error)
 }
 
-// ErrNotLeader means that this process does not lead, so that a run was skipped.
-var ErrNotLeader = errors.New("gocronredlatch: this process does not lead")
+// ErrNotLeader means that a run was skipped because this process does not lead.
+var ErrNotLeader = errors.New("gocronredlatch: this process is not the leader")
 
 // Elector is a gocron.Elector: the leading process does all jobs. [Elector.Run] makes the process a
 // candidate. All methods are safe for concurrent use.
@@ -57,7 +57,7 @@ var _ gocron.Elector = (*Elector)(nil)
 // without a Name or with a negative Skew. It sends nothing.
 func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error) {
 	if config.Name == "" || config.Skew < 0 {
-		return nil, fmt.Errorf("%w: an Elector has a Name, and a Skew that is not below zero", redlatch.ErrInvalid)
+		return nil, fmt.Errorf("%w: an Elector needs a Name, and a Skew of at least 0", redlatch.ErrInvalid)
 	}
 	return &Elector{client: client, config: config}, nil
 }
@@ -101,9 +101,9 @@ func (e *Elector) leads() error {
 	case e.term == nil:
 		return ErrNotLeader
 	case e.term.ctx.Err() != nil:
-		return fmt.Errorf("%w any more: %w", ErrNotLeader, context.Cause(e.term.ctx))
+		return fmt.Errorf("%w: %w", ErrNotLeader, context.Cause(e.term.ctx))
 	case time.Since(e.term.since) < e.config.Skew:
-		return fmt.Errorf("%w for longer than the clocks may differ", ErrNotLeader)
+		return fmt.Errorf("%w yet: elected less than Skew (%v) ago", ErrNotLeader, e.config.Skew)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type LockerConfig struct {
 	// Period is the time between two runs of a job at multiples of it since 1970-01-01 UTC, such as each
 	// full hour. A tick counts for the nearest multiple, and each multiple counts once, even if clocks
 	// differ by a third of the period or a paused process ticks late. A tick further than a third of the
-	// period from any multiple is skipped with [ErrBetween]. Default: ticks are not counted.
+	// period from any multiple is skipped with [ErrOffSchedule]. Default: ticks are not counted.
 	Period time.Duration
 
 	// AtLeast is how long after the start of a run no other run starts, for jobs at other times. It should
@@ -36,9 +36,9 @@ type LockerConfig struct {
 	OnError func(name string, err error)
 }
 
-// ErrBetween means that a run was skipped because its tick was too far from any multiple of the period, due
-// to a pause of the process or a wrong clock.
-var ErrBetween = errors.New("gocronredlatch: the tick is between two periods")
+// ErrOffSchedule means that a run was skipped because its tick was too far from any multiple of
+// LockerConfig.Period, due to a pause of the process or a wrong clock.
+var ErrOffSchedule = errors.New("gocronredlatch: tick off schedule")
 
 // Locker is a gocron.Locker: each run of a job takes the lock of the job's name. All methods are
 // safe for concurrent use.
@@ -56,11 +56,11 @@ var _ gocron.Locker = (*Locker)(nil)
 // nothing.
 func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	if config.Period < 0 || config.AtLeast < 0 || config.Period > 0 && config.AtLeast > 0 {
-		return nil, fmt.Errorf("%w: a Locker has a Period or an AtLeast, which are not below zero", redlatch.ErrInvalid)
+		return nil, fmt.Errorf("%w: set Period or AtLeast, to at least 0", redlatch.ErrInvalid)
 	}
 	if config.OnError == nil {
 		config.OnError = func(name string, err error) {
-			slog.Default().Warn("the lock of a job was not freed as it should", "lock", name, "error", err)
+			slog.Default().Warn("a job's lock could not be released", "lock", name, "error", err)
 		}
 	}
 	return &Locker{client: client, config: config}, nil
@@ -97,7 +97,7 @@ func (t *task) run(ctx context.Context) error {
 
 // Lock is called by gocron at each tick with the context and the name of the job. It takes the lock if it is
 // free, renewed until Unlock, without waiting. It returns redlatch.ErrNotAcquired if another process does
-// the job or, with Period or AtLeast, has done it; [ErrBetween]; or the error of rlock.Lock.TryLock, which
+// the job or, with Period or AtLeast, has done it; [ErrOffSchedule]; or the error of rlock.Lock.TryLock, which
 // it calls twice with Period or AtLeast.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	if strings.HasPrefix(key, "github.com/redlatch/redlatch/gocronredlatch.") {
@@ -133,7 +133,7 @@ func (l *Locker) mark() (time.Duration, error) {
 	case after >= period-period/3:
 		return period + period/2 - after, nil
 	}
-	return 0, fmt.Errorf("%w of %v: it came %v after one", ErrBetween, period, after)
+	return 0, fmt.Errorf("%w: %v after a multiple of %v", ErrOffSchedule, after, period)
 }
 
 // leaveMark takes the mark of a run and lets it expire. It fails if the mark exists.

@@ -217,7 +217,7 @@ func TestTickCountsForThePeriodNextToIt(t *testing.T) {
 			time.Sleep(c.at)
 			lock, err := l.Lock(t.Context(), "job")
 			if c.want == 0 {
-				require.ErrorIs(t, err, gocronredlatch.ErrBetween, c.at)
+				require.ErrorIs(t, err, gocronredlatch.ErrOffSchedule, c.at)
 				return
 			}
 			require.NoError(t, err, c.at)
