@@ -1,18 +1,17 @@
-// Package admin inspects locks and repairs queues. It is for operators and their tools, such as the
-// redlatch command.
+// Package admin inspects locks and repairs the queues of fair locks. It is for operators and their tools,
+// such as the redlatch command.
 //
-// All functions take a lock of any kind of this module, such as one of rlock.New or rfairlock.New, or
-// a role of rreadwritelock.New, and are safe for concurrent use. Their results may be outdated when
-// they return: they are for people and logs, not for decisions about who may write.
+//	state, err := admin.Inspect(ctx, orders)
+//	if err != nil {
+//		return err
+//	}
+//	for _, w := range state.Queue { // next first
+//		fmt.Println(w.Position, w.Text, w.Deadline, w.Subscribed)
+//	}
 //
-// A waiter of a fair lock is
-//
-//	alive    if a connection is subscribed to its channel, on the master or on a replica
-//	dead     if there is none; briefly also a live waiter that has just queued or reconnects
-//	unknown  if subscribers could not be counted
-//	gone     if it acquired the lock, gave up or was evicted: Inspect no longer shows it
-//
-// [Evict] rejects a waiter that is alive or unknown unless forced.
+// The functions take a lock of package rlock, rfairlock or rfencedlock, or a role of a read/write lock, and
+// are safe for concurrent use. A result is the state at one moment and may be outdated when it is returned:
+// it is for people and logs, not for decisions about who may write.
 package admin
 
 import (
@@ -31,22 +30,21 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Errors of this package, wrapped in a [*redlatch.LockError].
+// Errors of [Evict], wrapped in a [*redlatch.LockError].
 var (
-	// ErrNotQueued means that the owner is not in the queue: it never queued, gave up, or acquired
-	// the lock.
+	// ErrNotQueued means that the owner is not in the queue: it never queued, left, or acquired the lock.
 	ErrNotQueued = engine.ErrNotQueued
 
-	// ErrWaiterAlive means that a waiter was not evicted because a connection is subscribed to its
+	// ErrWaiterAlive means that the waiter was not evicted because a connection is subscribed to its
 	// channel.
 	ErrWaiterAlive = engine.ErrWaiterAlive
 
-	// ErrNotCounted means that subscribers cannot be counted on the master and all of its replicas,
-	// so that it is unknown which waiters are alive. It is joined with the reason.
+	// ErrNotCounted means that subscribers could not be counted on the master and all of its replicas,
+	// so that it is unknown whether the waiter is alive. It is joined with the reason.
 	ErrNotCounted = engine.ErrNotCounted
 )
 
-// Lock is a lock of any kind of this module, such as a *rlock.Lock. Other types cannot implement it.
+// Lock is a lock of this module, such as a *rlock.Lock. Other types cannot implement it.
 type Lock interface{ lock }
 
 type lock = hold.AnyLock
@@ -59,7 +57,7 @@ func wrap(l *hold.Lock, op, owner string, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: ownerOf(owner), Err: err}
 }
 
-// ownerOf parses an owner, also one with the suffix of a writer. It returns the zero Owner for other text.
+// ownerOf parses an owner, with or without the suffix of a writer. It returns the zero Owner for other text.
 func ownerOf(text string) redlatch.Owner {
 	text, _ = protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(text)
@@ -71,26 +69,23 @@ func ownerOf(text string) redlatch.Owner {
 
 // Inspection is the state of a lock on the server at one moment.
 type Inspection struct {
-	// Name is the lock's name, and Kind the kind of the inspected Lock, such as "plain" or "fair"; for
-	// a read/write lock the role, "read" or "write".
+	// Name is the lock's name. Kind is "plain", "fair", "fenced" or "fair-fenced", or the role of a
+	// read/write lock, "read" or "write".
 	Name, Kind string
-	// OtherKind is not empty if the key holds a lock of another kind, because two programs use one
-	// name for two locks, which in Redisson do not exclude each other: "read-write" if the hash has a
-	// mode, "plain" if a read/write lock has none, "unknown" if no lock has such a mode.
+	// OtherKind is not empty if the key holds a lock of another kind because two programs share a name:
+	// "read-write", "plain", or "unknown" if it is not a Redisson lock.
 	OtherKind string
 	// Mode is the mode of a read/write lock, "read" or "write". It is empty if the lock is free, and
-	// for other locks.
+	// for other kinds.
 	Mode string
-	// Holders are the holders, in no order: all readers of a read/write lock and its writer. Other
-	// kinds have one at most, unless the key holds another kind of lock.
+	// Holders are the holders, in no order. Only read/write locks have several.
 	Holders []Holder
-	// TTL is the rest of the lease: 0 if the lock is free, redlatch.NoTTL, which is negative, if the
-	// key never expires.
+	// TTL is the remaining lease, 0 if the lock is free, and redlatch.NoTTL if it never expires.
 	TTL time.Duration
-	// Queue is the queue of a fair lock, next waiter first, or the requested part of it. Plain locks
-	// have no queue on the server.
+	// Queue is the queue of a fair lock, or the requested part of it, the next waiter first. Waiters of
+	// other kinds are not stored on the server.
 	Queue []Waiter
-	// Waiting is the length of the whole queue of a fair lock.
+	// Waiting is the length of the whole queue.
 	Waiting int
 }
 
@@ -98,18 +93,17 @@ type Inspection struct {
 type Holder struct {
 	// Owner is the parsed owner, the zero Owner if Text is malformed.
 	Owner redlatch.Owner
-	// Text is the owner as stored in Redis. A writer's ends in ":write".
+	// Text is the owner as stored in Redis, for a writer with the suffix ":write".
 	Text string
-	// Role is "read" or "write" for a read/write lock. An owner that writes and reads appears twice.
-	// It is empty for other locks.
+	// Role is "read" or "write" for a read/write lock, and empty for other kinds. An owner that writes
+	// and reads appears twice.
 	Role string
-	// Left is the rest of a reader's longest lease, 0 if that has expired: the reader may still read
-	// while others do, but no longer keeps writers out. It is 0 for other holders, which have the TTL
-	// of the lock.
+	// Left is a reader's longest remaining lease. At 0 the reader no longer keeps writers out. Other
+	// holders have 0: their lease is the lock's TTL.
 	Left time.Duration
 	// Count is how often the owner has entered, 0 if CountText is not a number.
 	Count int64
-	// CountText is the count as stored in Redis. Locks of other kinds have other fields.
+	// CountText is the count as stored in Redis.
 	CountText string
 }
 
@@ -121,35 +115,30 @@ type Waiter struct {
 	Text string
 	// Position is the place in the queue, from 1.
 	Position int
-	// Deadline is when the waiter, once it is first, counts as dead by the clock of a client that
-	// asks; the zero time if it has no deadline, as happens after failures.
+	// Deadline is when other clients remove the waiter if it is first in the queue. It is the zero time
+	// if the server has none.
 	Deadline time.Time
-	// Subscribed is true if a connection is subscribed to the waiter's channel: see the package
-	// comment.
+	// Subscribed is true if a connection is subscribed to the waiter's channel, so that the waiter is
+	// alive. A live waiter is briefly not subscribed after it has queued and while it reconnects.
+	// [Inspect] counts connections to the master only, [Evict] also those to its replicas.
 	Subscribed bool
-	// Counted is false if the subscribers are not known: counting needs the right to PUBSUB NUMSUB,
-	// and an inspection counts only for the first 64 waiters.
+	// Counted is false if Subscribed is unknown: counting needs the right to PUBSUB NUMSUB, and Inspect
+	// counts only for the first 64 waiters.
 	Counted bool
 }
 
-// Inspect returns the lock's holders, their counts and leases, and the waiters of a fair lock, all
-// at one moment on the master. It sends one read-only EVALSHA.
+// Inspect returns the holders of a lock, its lease, and the waiters of a fair lock, all from one moment on
+// the master. It sends one read-only EVALSHA, which blocks the server for one to four milliseconds per
+// thousand waiters: use [InspectPart] for long queues.
 //
-// The script blocks the server for microseconds, or one to four milliseconds for each thousand
-// places in the queue: for long queues use [InspectPart]. Half a million places do not fit into one
-// reply.
-//
-// Errors: ErrNotSent, ErrUncertain, ErrClosed, ErrWrongType and ErrInvalid of package redlatch, or a
-// *transport.ServerError.
+// Errors are redlatch.ErrNotSent, ErrUncertain, ErrClosed, ErrWrongType and ErrInvalid, or a
+// *transport.ServerError, wrapped in a [*redlatch.LockError].
 func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 	return inspect(ctx, hold.Of(of), 0, -1)
 }
 
-// InspectPart is like [Inspect] for n places of a fair lock's queue from first, where 1 is the next
-// waiter; lower numbers count as 1. Its cost depends on n, not on the length of the queue. Successive
-// parts are from different moments, and waiters advance between them. If the user lacks the right to
-// ZSCORE, the deadline of a waiter is the zero time if it is more than 5,000 places away from the
-// waiter.
+// InspectPart is [Inspect] for only n places of a fair lock's queue, the first of which is first, counted
+// from 1. Its cost depends on n, not on the length of the queue. Waiters advance between two calls.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
 	return inspect(ctx, hold.Of(of), from, from+int64(min(max(n, 1), maxPlace))-1)
@@ -158,7 +147,7 @@ func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error
 // maxPlace exceeds the length of any queue.
 const maxPlace = math.MaxInt32
 
-var errNotInspectable = fmt.Errorf("%w: a semaphore has an Inspect of its own", redlatch.ErrInvalid)
+var errNotInspectable = fmt.Errorf("%w: a semaphore has its own method Inspect", redlatch.ErrInvalid)
 
 // inspect inspects the places from first to last, from 0. A last of -1 means all.
 func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection, error) {
@@ -225,7 +214,7 @@ func roleOf(text string) string {
 
 // Eviction is the result of [Evict].
 type Eviction struct {
-	// Waiter is the evicted waiter, as it was just before.
+	// Waiter is the evicted waiter before its removal.
 	Waiter
 	// Next is the owner of the next waiter as stored in Redis, empty if there is none.
 	Next string
@@ -233,32 +222,24 @@ type Eviction struct {
 	Woken bool
 }
 
-// Evict removes a dead waiter from the queue of a fair lock, so that the waiters behind it need not
-// wait for its deadline. owner is its Text from [Inspect]. If the lock is free, the first waiter is
-// woken. Clients of this library that wait for the lock evict dead waiters automatically, see
-// redlatch.WithDeadWaiterGrace; Redisson never does.
+// Evict removes a dead waiter from the queue of a fair lock, so that the waiters behind it need not wait for
+// its deadline, and wakes the first waiter if the lock is free. owner is the waiter's Text from [Inspect].
+// With force, Evict also removes a waiter that is alive or not known to be dead; a live one queues again at
+// the end. Waiting Redlatch clients evict dead waiters automatically, see redlatch.WithDeadWaiterGrace.
 //
-// A waiter without a subscribed connection may be live but just queued or reconnecting: check
-// repeatedly, as redlatch status does. A live waiter that was evicted queues again at the end and
-// loses its place, never the lock.
+// A waiter without a subscribed connection may be about to subscribe: check repeatedly, as redlatch status
+// does. Evict sends an EVALSHA per 200 places that it searches, SUBSCRIBE, PUBSUB and UNSUBSCRIBE to count,
+// ROLE at most once in ten seconds, and two EVALSHA to evict.
 //
-// The first waiter is removed only if its deadline has not changed since it was inspected. The excess
-// of its deadline is subtracted from all others, except as far as one of them would then count as
-// dead. Any other waiter is removed as if it had given up: the deadlines behind it advance by the
-// difference to the deadline before it or to now, at most by the client's fair wait timeout.
-//
-// Errors: [ErrWaiterAlive]; [ErrNotCounted]; [ErrNotQueued]; [redlatch.ErrInvalid] if the lock is not
-// fair; of package redlatch ErrUncertain if the reply was lost (Evict may be retried), ErrNotSent,
-// ErrClosed, ErrWrongType and ErrInvalid; or a *transport.ServerError. Evict sends an EVALSHA to look,
-// one per 200 places of a long queue, SUBSCRIBE and UNSUBSCRIBE, a PUBSUB to the master and to each
-// replica, at most once in ten seconds ROLE, an EVALSHA to evict, and one to look at the result.
+// Errors are [ErrNotQueued], without force [ErrWaiterAlive] and [ErrNotCounted], redlatch.ErrInvalid if the
+// lock is not fair, ErrUncertain if the reply was lost and Evict may be retried, and the others of Inspect.
 func Evict(ctx context.Context, of Lock, owner string, force bool) (*Eviction, error) {
 	l := hold.Of(of)
 	evicted, err := evict(ctx, l, owner, force)
 	return evicted, wrap(l, "evict", owner, err)
 }
 
-var errNoQueue = fmt.Errorf("%w: a lock of this kind has no queue on the server", redlatch.ErrInvalid)
+var errNoQueue = fmt.Errorf("%w: only fair locks have a queue on the server", redlatch.ErrInvalid)
 
 func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Eviction, error) {
 	engine.NeedContext(ctx)
