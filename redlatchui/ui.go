@@ -19,8 +19,8 @@ import (
 
 // Options configure a page. The zero Options show all locks to browsers on this machine, read-only.
 type Options struct {
-	// Pattern selects locks by name, as MATCH of SCAN does, such as "orders:*". "" selects all. Locks
-	// with other names have no page.
+	// Pattern selects locks by name, as MATCH of SCAN does, such as "orders:*". "" selects all. Other
+	// locks are not shown.
 	Pattern string
 	// Hosts are names under which browsers reach the page, without ports, in addition to localhost,
 	// 127.0.0.1 and ::1. Requests for other hosts are rejected, which prevents DNS rebinding.
@@ -35,10 +35,10 @@ type Options struct {
 	// called concurrently, for actions only. A user, or an address without a user, may have four concurrent
 	// actions.
 	User func(*http.Request) string
-	// Audit is called for each action that a viewer requests: once if it is denied or refused, and
-	// otherwise with the outcome "begun" before anything is sent to Redis, and again after its end. An error
-	// for "begun" prevents the action. Forms of other sites are not reported. The context has the values
-	// of the request's context, but does not end with it. Audit is called concurrently.
+	// Audit is called with the outcome "begun" before an action sends anything to Redis, where an error
+	// prevents the action, and again after it. A request that was denied or refused before is reported
+	// once, and a form of another site not at all. The context has the values of the request's context, but
+	// does not end with it. Audit is called concurrently.
 	Audit func(context.Context, Attempt) error
 }
 
@@ -59,11 +59,10 @@ type Page struct {
 	close   func() error
 }
 
-// New returns a page for the locks on the client's server. It uses the client's connections; names are
-// keys on the server, regardless of the client's name mapper. The client must stay open until the page
-// is closed, which does not close it. Nothing is sent until the page is opened. New returns
-// redlatch.ErrInvalid for a nil client, invalid Options, or a client of a cluster that was made by an
-// adapter, which cannot reach each master.
+// New returns a page for the locks on the client's server. It uses the client's connections, but not its name
+// mapper: names are keys on the server. Close the page before the client; it does not close the client. New
+// sends nothing. It returns redlatch.ErrInvalid for a nil client, invalid Options, or a client of a cluster
+// that was made by an adapter, which cannot reach each master.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
@@ -84,7 +83,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	return p, nil
 }
 
-// Close ends streams, actions and commands, and waits for actions and commands. Later requests fail.
+// Close ends all streams and actions, and waits for actions and commands to end. Later requests fail.
 func (p *Page) Close() error { return p.close() }
 
 func (p *Page) end() error {
