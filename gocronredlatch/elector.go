@@ -18,24 +18,24 @@ type ElectorConfig struct {
 	// Name is the name of the lock, the same in all processes.
 	Name string
 
-	// Fair makes processes lead in the order of their arrival. It must be the same in all. Default: the
-	// first process that gets the lock leads.
+	// Fair makes processes lead in the order of their arrival. It must be the same in all. Default: any
+	// candidate may lead next.
 	Fair bool
 
-	// Skew is how long a new leader waits before it does jobs. It must exceed the difference of clocks;
-	// otherwise a job that the previous leader has done may run again at the later tick here. Default: 0.
+	// Skew is how long a new leader waits before it runs jobs. It must exceed the difference of clocks;
+	// otherwise a job that the previous leader has run may run again at the later tick here. Default: 0.
 	Skew time.Duration
 
-	// OnError gets each error that does not end Run, as in leader.Config. Default: the client's logger
+	// OnError receives each error that does not end Run, as in [leader.Config]. Default: the client's logger
 	// logs them as warnings.
 	OnError func(err error)
 }
 
-// ErrNotLeader means that a run was skipped because this process does not lead.
+// ErrNotLeader means that this process does not lead. See [Elector.IsLeader] and [Elector.Task].
 var ErrNotLeader = errors.New("gocronredlatch: this process is not the leader")
 
-// Elector is a gocron.Elector: the leading process does all jobs. [Elector.Run] makes the process a
-// candidate. All methods are safe for concurrent use.
+// Elector is a gocron.Elector: the leading process runs all jobs. [Elector.Run] makes the process a
+// candidate. It is safe for concurrent use.
 type Elector struct {
 	client *redlatch.Client
 	config ElectorConfig
@@ -53,8 +53,7 @@ type term struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector, which becomes a candidate with Run. It returns redlatch.ErrInvalid
-// without a Name or with a negative Skew. It sends nothing.
+// NewElector returns an Elector, or redlatch.ErrInvalid if Name is empty or Skew negative. It sends nothing.
 func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error) {
 	if config.Name == "" || config.Skew < 0 {
 		return nil, fmt.Errorf("%w: an Elector needs a Name, and a Skew of at least 0", redlatch.ErrInvalid)
@@ -64,7 +63,7 @@ func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error)
 
 // Run makes this process a candidate until ctx ends. Then the contexts of running tasks end, and Run waits
 // for the tasks before another process can lead. To let tasks finish, shut the scheduler down first. Run
-// returns the error of leader.Run. It must not be called concurrently.
+// returns the error of [leader.Run]. Calls of Run must not overlap.
 func (e *Elector) Run(ctx context.Context) error {
 	return leader.Run(ctx, e.client, e.config.Name, leader.Config{
 		Lead: e.lead, Fair: e.config.Fair, OnError: e.config.OnError,

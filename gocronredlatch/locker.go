@@ -20,15 +20,15 @@ type LockerConfig struct {
 	// Prefix is prepended to the job's name to get the name of its lock.
 	Prefix string
 
-	// Period is the time between two runs of a job at multiples of it since 1970-01-01 UTC, such as each
-	// full hour. A tick counts for the nearest multiple, and each multiple counts once, even if clocks
-	// differ by a third of the period or a paused process ticks late. A tick further than a third of the
-	// period from any multiple is skipped with [ErrOffSchedule]. Default: ticks are not counted.
+	// Period is the time between two runs of jobs that run at its multiples since 1970-01-01 UTC, such as each
+	// full hour. Each multiple has one run, even if clocks differ by a third of the period or a paused process
+	// ticks late. A tick further than a third of the period from any multiple is skipped with
+	// [ErrOffSchedule]. Default: 0, ticks are not counted.
 	Period time.Duration
 
 	// AtLeast is how long after the start of a run no other run starts, for jobs at other times. It should
-	// exceed the difference of clocks and be less than the time between two runs. A paused process whose
-	// tick is later runs the job again. Default: 0.
+	// exceed the difference of clocks and be less than the time between two runs. A paused process that ticks
+	// later runs the job again. Default: 0.
 	AtLeast time.Duration
 
 	// OnError gets errors of releasing a lock, such as redlatch.ErrLost, which gocron drops. It is called
@@ -40,8 +40,8 @@ type LockerConfig struct {
 // LockerConfig.Period, due to a pause of the process or a wrong clock.
 var ErrOffSchedule = errors.New("gocronredlatch: tick off schedule")
 
-// Locker is a gocron.Locker: each run of a job takes the lock of the job's name. All methods are
-// safe for concurrent use.
+// Locker is a gocron.Locker: each run of a job takes the lock of the job's name. It is safe for concurrent
+// use.
 type Locker struct {
 	client *redlatch.Client
 	config LockerConfig
@@ -51,9 +51,8 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker with client, which must stay open until the scheduler has shut down. It
-// returns redlatch.ErrInvalid if a time is negative, or both Period and AtLeast are set. It sends
-// nothing.
+// NewLocker returns a Locker. Close the client after the scheduler has shut down. NewLocker returns
+// redlatch.ErrInvalid if Period or AtLeast is negative or both are set. It sends nothing.
 func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	if config.Period < 0 || config.AtLeast < 0 || config.Period > 0 && config.AtLeast > 0 {
 		return nil, fmt.Errorf("%w: set Period or AtLeast, to at least 0", redlatch.ErrInvalid)
@@ -69,9 +68,9 @@ func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 // Task returns a task that calls fn with a context that ends when the lock of the run is lost, with the
 // cause of [rlock.Hold.Err], or when gocron ends the job. If that has already happened, fn is not called.
 //
-// The job needs gocron.WithName, because gocron names jobs after their functions, which are the same for
-// all these tasks; otherwise each run is skipped with redlatch.ErrInvalid. The scheduler or the job needs
-// the Locker; otherwise the run fails with redlatch.ErrNotHeld.
+// The job needs gocron.WithName, because gocron's default name is the same for all these tasks; otherwise each
+// run is skipped with redlatch.ErrInvalid. The scheduler or the job needs the Locker; otherwise the run fails
+// with redlatch.ErrNotHeld.
 func (l *Locker) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask((&task{l, fn}).run)
 }
@@ -95,13 +94,13 @@ func (t *task) run(ctx context.Context) error {
 	return t.fn(run)
 }
 
-// Lock is called by gocron at each tick with the context and the name of the job. It takes the lock if it is
-// free, renewed until Unlock, without waiting. It returns redlatch.ErrNotAcquired if another process does
-// the job or, with Period or AtLeast, has done it; [ErrOffSchedule]; or the error of rlock.Lock.TryLock, which
-// it calls twice with Period or AtLeast.
+// Lock is called by gocron at each tick with the context and the name of the job. It acquires the lock without
+// waiting and renews it until Unlock. It returns redlatch.ErrNotAcquired if another process runs the job or,
+// with Period or AtLeast, has run it; [ErrOffSchedule]; or another error of [rlock.Lock.TryLock], which it
+// calls twice with Period or AtLeast.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	if strings.HasPrefix(key, "github.com/redlatch/redlatch/gocronredlatch.") {
-		return nil, fmt.Errorf("%w: the job has no name of its own: give it gocron.WithName", redlatch.ErrInvalid)
+		return nil, fmt.Errorf("%w: the job needs a name: use gocron.WithName", redlatch.ErrInvalid)
 	}
 	mark, err := l.mark()
 	if err != nil {
@@ -157,8 +156,7 @@ type run struct {
 	hold   *rlock.Hold
 }
 
-// Unlock is called by gocron after the task. It passes an error of rlock.Hold.Unlock to OnError and returns
-// it.
+// Unlock passes the error of rlock.Hold.Unlock to OnError, because gocron drops it.
 func (r *run) Unlock(context.Context) error {
 	r.locker.holds.CompareAndDelete(r.ctx, r.hold) // if the task was not called
 	err := r.hold.Unlock()

@@ -78,7 +78,7 @@ type Telemetry struct {
 	seen    cache[series, struct{}]
 }
 
-// New creates the instruments. An error is from the meter.
+// New creates the instruments. It returns the errors of the meter.
 func New(opts ...Option) (*Telemetry, error) {
 	set := settings{shown: func(name string) string { return name }}
 	for _, o := range opts {
@@ -102,8 +102,7 @@ func New(opts ...Option) (*Telemetry, error) {
 	return t, nil
 }
 
-// Close stops the reporting of gauges: held, waiting and the age of the oldest hold. A program need not
-// call it before it exits.
+// Close stops the reporting of gauges. A program need not call it before it exits.
 func (t *Telemetry) Close() error {
 	t.pending.mu.Lock()
 	t.pending.closed = true

@@ -103,8 +103,8 @@ type Attempt struct {
 	User string
 	// Remote is the address of the client, or of a proxy in front.
 	Remote string
-	// Lock is the lock's name on the server, or if nothing was done, the SHA-256 hash of a name of more
-	// than 1,024 bytes.
+	// Lock is the lock's name on the server. If nothing was done, it may be the SHA-256 hash of a name of
+	// more than 1,024 bytes.
 	Lock string
 	// Owners are the owners in the form: holders, the ID of a permit, or a waiter. There are at most 32.
 	// If the action was refused, each is cut to 1,024 bytes.

@@ -25,8 +25,8 @@ type Options struct {
 	// Hosts are names under which browsers reach the page, without ports, in addition to localhost,
 	// 127.0.0.1 and ::1. Requests for other hosts are rejected, which prevents DNS rebinding.
 	Hosts []string
-	// Every is the shortest interval between two scans, at least 100 ms; 0 means 2 s. The pause
-	// after a scan is at least four times its duration.
+	// Every is the shortest interval between two scans, at least 100 ms; 0 means 2 s. The pause after a scan
+	// is at least four times its duration.
 	Every time.Duration
 	// Access returns the rights of the viewer who sent a request; nil means ReadOnly for everyone. It is
 	// called concurrently, once for each request and stream, and must not block.
