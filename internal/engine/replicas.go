@@ -84,7 +84,7 @@ func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) er
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotReplicated, err)
 	case !held:
-		return fmt.Errorf("%w: the master that was asked does not have it any more", ErrNotReplicated)
+		return fmt.Errorf("%w: the master no longer has the lock", ErrNotReplicated)
 	case out.have < int64(e.Replicas):
 		return fmt.Errorf("%w: %d of the %d asked for within %v", ErrNotReplicated, out.have, e.Replicas, e.SyncWait)
 	}

@@ -63,7 +63,7 @@ func TestReplicasAreAskedForAndCounted(t *testing.T) {
 		{reply: int64(1), have: 3},
 		{reply: int64(1), have: 1, says: "1 of the 2 asked for within 1s"},
 		{reply: int64(1), have: 0, says: "0 of the 2 asked for within 1s"},
-		{reply: nil, have: 2, says: "the master that was asked does not have it any more"},
+		{reply: nil, have: 2, says: "the master no longer has the lock"},
 		{reply: "1", have: 2, says: "unexpected reply", is: []error{transport.ErrBadReply}},
 		{err: refusal, says: "NOPERM WAIT", is: []error{refusal}},
 		{err: fmt.Errorf("%w: dial", ErrNotSent), says: "command not sent: dial", not: []error{ErrNotSent}},

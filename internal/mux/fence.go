@@ -58,7 +58,7 @@ func (m *Mux) deny(right string, err error) {
 	if m.denied.Swap(&err) != nil {
 		return
 	}
-	m.cfg.Logger.Warn("redlatch: calls in doubt cannot be fenced: they are asked about for the length of a lease",
+	m.cfg.Logger.Warn("redlatch: calls in doubt cannot be fenced: they are checked repeatedly for one lease",
 		"right", right, "error", err)
 }
 

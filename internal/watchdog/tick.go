@@ -82,7 +82,7 @@ func (w *Loop) hasten(now time.Time) {
 func (w *Loop) tell(l *Lease, now time.Time) {
 	if l.Over(now) == EndMax {
 		l.Holder.LeaseLost(EndMax)
-		w.log("redlatch: lock held for too long, it is not renewed any more",
+		w.log("redlatch: lock held for too long, no longer renewed",
 			"lock", l.Key, "owner", l.Owner, "max", l.Max)
 		return
 	}
