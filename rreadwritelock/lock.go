@@ -124,7 +124,7 @@ func (r *role) ForceRelease(c *transport.Call)        { r.scripts.ForceRelease(c
 func (r *role) Inspect(c *transport.Call, _, _ int64) { r.scripts.Inspect(c) }
 func (r *role) IsLocked(c *transport.Call)            { r.scripts.Inspect(c) }
 
-var errNoMode = fmt.Errorf("%w: the hash is not a read/write lock, but for instance a plain lock", engine.ErrWrongType)
+var errNoMode = fmt.Errorf("%w: the hash is not a read/write lock; it may be a plain lock", engine.ErrWrongType)
 
 // state reads the reply to IsLocked. A hash without a mode is an error.
 func state(answer any) (reply.Inspection, error) {
