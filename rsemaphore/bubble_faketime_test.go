@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -21,8 +22,8 @@ func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open()
-		h := take(t, sem, 2, rsemaphore.WithWatchdog(6*time.Second))
-		fixed := take(t, sem, 1, rsemaphore.WithLease(2*time.Second))
+		h := take(t, sem, 2, rlock.WithWatchdog(6*time.Second))
+		fixed := take(t, sem, 1, rlock.WithLease(2*time.Second))
 		time.Sleep(7500 * time.Millisecond) // longer than both leases
 		require.NoError(t, h.Err())
 		counts(t, sem, 1, 3)
@@ -37,7 +38,7 @@ func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open()
-		h, kept := take(t, sem, 2, rsemaphore.WithWatchdog(6*time.Second)), take(t, sem, 1, rsemaphore.WithWatchdog(6*time.Second))
+		h, kept := take(t, sem, 2, rlock.WithWatchdog(6*time.Second)), take(t, sem, 1, rlock.WithWatchdog(6*time.Second))
 		ctx := h.Context(t.Context())
 		n, err := open().Release(t.Context(), h.IDs()[1])
 		require.NoError(t, err)
@@ -71,7 +72,7 @@ func TestAReleaseTellsThatAPermitWasLost(t *testing.T) {
 func TestALeaseThatEndsWakesAWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
-		require.NoError(t, take(t, open(), 2, rsemaphore.WithLease(time.Second)).LetExpire())
+		require.NoError(t, take(t, open(), 2, rlock.WithLease(time.Second)).LetExpire())
 		other, began := open(noPoll()), time.Now()
 		a, b := later(within(t), other, 1), later(within(t), other, 1)
 		release(t, must(t, a), must(t, b))
@@ -83,7 +84,7 @@ func TestALeaseThatEndsWakesAWaiter(t *testing.T) {
 func TestPermitsOfAServerThatForgotThemAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, open := bubble(t, 2)
-		h := take(t, open(), 2, rsemaphore.WithWatchdog(time.Second))
+		h := take(t, open(), 2, rlock.WithWatchdog(time.Second))
 		ctx := h.Context(t.Context())
 		srv.Do(t, "DEL", "job", "{job}:timeout")
 		ends(t, ctx)
@@ -98,11 +99,11 @@ func TestAContextOfALostHoldTakesOtherPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		sem := open()
-		h := take(t, sem, 1, rsemaphore.WithLease(2*time.Second))
+		h := take(t, sem, 1, rlock.WithLease(2*time.Second))
 		ctx := context.WithoutCancel(h.Context(t.Context()))
 		for _, want := range []error{nil, redlatch.ErrLost} {
 			require.ErrorIs(t, h.Err(), want)
-			other, err := sem.Acquire(ctx, 1, rsemaphore.WithWait(time.Minute))
+			other, err := sem.Acquire(ctx, 1, rlock.WithWait(time.Minute))
 			require.NoError(t, err)
 			release(t, other)
 			ends(t, h.Context(t.Context()))

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -48,24 +49,22 @@ func (s *Semaphore) Name() string { return s.name }
 // if the reply was lost, or did not arrive within half a second after ctx ended: the permits may be
 // acquired. They are released if the reply arrives later. Do not release them, or there are more than were
 // set.
-func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...AcquireOption) error {
-	t := termsOf(opts)
-	return s.acquire(ctx, "acquire", int64(n), &t)
+func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.Option) error {
+	return s.acquire(ctx, "acquire", int64(n), opts)
 }
 
 // TryAcquire is like [Semaphore.Acquire] but makes at most one attempt, none if waiting callers of this
 // client come first, and returns ErrNotAcquired if the permits are not available.
-func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...AcquireOption) error {
-	t := termsOf(opts)
-	return s.acquire(ctx, "try-acquire", int64(n), &t)
+func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) error {
+	return s.acquire(ctx, "try-acquire", int64(n), opts)
 }
 
-func (s *Semaphore) acquire(ctx context.Context, op string, n int64, t *terms) error {
+func (s *Semaphore) acquire(ctx context.Context, op string, n int64, opts []rlock.Option) error {
 	engine.NeedContext(ctx)
 	a := newTaking(s, n)
 	a.Op = op
 	a.Start(ctx, 1)
-	err := a.begin(ctx, op == "try-acquire", t)
+	err := a.begin(ctx, op == "try-acquire", opts)
 	if err != nil {
 		a.ObserveFailed(err)
 	} else if tell := s.engine.Hooks.Acquired; tell != nil {
@@ -110,7 +109,7 @@ func newTaking(s *Semaphore, n int64) *taking {
 }
 
 // begin checks the arguments and acquires.
-func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
+func (a *taking) begin(ctx context.Context, try bool, opts []rlock.Option) error {
 	s := a.semaphore
 	if err := acquire.Check(ctx, s.err); err != nil {
 		return err
@@ -118,7 +117,8 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	if err := checkCount(a.kind.n, 1, maxCount); err != nil {
 		return err
 	}
-	if err := t.check(try); err != nil {
+	wait, bounded, err := waitOf(opts, try)
+	if err != nil {
 		return err
 	}
 	if err := s.engine.Enter(); err != nil {
@@ -126,12 +126,12 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	}
 	defer s.engine.Leave()
 	s.engine.Announce()
-	if t.wait > 0 {
+	if wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = a.Within(ctx, t.wait)
+		ctx, cancel = a.Within(ctx, wait)
 		defer cancel()
 	}
-	a.Try = try || t.bounded && t.wait == 0
+	a.Try = try || bounded && wait == 0
 	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.kind.n, s.strict))
 }
 

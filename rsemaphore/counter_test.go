@@ -10,15 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -60,8 +63,8 @@ func TestACounterCounts(t *testing.T) {
 		require.False(t, made)
 		require.NoError(t, sem.Acquire(within(t), 2))
 		require.ErrorIs(t, sem.TryAcquire(within(t), 2), redlatch.ErrNotAcquired)
-		require.ErrorIs(t, sem.Acquire(within(t), 2, rsemaphore.WithWait(10*time.Millisecond)), redlatch.ErrNotAcquired)
-		require.ErrorIs(t, sem.Acquire(within(t), 2, rsemaphore.WithWait(0)), redlatch.ErrNotAcquired)
+		require.ErrorIs(t, sem.Acquire(within(t), 2, rlock.WithWait(10*time.Millisecond)), redlatch.ErrNotAcquired)
+		require.ErrorIs(t, sem.Acquire(within(t), 2, rlock.WithWait(0)), redlatch.ErrNotAcquired)
 		require.NoError(t, sem.TryAcquire(within(t), 1))
 		available(t, sem, 0)
 		require.NoError(t, sem.Release(within(t), 3))
@@ -103,13 +106,13 @@ func TestBadInputOfACounterIsRefused(t *testing.T) {
 			require.ErrorIs(t, sem.TryAcquire(within(t), n), redlatch.ErrInvalid)
 			require.ErrorIs(t, sem.Release(within(t), n), redlatch.ErrInvalid)
 		}
-		for _, o := range []rsemaphore.AcquireOption{
-			rsemaphore.WithLease(time.Second), rsemaphore.WithWatchdog(time.Second), rsemaphore.WithMaxHold(time.Second),
-			rsemaphore.WithWait(10), rsemaphore.WithWait(-time.Second),
+		for _, o := range []rlock.Option{
+			rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second), rlock.WithMaxHold(time.Second),
+			rlock.WithOwner(codec.NewOwner(uuid.UUID{1}, 1)), rlock.WithPolling(time.Second), rlock.WithWait(10), rlock.WithWait(-time.Second),
 		} {
 			require.ErrorIs(t, sem.Acquire(within(t), 1, o), redlatch.ErrInvalid)
 		}
-		require.ErrorIs(t, sem.TryAcquire(within(t), 1, rsemaphore.WithWait(time.Second)), redlatch.ErrInvalid)
+		require.ErrorIs(t, sem.TryAcquire(within(t), 1, rlock.WithWait(time.Second)), redlatch.ErrInvalid)
 		_, err := sem.TrySet(within(t), -1, 0)
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		ended, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -58,7 +59,7 @@ func ExampleExpirable_Acquire() {
 	if err != nil {
 		log.Panic(err)
 	}
-	_, err = memory.Acquire(ctx, 8, rsemaphore.WithWait(10*time.Millisecond))
+	_, err = memory.Acquire(ctx, 8, rlock.WithWait(10*time.Millisecond))
 	fmt.Println("too few are left:", errors.Is(err, redlatch.ErrNotAcquired))
 	small, err := memory.TryAcquire(ctx, 4)
 	if err != nil {
@@ -84,7 +85,7 @@ func ExampleExpirable_Release() {
 	if err := slots.SetPermits(ctx, 1); err != nil {
 		log.Panic(err)
 	}
-	slot, err := slots.Acquire(ctx, 1, rsemaphore.WithLease(time.Minute))
+	slot, err := slots.Acquire(ctx, 1, rlock.WithLease(time.Minute))
 	if err != nil {
 		log.Panic(err)
 	}

@@ -57,20 +57,20 @@ func (s *Expirable) Name() string { return s.single.Name() }
 // It returns the errors of rlock.Lock.Lock: ErrNotAcquired, ErrNotSent, ErrUncertain (the permits are released),
 // ErrClosed, ErrWrongType, ErrNotReplicated; [ErrTooMany]; and ErrInvalid for an n below 1 or above
 // [MaxPermits].
-func (s *Expirable) Acquire(ctx context.Context, n int, opts ...AcquireOption) (*Hold, error) {
+func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "acquire", n, (*rlock.Lock).Lock, opts)
 }
 
 // TryAcquire is like [Expirable.Acquire] but makes at most one attempt, none if waiting callers of this
 // client come first, and returns ErrNotAcquired if the permits are not available. WithWait gives ErrInvalid.
-func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...AcquireOption) (*Hold, error) {
+func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "try-acquire", n, (*rlock.Lock).TryLock, opts)
 }
 
 // Do acquires n permits as [Expirable.Acquire] does, runs fn and releases them, even if fn panics. The
 // context of fn is [Hold.Context], which ends if a permit is lost. Do returns fn's error, joined with the
 // error of a lost permit or a failed release.
-func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) error, opts ...AcquireOption) error {
+func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) error, opts ...rlock.Option) error {
 	h, err := s.Acquire(ctx, n, opts...)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ type doing struct{ *Hold }
 func (d doing) Unlock() error { return d.Release() }
 
 // acquire calls Lock or TryLock of a lock of n permits.
-func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking, opts []AcquireOption) (*Hold, error) {
+func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking, opts []rlock.Option) (*Hold, error) {
 	engine.NeedContext(ctx)
 	if err := checkCount(int64(n), 1, MaxPermits); err != nil {
 		return nil, failed(op, s.Name(), err)
@@ -98,7 +98,7 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 	if hold.Of(l).Err == nil {
 		hold.Of(l).Kind.Prepare(ctx)
 	}
-	h, err := call(l, ctx, termsOf(opts).lock...)
+	h, err := call(l, ctx, opts...)
 	if err != nil {
 		return nil, named(op, err)
 	}

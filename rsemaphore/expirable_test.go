@@ -9,11 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -41,7 +44,7 @@ func TestPermitsAreTakenAndGivenBack(t *testing.T) {
 			_, err = full.TryAcquire(within(t), 1)
 			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 			require.ErrorContains(t, err, "try-acquire")
-			_, err = full.Acquire(within(t), 1, rsemaphore.WithWait(10*time.Millisecond))
+			_, err = full.Acquire(within(t), 1, rlock.WithWait(10*time.Millisecond))
 			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		}
 		ctx := two.Context(t.Context())
@@ -154,10 +157,14 @@ func TestBadInputIsRefusedBeforeAnythingIsTaken(t *testing.T) {
 			_, err = sem.Release(within(t), ids...)
 			require.ErrorIs(t, err, redlatch.ErrInvalid)
 		}
-		_, err = sem.TryAcquire(within(t), 1, rsemaphore.WithWait(time.Second))
+		_, err = sem.TryAcquire(within(t), 1, rlock.WithWait(time.Second))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		_, err = sem.Acquire(within(t), 1, rsemaphore.WithLease(-time.Second))
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		for _, o := range []rlock.Option{
+			rlock.WithLease(-time.Second), rlock.WithOwner(codec.NewOwner(uuid.UUID{1}, 1)), rlock.WithPolling(time.Second),
+		} {
+			_, err = sem.Acquire(within(t), 1, o)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
+		}
 		whole(t, sem, 3)
 	})
 }
@@ -200,7 +207,7 @@ func TestASemaphoreIsInspected(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, &rsemaphore.Inspection{}, in)
 		require.NoError(t, sem.SetPermits(within(t), 5))
-		short, long := take(t, sem, 1, rsemaphore.WithLease(time.Minute)), take(t, sem, 1, rsemaphore.WithLease(time.Hour))
+		short, long := take(t, sem, 1, rlock.WithLease(time.Minute)), take(t, sem, 1, rlock.WithLease(time.Hour))
 		s.Do(t, "ZADD", protocol.PermitsKey(sem.Name()), protocol.PermitForever, "0123456789abcdef", 1, "fedcba9876543210")
 		in, err = sem.Inspect(within(t))
 		require.NoError(t, err)

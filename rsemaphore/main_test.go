@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -48,7 +49,7 @@ func inBubble(t *testing.T, near redlatch.Option, opts ...rsemaphore.Option) (*r
 	return srv, open(near), held
 }
 
-func take(t *testing.T, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) *rsemaphore.Hold {
+func take(t *testing.T, sem *rsemaphore.Expirable, n int, opts ...rlock.Option) *rsemaphore.Hold {
 	t.Helper()
 	h, err := sem.Acquire(within(t), n, opts...)
 	require.NoError(t, err)
@@ -85,7 +86,7 @@ func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 type acquired = callers.Acquired[*rsemaphore.Hold]
 
 // later calls Acquire in a goroutine, and returns when it waits.
-func later(ctx context.Context, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) <-chan acquired {
+func later(ctx context.Context, sem *rsemaphore.Expirable, n int, opts ...rlock.Option) <-chan acquired {
 	came := callers.Later(func() (*rsemaphore.Hold, error) { return sem.Acquire(ctx, n, opts...) })
 	synctest.Wait()
 	return came

@@ -50,6 +50,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -74,68 +75,28 @@ func shapeOf(opts []Option) (s shape) {
 	return s
 }
 
-// AcquireOption configures one acquisition.
-type AcquireOption func(*terms)
-
-type terms struct {
-	lock    []rlock.Option
-	wait    time.Duration
-	bounded bool // WithWait was given
-	leased  bool // an option about leases was given
-}
-
-// WithWait bounds the wait of Acquire, after which it returns ErrNotAcquired: at least 1 ms, or 0 for one
-// attempt. By default only the context does.
-func WithWait(d time.Duration) AcquireOption {
-	return func(t *terms) {
-		t.wait, t.bounded = d, true
-		t.lock = append(t.lock, rlock.WithWait(d))
-	}
-}
-
-// WithLease acquires permits for d, at least 1 ms, without renewal: the hold is lost after d less the loss
-// margin. It is Redisson's acquire(leaseTime, unit). By default permits have a lease of the client's
-// watchdog timeout, which is renewed.
-func WithLease(d time.Duration) AcquireOption { return leased(rlock.WithLease(d)) }
-
-// WithWatchdog acquires permits with a lease of d, at least 1 s, that is renewed every d/3. A crashed
-// holder's permits return after at most d. The default is the client's watchdog timeout.
-func WithWatchdog(d time.Duration) AcquireOption { return leased(rlock.WithWatchdog(d)) }
-
-// WithMaxHold ends the hold d, at least 1 ms, after it was acquired: its contexts end with ErrMaxHold, and
-// the permits return when the remaining lease is over, or at Release. By default it is unlimited.
-func WithMaxHold(d time.Duration) AcquireOption { return leased(rlock.WithMaxHold(d)) }
-
-func leased(o rlock.Option) AcquireOption {
-	return func(t *terms) {
-		t.leased = true
-		t.lock = append(t.lock, o)
-	}
-}
-
-func termsOf(opts []AcquireOption) (t terms) {
+// waitOf returns the wait of a counter, whose acquisitions have no other terms.
+func waitOf(opts []rlock.Option, try bool) (wait time.Duration, bounded bool, err error) {
+	var t hold.Terms
 	for _, o := range opts {
 		if o != nil {
 			o(&t)
 		}
 	}
-	return t
-}
-
-// check returns an error for terms that a counter does not support.
-func (t *terms) check(try bool) error {
+	wait, bounded = t.Bound, t.Bounded
+	t.Bound, t.Bounded = 0, false
 	switch {
-	case t.leased:
-		return fmt.Errorf("%w: permits of a counter have no leases: use NewExpirable", redlatch.ErrInvalid)
-	case t.bounded && try:
-		return fmt.Errorf("%w: TryAcquire does not wait, use Acquire with WithWait", redlatch.ErrInvalid)
-	case t.wait < time.Millisecond && t.wait != 0:
-		return fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", redlatch.ErrInvalid, t.wait)
+	case t != hold.Terms{}:
+		err = fmt.Errorf("%w: a counter takes only WithWait: its permits have no leases, see NewExpirable", redlatch.ErrInvalid)
+	case bounded && try:
+		err = fmt.Errorf("%w: TryAcquire does not wait; use Acquire with WithWait", redlatch.ErrInvalid)
+	default:
+		err = hold.CheckWait(wait)
 	}
-	return nil
+	return wait, bounded, err
 }
 
-// MaxPermits is the maximum number of permits with ids in one call.
+// MaxPermits is the maximum number of permits with IDs in one call.
 const MaxPermits = 1000
 
 // maxCount is the maximum number of permits, that of Java's int.

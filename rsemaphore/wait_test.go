@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -228,7 +229,7 @@ func TestAWaiterForAPermitOfAThousandYearsDoesNotAskWithoutAPause(t *testing.T) 
 		}))
 		ends := time.Now().UnixMilli() + 365_000*24*time.Hour.Milliseconds()
 		srv.Do(t, "ZADD", "{job}:timeout", ends, "0123456789abcdef")
-		_, err := sem.Acquire(t.Context(), 1, rsemaphore.WithWait(time.Hour))
+		_, err := sem.Acquire(t.Context(), 1, rlock.WithWait(time.Hour))
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.Less(t, asked.Load(), int64(10))
 		in, err := sem.Inspect(t.Context())
@@ -243,7 +244,7 @@ func TestPermitsOfAKilledProcessComeBackWithinItsLease(t *testing.T) {
 		const lease = 6 * time.Second
 		srv, open := bubble(t, 3)
 		tr, client := callers.Stalling(t, srv)
-		take(t, rsemaphore.NewExpirable(client, "job"), 2, rsemaphore.WithWatchdog(lease))
+		take(t, rsemaphore.NewExpirable(client, "job"), 2, rlock.WithWatchdog(lease))
 		sem, other := open(), open()
 		time.Sleep(2 * lease)
 		counts(t, sem, 1, 3) // they are renewed

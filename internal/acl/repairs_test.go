@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
@@ -96,11 +97,11 @@ func (x *trial) permits(name string) error {
 	if err := errors.Join(s.SetPermits(x.Context(), 2), s.AddPermits(x.Context(), 1)); err != nil {
 		return err
 	}
-	h, err := s.Acquire(x.Context(), 2, rsemaphore.WithWatchdog(lease), atMost)
+	h, err := s.Acquire(x.Context(), 2, rlock.WithWatchdog(lease), atMost)
 	if err != nil {
 		return err
 	}
-	_, err = s.Acquire(x.Context(), 2, rsemaphore.WithWait(50*time.Millisecond))
+	_, err = s.Acquire(x.Context(), 2, rlock.WithWait(50*time.Millisecond))
 	if !errors.Is(err, redlatch.ErrNotAcquired) {
 		return errors.Join(fmt.Errorf("more permits than are left: %w", err), h.Release())
 	}
@@ -117,7 +118,7 @@ func (x *trial) permits(name string) error {
 
 // atMost bounds the waits of users that lack a right: a semaphore that could not be made is
 // waited for.
-var atMost = rsemaphore.WithWait(time.Second)
+var atMost = rlock.WithWait(time.Second)
 
 // counter does what there is to do with one that only counts.
 func (x *trial) counter(name string) error {

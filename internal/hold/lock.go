@@ -258,8 +258,8 @@ func Ask[O ~func(*Terms)](l *Lock, opts []O) (Terms, error) {
 
 // check checks the options and completes them.
 func (a *Terms) check(l *Lock) error {
-	if a.Bound < time.Millisecond && a.Bound != 0 {
-		return fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", limits.ErrInvalid, a.Bound)
+	if err := CheckWait(a.Bound); err != nil {
+		return err
 	}
 	if a.Fixed && a.Watchdog {
 		return fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", limits.ErrInvalid)
@@ -296,6 +296,14 @@ func (a *Terms) check(l *Lock) error {
 			wait++
 		}
 		a.Wait = wait
+	}
+	return nil
+}
+
+// CheckWait checks the wait of an acquisition.
+func CheckWait(d time.Duration) error {
+	if d < time.Millisecond && d != 0 {
+		return fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", limits.ErrInvalid, d)
 	}
 	return nil
 }

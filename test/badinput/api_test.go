@@ -59,8 +59,8 @@ var functions = []any{
 
 	rlock.New, rlock.WithLease, rlock.WithMaxHold, rlock.WithOwner, rlock.WithPolling, rlock.WithWait, rlock.WithWatchdog,
 	rfairlock.New, rfencedlock.New, rfencedlock.NewFair, rfencedlock.WithEpoch, rreadwritelock.New, rreadwritelock.WithoutWriterPreference,
-	rsemaphore.New, rsemaphore.NewExpirable, rsemaphore.WithStrictOrder, rsemaphore.WithWait, rsemaphore.WithLease, rsemaphore.WithWatchdog,
-	rsemaphore.WithMaxHold, rlatch.New, leader.Run, rmultilock.New, rmultilock.Of,
+	rsemaphore.New, rsemaphore.NewExpirable, rsemaphore.WithStrictOrder,
+	rlatch.New, leader.Run, rmultilock.New, rmultilock.Of,
 	admin.Evict, admin.Inspect, admin.InspectPart,
 
 	codec.LockChannel, codec.NewOwner, codec.ParseOwner, codec.QueueKey, codec.TimeoutKey,

@@ -276,10 +276,6 @@ func (w *world) use(result any) {
 		spent[*rmultilock.Hold](w)(r.TryLock(w.bounded()))
 	case *rfencedlock.Lock:
 		spent[*rfencedlock.Hold](w)(r.TryLock(w.bounded()))
-	case rsemaphore.AcquireOption:
-		if h, err := w.semaphore().Acquire(w.bounded(), 1, nil, r); w.sane(err) {
-			w.sane(h.Release())
-		}
 	case *rsemaphore.Expirable:
 		_, err := r.Available(w.bounded())
 		w.sane(err)
@@ -319,5 +315,8 @@ func (w *world) lockWith(o rlock.Option) {
 		spent[*rlock.Hold](w)(l.Lock(w.bounded(), nil, o))
 		_, err := l.Resume(w.bounded(), codec.NewOwner(w.client.ID(), 1), o)
 		w.sane(err)
+	}
+	if h, err := w.semaphore().Acquire(w.bounded(), 1, nil, o); w.sane(err) {
+		w.sane(h.Release())
 	}
 }

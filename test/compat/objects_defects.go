@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/rsemaphore"
+	"github.com/redlatch/redlatch/rlock"
 )
 
 // testObjectDefects reproduces each known lost wake-up and requires that our waiters recover.
@@ -105,7 +105,7 @@ func (c *compat) testBigWaiter(t *testing.T) {
 		"permits": func(p *objectPair) (big, small waiting) {
 			take := func(n int) func() error {
 				return func() error {
-					_, err := p.permits.Acquire(bounded(t), n, rsemaphore.WithLease(time.Minute))
+					_, err := p.permits.Acquire(bounded(t), n, rlock.WithLease(time.Minute))
 					return err
 				}
 			}

@@ -216,7 +216,7 @@ func (u *us) permits() {
 	ctx, sem := u.t.Context(), rsemaphore.NewExpirable(u.client, u.step.Names[0])
 	_, err := sem.TrySetPermits(ctx, 5)
 	u.did(oracle.Step{Op: oracle.PermitsTrySet, Permits: 5}, err)
-	hold, err := sem.Acquire(ctx, 2, rsemaphore.WithLease(time.Minute))
+	hold, err := sem.Acquire(ctx, 2, rlock.WithLease(time.Minute))
 	require.NoError(u.t, err)
 	u.did(oracle.Step{Op: oracle.PermitAcquire, IDs: hold.IDs(), Lease: 60000}, nil)
 	u.did(oracle.Step{Op: oracle.PermitReleaseAll, IDs: hold.IDs()}, hold.Release())

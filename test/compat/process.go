@@ -101,16 +101,15 @@ func take(
 	ctx context.Context, client *redlatch.Client, kind, name string, lease time.Duration,
 ) (release func() error, err error) {
 	var opts []rlock.Option
-	var permitOpts []rsemaphore.AcquireOption
 	if lease > 0 {
-		opts, permitOpts = append(opts, rlock.WithLease(lease)), append(permitOpts, rsemaphore.WithLease(lease))
+		opts = append(opts, rlock.WithLease(lease))
 	}
 	switch kind {
 	case counting:
 		counter := rsemaphore.New(client, name)
 		return func() error { return counter.Release(context.Background(), 1) }, counter.Acquire(ctx, 1)
 	case withIDs:
-		hold, err := rsemaphore.NewExpirable(client, name).Acquire(ctx, 1, permitOpts...)
+		hold, err := rsemaphore.NewExpirable(client, name).Acquire(ctx, 1, opts...)
 		if err != nil {
 			return nil, err
 		}

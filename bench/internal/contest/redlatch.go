@@ -114,9 +114,9 @@ func (k *asyncKey) Unlock() error {
 }
 
 func permits(client *redlatch.Client, s *Settings) Locker {
-	var options []rsemaphore.AcquireOption
+	var options []rlock.Option
 	if s.Lease > 0 {
-		options = []rsemaphore.AcquireOption{rsemaphore.WithLease(s.Lease)}
+		options = []rlock.Option{rlock.WithLease(s.Lease)}
 	}
 	return Locker{RedisKey: protocol.PermitsKey, Key: func(name string) Key {
 		semaphore := rsemaphore.NewExpirable(client, name)

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
@@ -65,30 +66,30 @@ func (s *permitSession) take() *sampledHold {
 		})
 	default:
 		wait := s.between(patience/2, patience)
-		terms = append(terms, rsemaphore.WithWait(wait))
+		terms = append(terms, rlock.WithWait(wait))
 		return s.call(op, wait, lease, func(ctx context.Context) (*sampledHold, error) { return s.acquire(ctx, false, terms) })
 	}
 }
 
 // terms returns a lease and its options; a negative lease is not renewed.
-func (s *permitSession) terms() (time.Duration, []rsemaphore.AcquireOption) {
+func (s *permitSession) terms() (time.Duration, []rlock.Option) {
 	habits, lease := &s.w.cfg.Habits, s.key.Lease
 	switch {
 	case s.key.Counter:
 		return 0, nil
 	case s.chance(habits.Fixed):
-		return -lease, []rsemaphore.AcquireOption{rsemaphore.WithLease(lease)}
+		return -lease, []rlock.Option{rlock.WithLease(lease)}
 	case s.chance(habits.MaxHold):
-		return lease, []rsemaphore.AcquireOption{
-			rsemaphore.WithWatchdog(lease), rsemaphore.WithMaxHold(s.between(300*time.Millisecond, 3*time.Second)),
+		return lease, []rlock.Option{
+			rlock.WithWatchdog(lease), rlock.WithMaxHold(s.between(300*time.Millisecond, 3*time.Second)),
 		}
 	default:
-		return lease, []rsemaphore.AcquireOption{rsemaphore.WithWatchdog(lease)}
+		return lease, []rlock.Option{rlock.WithWatchdog(lease)}
 	}
 }
 
 // acquire acquires permits of either kind of semaphore.
-func (s *permitSession) acquire(ctx context.Context, try bool, terms []rsemaphore.AcquireOption) (*sampledHold, error) {
+func (s *permitSession) acquire(ctx context.Context, try bool, terms []rlock.Option) (*sampledHold, error) {
 	var shape []rsemaphore.Option
 	if s.key.Strict {
 		shape = append(shape, rsemaphore.WithStrictOrder())
