@@ -123,7 +123,7 @@ func TestPermitReleasedByAnotherClientIsReportedAsSuch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, other, held := inBubble(t, nil)
-				n, err := other.Release(t.Context(), held.ID())
+				n, err := other.Release(t.Context(), held.IDs()...)
 				require.NoError(t, err)
 				require.Equal(t, 1, n)
 				err = learns(held)

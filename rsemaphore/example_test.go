@@ -65,7 +65,7 @@ func ExampleExpirable_Acquire() {
 	if err != nil {
 		log.Panic(err)
 	}
-	fmt.Println(big.N(), "and", small.N())
+	fmt.Println(len(big.IDs()), "and", len(small.IDs()))
 	_, err = memory.Acquire(ctx, 17)
 	fmt.Println("more than there are:", errors.Is(err, rsemaphore.ErrTooMany))
 	_ = small.Release()
@@ -89,12 +89,12 @@ func ExampleExpirable_Release() {
 	if err != nil {
 		log.Panic(err)
 	}
-	id := slot.ID() // goes with the job, to a program in any language
+	ids := slot.IDs() // go with the job, to a program in any language
 	_ = slot.LetExpire()
 
-	n, err := slots.Release(ctx, id)
+	n, err := slots.Release(ctx, ids...)
 	fmt.Println(n, err)
-	_, err = slots.Release(ctx, id)
+	_, err = slots.Release(ctx, ids...)
 	fmt.Println(errors.Is(err, redlatch.ErrNotHeld))
 	// Output:
 	// 1 <nil>

@@ -56,7 +56,7 @@ func (s *Expirable) Name() string { return s.single.Name() }
 //
 // It returns the errors of rlock.Lock.Lock: ErrNotAcquired, ErrNotSent, ErrUncertain (the permits are released),
 // ErrClosed, ErrWrongType, ErrNotReplicated; [ErrTooMany]; and ErrInvalid for an n below 1 or above
-// [MaxPermits].
+// 1000.
 func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "acquire", n, (*rlock.Lock).Lock, opts)
 }
@@ -86,7 +86,7 @@ func (d doing) Unlock() error { return d.Release() }
 // acquire calls Lock or TryLock of a lock of n permits.
 func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking, opts []rlock.Option) (*Hold, error) {
 	engine.NeedContext(ctx)
-	if err := checkCount(int64(n), 1, MaxPermits); err != nil {
+	if err := checkCount(int64(n), 1, maxPermits); err != nil {
 		return nil, failed(op, s.Name(), err)
 	}
 	l := s.single
@@ -102,7 +102,7 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 	if err != nil {
 		return nil, named(op, err)
 	}
-	return &Hold{h, h, n}, nil
+	return &Hold{h, h}, nil
 }
 
 type locking func(*rlock.Lock, context.Context, ...rlock.Option) (*rlock.Hold, error)
@@ -159,7 +159,7 @@ func (s *Expirable) SetPermits(ctx context.Context, n int) error {
 }
 
 // AddPermits makes n more permits available, or fewer if n is below 0, and creates a semaphore that does not
-// exist. After ErrUncertain it must not be repeated: check [Expirable.Permits], or use
+// exist. After ErrUncertain it must not be repeated: check [Expirable.Inspect], or use
 // [Expirable.SetPermits]. It sends one EVALSHA.
 func (s *Expirable) AddPermits(ctx context.Context, n int) error {
 	_, err := s.change(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.semaphore.scripts.Add(c, int64(n)) })
@@ -177,57 +177,25 @@ func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill 
 // Available returns the number of available permits, expired ones included, below 0 if more are acquired
 // than there are. It sends one EVALSHA, which changes nothing.
 func (s *Expirable) Available(ctx context.Context) (int, error) {
-	_, available, _, err := s.count(ctx, "available")
-	return int(available), err
-}
-
-// Acquired returns the number of acquired permits, by clients of any language, as [Expirable.Available] does.
-func (s *Expirable) Acquired(ctx context.Context) (int, error) {
-	_, _, taken, err := s.count(ctx, "acquired")
-	return int(taken), err
-}
-
-// Permits returns the number of all permits, 0 if the semaphore does not exist, as [Expirable.Available] does.
-func (s *Expirable) Permits(ctx context.Context) (int, error) {
-	exists, available, taken, err := s.count(ctx, "permits")
-	if !exists {
-		return 0, err
-	}
-	return int(available + taken), err
-}
-
-func (s *Expirable) count(ctx context.Context, op string) (exists bool, available, taken int64, err error) {
+	const op = "available"
 	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.engine.Clock.NowMillis()) })
-	if err != nil {
-		return false, 0, 0, err
-	}
-	exists, available, taken, err = reply.CountedPermits(answer)
-	return exists, available, taken, failed(op, s.Name(), err)
+	n, err := decoded(op, s.Name(), answer, err, reply.AvailablePermits)
+	return int(n), err
 }
 
 // Hold is permits that were acquired together. It is safe for concurrent use.
 type Hold struct {
 	anyHold // is lock
 	lock    *rlock.Hold
-	n       int
 }
 
 // Name returns the semaphore's name.
 func (h *Hold) Name() string { return h.lock.Name() }
 
-// N returns the number of permits of the hold.
-func (h *Hold) N() int { return h.n }
-
-// ID returns the id of the first permit, 32 hexadecimal digits, as Redisson's acquire does. Any client can
-// release the permit by its id.
-func (h *Hold) ID() string { return h.ids()[:idChars] }
-
-// IDs returns the ids of all permits.
-func (h *Hold) IDs() []string { return strings.Split(h.ids(), ",") }
-
-func (h *Hold) ids() string {
+// IDs returns the IDs of the permits, 32 hexadecimal digits each. Any client can release a permit by its ID.
+func (h *Hold) IDs() []string {
 	text, _ := hold.Of(h.lock).Request().Owner.(string) // always one
-	return text
+	return strings.Split(text, ",")
 }
 
 // Err returns nil while the hold has all its permits, and then ErrLost, as a redlatch.Loss with the reason,
@@ -266,7 +234,7 @@ type Inspection struct {
 	Taken int
 	// TTL is the semaphore's TTL, redlatch.NoTTL without expiry, 0 if it does not exist.
 	TTL time.Duration
-	// Permits are the first acquired permits to end, at most [MaxPermits], in this order.
+	// Permits are the first acquired permits to end, at most 1000, in this order.
 	Permits []Permit
 }
 
@@ -283,7 +251,7 @@ type Permit struct {
 // sends one EVALSHA, which changes nothing.
 func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	const op = "inspect"
-	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, MaxPermits-1) })
+	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, maxPermits-1) })
 	seen, err := decoded(op, s.Name(), answer, err, reply.InspectedPermits)
 	if err != nil {
 		return nil, err

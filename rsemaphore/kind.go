@@ -157,8 +157,8 @@ func sizeOf(ids any) int64 {
 
 // parseIDs checks ids and returns their concatenated bytes.
 func parseIDs(ids []string) (string, error) {
-	if len(ids) == 0 || len(ids) > MaxPermits {
-		return "", fmt.Errorf("%w: %d ids of permits, not 1 to %d", redlatch.ErrInvalid, len(ids), MaxPermits)
+	if len(ids) == 0 || len(ids) > maxPermits {
+		return "", fmt.Errorf("%w: %d ids of permits, not 1 to %d", redlatch.ErrInvalid, len(ids), maxPermits)
 	}
 	for _, id := range ids {
 		if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {

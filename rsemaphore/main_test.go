@@ -68,12 +68,9 @@ func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
 	got, err := sem.Available(within(t))
 	require.NoError(t, err)
 	require.Equal(t, available, got, "available")
-	got, err = sem.Permits(within(t))
+	in, err := sem.Inspect(within(t))
 	require.NoError(t, err)
-	require.Equal(t, permits, got, "permits")
-	got, err = sem.Acquired(within(t))
-	require.NoError(t, err)
-	require.Equal(t, permits-available, got, "acquired")
+	require.Equal(t, permits, in.Available+in.Taken, "permits")
 }
 
 // whole checks that all permits are available, once what is in doubt is resolved.

@@ -96,8 +96,8 @@ func waitOf(opts []rlock.Option, try bool) (wait time.Duration, bounded bool, er
 	return wait, bounded, err
 }
 
-// MaxPermits is the maximum number of permits with IDs in one call.
-const MaxPermits = 1000
+// maxPermits is the maximum number of permits with IDs in one call.
+const maxPermits = 1000
 
 // maxCount is the maximum number of permits, that of Java's int.
 const maxCount = math.MaxInt32

@@ -230,13 +230,13 @@ func ReturnedPermits(reply any) (returned, over int64, err error) {
 	return n[0], n[1], nil
 }
 
-// CountedPermits decodes the reply of a count of permits.
-func CountedPermits(reply any) (exists bool, available, taken int64, err error) {
+// AvailablePermits decodes the number of available permits in the reply of a count of permits.
+func AvailablePermits(reply any) (int64, error) {
 	n, err := numbers("count", reply, 3, 3)
 	if err != nil {
-		return false, 0, 0, err
+		return 0, err
 	}
-	return n[0] == 1, n[1], n[2], nil
+	return n[1], nil
 }
 
 // Number decodes a reply that is a number.

@@ -67,7 +67,7 @@ var functions = []any{
 
 	reply.Acquired, reply.Count, reply.DecodeBeat, reply.DecodeEvicted, reply.Exists, reply.Foreign, reply.Forced, reply.Holds,
 	reply.Inspected, reply.InspectedReadWrite, reply.Millis, reply.Nudged, reply.Reentered, reply.Refused, reply.Released,
-	reply.TakenPermits, reply.ReturnedPermits, reply.CountedPermits, reply.Number, reply.InspectedPermits, reply.RenewedAt, reply.Token,
+	reply.TakenPermits, reply.ReturnedPermits, reply.AvailablePermits, reply.Number, reply.InspectedPermits, reply.RenewedAt, reply.Token,
 
 	pubsub.New, transport.HashSlot, transport.IsCode, transport.NewScript, embedded.WithInProcess,
 }

@@ -230,7 +230,7 @@ func (u *us) permits() {
 	}
 	require.NoError(u.t, hold.Release())
 	u.o.about(u.t, u.step.Names[0])
-	_, err = sem.Permits(ctx)
+	_, err = sem.Available(ctx)
 	u.did(oracle.Step{Op: oracle.PermitsFree}, err)
 	u.did(oracle.Step{Op: oracle.PermitsSet, Permits: 7}, sem.SetPermits(ctx, 7))
 	u.did(oracle.Step{Op: oracle.PermitsAdd, Permits: -3}, sem.AddPermits(ctx, -3))

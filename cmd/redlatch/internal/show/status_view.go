@@ -205,7 +205,7 @@ func (s *counter) print(w io.Writer) {
 	}
 	for i, p := range s.Permits {
 		if i == shownPermits {
-			fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more (--json shows up to %d)", s.Taken-int64(i), rsemaphore.MaxPermits)))
+			fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more (--json shows up to %d)", s.Taken-int64(i), len(s.Permits))))
 			return
 		}
 		left := "never ends"

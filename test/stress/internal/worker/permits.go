@@ -109,7 +109,7 @@ func (s *permitSession) acquire(ctx context.Context, try bool, terms []rlock.Opt
 	if err != nil {
 		return nil, err
 	}
-	return &sampledHold{hold: h, permits: h, field: h.ID()}, nil
+	return &sampledHold{hold: h, permits: h, field: h.IDs()[0]}, nil
 }
 
 // call makes and records one acquiring call.
@@ -204,7 +204,7 @@ func (a *auditor) permits(key Key, h *sampledHold) {
 	}
 	r := history.Record{T: history.Now(), Kind: history.Audit, Key: key.Name, Hold: h.id, Until: until, TTL: ttl, Count: count}
 	if h.hold.Err() == nil {
-		r.Depth, r.Exact = int64(h.permits.N()), true
+		r.Depth, r.Exact = int64(len(h.permits.IDs())), true
 	}
 	a.log.Write(r)
 }
