@@ -197,7 +197,7 @@ func TestWaitForSemaphoreThatWasNeverSetIsExplained(t *testing.T) {
 			s := rsemaphore.New(c, "job")
 			return func(ctx context.Context) error { return s.Acquire(ctx, 1) },
 				func(ctx context.Context) error { return s.TryAcquire(ctx, 1) },
-				func() error { return second(s.TrySet(context.Background(), 1, 0)) }
+				func() error { return second(s.TrySetPermits(context.Background(), 1, 0)) }
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Semaphore is a named semaphore that only counts. A dead process's permits are lost until [Semaphore.Add].
+// Semaphore is a named semaphore that only counts. A dead process's permits are lost until [Semaphore.AddPermits].
 // It is safe for concurrent use. Errors are *redlatch.LockError.
 type Semaphore struct {
 	engine *engine.Engine
@@ -147,10 +147,10 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// Add makes n more permits available, or fewer if n is below 0, even fewer than none. It returns the errors of
+// AddPermits makes n more permits available, or fewer if n is below 0, even fewer than none. It returns the errors of
 // [Semaphore.Release]. It keeps the TTL, which Redisson's addPermits drops.
-func (s *Semaphore) Add(ctx context.Context, n int) error {
-	_, err := s.ask(ctx, "add", int64(n), -maxCount, func(c *transport.Call) { s.kind.scripts.Add(c, int64(n)) })
+func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
+	_, err := s.ask(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.kind.scripts.Add(c, int64(n)) })
 	return err
 }
 
@@ -163,11 +163,11 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// TrySet creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it did.
+// TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it did.
 // With a ttl of at least 1 ms it ends after that, even if permits are acquired. It may be repeated, and
 // sends one EVALSHA.
-func (s *Semaphore) TrySet(ctx context.Context, n int, ttl time.Duration) (bool, error) {
-	const op = "try-set"
+func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration) (bool, error) {
+	const op = "try-set-permits"
 	var ms int64
 	if ttl != 0 {
 		var err error
@@ -223,7 +223,7 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	taken, err := reply.TakenPermits(answer)
 	out := acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}
 	if !taken.Exists {
-		out.Hint = errCounterNotSet
+		out.Hint = errNotSet
 	}
 	return out, err
 }

@@ -107,7 +107,7 @@ func ExampleNew() {
 	defer done()
 
 	tickets := rsemaphore.New(client, "tickets")
-	if _, err := tickets.TrySet(ctx, 2, 0); err != nil {
+	if _, err := tickets.TrySetPermits(ctx, 2, 0); err != nil {
 		log.Panic(err)
 	}
 	if err := tickets.Acquire(ctx, 2); err != nil {

@@ -88,7 +88,7 @@ func (p *permits) Decode(answer any) (acquire.Outcome, error) {
 	}
 	out := acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}
 	if !taken.Exists {
-		out.Hint = errPermitsNotSet
+		out.Hint = errNotSet
 	}
 	return out, err
 }

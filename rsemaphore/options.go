@@ -38,7 +38,7 @@
 // # Counters
 //
 // A counter knows neither the holders nor the number of acquired permits. The permits of a dead process are
-// lost until [Semaphore.Add]. If a reply is lost, Acquire and Release return redlatch.ErrUncertain; no call
+// lost until [Semaphore.AddPermits]. If a reply is lost, Acquire and Release return redlatch.ErrUncertain; no call
 // is sent twice. redlatch.WithReplicaSync has no effect.
 package rsemaphore
 
@@ -114,11 +114,8 @@ func checkCount(n, least, most int64) error {
 	return nil
 }
 
-// Hints for callers that wait for a semaphore that does not exist.
-var (
-	errPermitsNotSet = errors.New("the semaphore was never set or was deleted: call TrySetPermits")
-	errCounterNotSet = errors.New("the semaphore was never set or was deleted: call TrySet")
-)
+// errNotSet is the hint for callers that wait for a semaphore that does not exist.
+var errNotSet = errors.New("the semaphore was never set or was deleted: call TrySetPermits")
 
 // named replaces the operation of a lock's error by that of a semaphore. It returns nil for nil.
 func named(op string, err error) error {

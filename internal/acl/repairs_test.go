@@ -123,11 +123,11 @@ var atMost = rlock.WithWait(time.Second)
 // counter does what there is to do with one that only counts.
 func (x *trial) counter(name string) error {
 	s := rsemaphore.New(x.client, name)
-	if _, err := s.TrySet(x.Context(), 1, time.Hour); err != nil {
+	if _, err := s.TrySetPermits(x.Context(), 1, time.Hour); err != nil {
 		return err
 	}
 	_, err := s.Available(x.Context())
-	err = errors.Join(err, s.Acquire(x.Context(), 1, atMost), s.Release(x.Context(), 1), s.Add(x.Context(), 1))
+	err = errors.Join(err, s.Acquire(x.Context(), 1, atMost), s.Release(x.Context(), 1), s.AddPermits(x.Context(), 1))
 	_, drained := s.Drain(x.Context())
 	return errors.Join(err, drained)
 }

@@ -203,7 +203,7 @@ func familyReceivers() map[reflect.Type][]value {
 		typeOf[*rsemaphore.Semaphore](): {
 			{what: "counter", make: func(w *world) any {
 				s := rsemaphore.New(w.client, w.name(), nil)
-				require.NoError(w.t, s.Add(w.t.Context(), 2))
+				require.NoError(w.t, s.AddPermits(w.t.Context(), 2))
 				return s
 			}},
 			{what: "counter without a name", make: func(w *world) any { return rsemaphore.New(w.client, "") }},

@@ -143,7 +143,7 @@ func (c *compat) testPermitCounts(t *testing.T) {
 	p = c.objectPair(t)
 	p.calls(t, "semaphore", "trySetPermits", 2)
 	require.NoError(t, p.counter.TryAcquire(t.Context(), 2))
-	require.NoError(t, p.counter.Add(t.Context(), 5))
+	require.NoError(t, p.counter.AddPermits(t.Context(), 5))
 	require.EqualValues(t, 5, p.asks(t, "semaphore", "availablePermits"))
 	require.EqualValues(t, 5, p.asks(t, "semaphore", "drainPermits"))
 }

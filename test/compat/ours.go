@@ -199,14 +199,14 @@ func (u *us) check(call monitor.Call, s oracle.Step) {
 func (u *us) counter() {
 	u.t.Helper()
 	ctx, sem := u.t.Context(), rsemaphore.New(u.client, u.step.Names[0])
-	_, err := sem.TrySet(ctx, 9, time.Minute)
+	_, err := sem.TrySetPermits(ctx, 9, time.Minute)
 	u.did(oracle.Step{Op: oracle.SemaphoreSetFor, Permits: 9, Lease: 60000}, err)
-	_, err = sem.TrySet(ctx, 9, 0)
+	_, err = sem.TrySetPermits(ctx, 9, 0)
 	u.did(oracle.Step{Op: oracle.SemaphoreSet, Permits: 9}, err)
 	u.did(oracle.Step{Op: oracle.SemaphoreAcquire, Permits: 2}, sem.Acquire(ctx, 2))
 	u.did(oracle.Step{Op: oracle.SemaphoreAcquire, Permits: 3}, sem.TryAcquire(ctx, 3))
 	u.did(oracle.Step{Op: oracle.SemaphoreRelease, Permits: 4}, sem.Release(ctx, 4))
-	u.did(oracle.Step{Op: oracle.SemaphoreAdd, Permits: -2}, sem.Add(ctx, -2))
+	u.did(oracle.Step{Op: oracle.SemaphoreAdd, Permits: -2}, sem.AddPermits(ctx, -2))
 	_, err = sem.Drain(ctx)
 	u.did(oracle.Step{Op: oracle.SemaphoreDrain}, err)
 }

@@ -85,7 +85,7 @@ var locks = map[string]func(t *testing.T, c *redlatch.Client) acquirer{
 	"counter": func(t *testing.T, c *redlatch.Client) acquirer {
 		t.Helper()
 		s := rsemaphore.New(c, "k")
-		_, err := s.TrySet(t.Context(), 1, 0)
+		_, err := s.TrySetPermits(t.Context(), 1, 0)
 		require.NoError(t, err)
 		return func(ctx context.Context, try bool) (func() error, error) {
 			err := choose(s.Acquire, s.TryAcquire, try)(ctx, 1)

@@ -141,7 +141,7 @@ func counter(client *redlatch.Client, s *Settings) Locker {
 	return Locker{Key: func(name string) Key {
 		semaphore := rsemaphore.New(client, name)
 		return prepared(func(ctx context.Context) error {
-			_, err := semaphore.TrySet(ctx, max(s.Permits, 1), 0)
+			_, err := semaphore.TrySetPermits(ctx, max(s.Permits, 1), 0)
 			return err
 		}, func(ctx context.Context) (Held, error) {
 			if err := semaphore.Acquire(ctx, 1); err != nil {

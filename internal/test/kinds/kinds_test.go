@@ -108,7 +108,7 @@ var objects = map[string]object{
 	"write":       {readWriteKind, read, write},
 	"counter": {numberKind, func(c *redlatch.Client, name string) enter {
 		return func(ctx context.Context) (func() error, error) {
-			if _, err := rsemaphore.New(c, name).TrySet(ctx, 1, 0); err != nil {
+			if _, err := rsemaphore.New(c, name).TrySetPermits(ctx, 1, 0); err != nil {
 				return nil, err
 			}
 			return counter(c, name)(ctx)
