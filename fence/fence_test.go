@@ -99,7 +99,7 @@ func TestACommandThatFailsLeavesTheHighestToken(t *testing.T) {
 	require.Nil(t, reply)
 	_, err = guard.Do(t.Context(), 0, "SET", key, "none")
 	require.ErrorIs(t, err, fence.ErrNoToken)
-	last, err := redis.Int64(s.Do(t, "GET", fence.TokenKey(key)), nil)
+	last, err := redis.Int64(s.Do(t, "GET", "redlatch_fence::"+key), nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, last)
 }
@@ -111,7 +111,7 @@ func put(t *testing.T, server http.Handler, path, token string) int {
 	if n, err := strconv.ParseInt(token, 10, 64); err == nil && n > 0 {
 		fence.SetHeader(r.Header, n)
 	} else if token != "" {
-		r.Header.Set(fence.Header, token)
+		r.Header.Set("Fencing-Token", token)
 	}
 	w := httptest.NewRecorder()
 	server.ServeHTTP(w, r)
@@ -142,10 +142,10 @@ func TestAHigherTokenWaitsForARequestThatWasAccepted(t *testing.T) {
 		goOn := make(chan struct{})
 		server := &fence.Handler{
 			Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				if r.Header.Get(fence.Header) == "5" {
+				if r.Header.Get("Fencing-Token") == "5" {
 					<-goOn
 				}
-				served = append(served, r.Header.Get(fence.Header))
+				served = append(served, r.Header.Get("Fencing-Token"))
 			}),
 			Resource: func(*http.Request) string { return "one" },
 		}
@@ -174,9 +174,15 @@ func TestAHigherTokenWaitsForARequestThatWasAccepted(t *testing.T) {
 func TestEachKeyHasATokenKeyOfItsOwn(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
+	guard := fence.Redis{Eval: func(_ context.Context, _ string, keys []string, _ ...any) (any, error) {
+		other, taken := seen[keys[0]]
+		require.False(t, taken, "%q and %q", keys[1], other)
+		seen[keys[0]] = keys[1]
+		return []any{int64(1)}, nil
+	}}
 	for _, key := range []string{"x", "{x}", "{x}y", "x{y}", ":x", ":{x}", "{", "a{b"} {
-		other, taken := seen[fence.TokenKey(key)]
-		require.False(t, taken, "%q and %q", key, other)
-		seen[fence.TokenKey(key)] = key
+		_, err := guard.Do(t.Context(), 1, "SET", key, "a")
+		require.NoError(t, err)
 	}
+	require.Equal(t, "x", seen["redlatch_fence:{x}"])
 }

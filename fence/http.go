@@ -9,17 +9,16 @@ import (
 	"sync"
 )
 
-// Header is the request header that carries the token.
-const Header = "Fencing-Token"
+const header = "Fencing-Token"
 
-// SetHeader sets the token of a request.
-func SetHeader(h http.Header, token int64) { h.Set(Header, strconv.FormatInt(token, 10)) }
+// SetHeader sets the token of a request, in the header Fencing-Token.
+func SetHeader(h http.Header, token int64) { h.Set(header, strconv.FormatInt(token, 10)) }
 
-// FromHeader returns the token of a request, or ErrNoToken.
+// FromHeader returns the token of a request, or [ErrNoToken].
 func FromHeader(h http.Header) (int64, error) {
-	token, err := strconv.ParseInt(h.Get(Header), 10, 64)
+	token, err := strconv.ParseInt(h.Get(header), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w in the header %s: %q", ErrNoToken, Header, h.Get(Header))
+		return 0, fmt.Errorf("%w in the header %s: %q", ErrNoToken, header, h.Get(header))
 	}
 	return token, check(token)
 }

@@ -14,6 +14,10 @@ var writeScript string
 
 // Redis guards a key in Redis or Valkey: one script checks the token and runs the write. It is
 // stateless and safe for concurrent use.
+//
+// The highest token is stored in redlatch_fence:{key}, or in redlatch_fence::key if key has an opening
+// brace. In a cluster both are in one slot, but for a key with braces and no hash tag, which fails with
+// CROSSSLOT. The token never expires: delete it with the key it guards, once no old holder can return.
 type Redis struct {
 	// Eval runs a script on a master, by the program's own client, and returns its reply:
 	// integers as int64, strings as string or []byte, arrays as []any. With go-redis:
@@ -26,11 +30,8 @@ type Redis struct {
 
 var errReply = errors.New("fence: Eval returned no reply of the script")
 
-// TokenKey returns the key of the highest token for key: redlatch_fence:{key}, or
-// redlatch_fence::key if key has an opening brace. In a cluster it is in the slot of key, unless key
-// has braces but no hash tag; such keys fail with CROSSSLOT. It never expires: delete it with the key
-// it guards, once no old holder can return.
-func TokenKey(key string) string {
+// tokenKey returns the key of the highest token for key.
+func tokenKey(key string) string {
 	if strings.Contains(key, "{") {
 		return "redlatch_fence::" + key
 	}
@@ -49,7 +50,7 @@ func (r Redis) Do(ctx context.Context, token int64, command, key string, args ..
 		return nil, err
 	}
 	all := append([]any{strconv.FormatInt(token, 10), command}, args...)
-	reply, err := r.Eval(ctx, writeScript, []string{TokenKey(key), key}, all...)
+	reply, err := r.Eval(ctx, writeScript, []string{tokenKey(key), key}, all...)
 	if err != nil {
 		return nil, err
 	}
