@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/fence"
@@ -50,15 +52,18 @@ func ExampleRedis_Do() {
 	_ = shipOrder
 }
 
-// The client sends the token with each request, and the server refuses the late ones.
+// The client sends the token with each request, and the server rejects lower ones than it has seen.
 func ExampleHandler() {
-	var orders http.Handler // writes what it is asked to
-	http.Handle("/orders/", &fence.Handler{Next: orders})
+	orders := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}) // writes the order
+	server := &fence.Handler{Next: orders}
 
-	// The client, with the hold's token:
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://orders/orders/42", nil)
-	if err != nil {
-		return
+	put := func(token int64) int {
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodPut, "/orders/42", nil)
+		fence.SetHeader(r.Header, token) // the hold's
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		return w.Code
 	}
-	fence.SetHeader(request.Header, 7)
+	fmt.Println(put(8), put(7), put(8))
+	// Output: 200 412 200
 }

@@ -1,17 +1,14 @@
-// Package fence checks fencing tokens at the resources that a lock protects: it rejects a write
-// whose token is lower than the highest seen. Package rfencedlock issues such tokens; any number that
-// grows from one holder to the next works.
+// Package fence checks fencing tokens at the resources that a lock protects: a write with a lower token than
+// the highest seen fails with [ErrLate]. Use it where a late write of a paused holder would do harm.
+// Package rfencedlock issues such tokens; any number that grows from one holder to the next works.
 //
-// The check protects only if it is atomic with the write:
+//	err := fence.Table{}.Check(ctx, tx, "orders:42", hold.Token()) // then write in tx
 //
-//	resource         guard    check and write are atomic because
-//	SQL database     Table    both are in one transaction, and the check locks its row
-//	Redis            Redis    both are in one script
-//	HTTP server      Handler  requests with lower tokens end before one with a higher begins
+// [Table] guards data in a SQL database, [Redis] a key, and [Handler] the data of one HTTP server. Each makes
+// the check atomic with the write; a check before the write, without that, does not protect.
 //
-// A rejected write returns [ErrLate]. Do not retry it with the same token: another holder has the
-// lock, or has had it since. The same token is accepted any number of times. The package imports no
-// clients or drivers.
+// Do not retry a rejected write with the same token: another holder has the lock, or has had it since. The
+// same token is accepted any number of times. The package imports no clients or drivers.
 package fence
 
 import (
@@ -20,7 +17,8 @@ import (
 )
 
 var (
-	// ErrLate means that the resource has seen a higher token. Nothing was written.
+	// ErrLate means that the resource has seen a higher token. Nothing was written. The error is a
+	// [*LateError].
 	ErrLate = errors.New("fence: late: the resource has seen a higher token")
 
 	// ErrNoToken means that a token is missing or below 1. Nothing was written.
@@ -36,7 +34,7 @@ type LateError struct {
 
 // Error names the resource and both tokens.
 func (e *LateError) Error() string {
-	return fmt.Sprintf("%v: %q was to be written with token %d, and has seen %d", ErrLate, e.Resource, e.Token, e.Highest)
+	return fmt.Sprintf("%v: %q: token %d, highest %d", ErrLate, e.Resource, e.Token, e.Highest)
 }
 
 // Unwrap returns [ErrLate].

@@ -23,17 +23,13 @@ func FromHeader(h http.Header) (int64, error) {
 	return token, check(token)
 }
 
-// Handler guards data that one HTTP server keeps in memory or alone writes to. A request
+// Handler guards data that only one HTTP server writes. A request waits until requests with lower tokens
+// for the same resource have ended, and then reaches Next. If a higher token was seen, it is rejected with
+// 412 Precondition Failed; without a token, with 428 Precondition Required.
 //
-//   - reaches Next immediately, if its resource has seen no higher token and no request with a lower
-//     token is being served;
-//   - waits until requests with lower tokens have ended;
-//   - is rejected with 412 Precondition Failed, if a higher token was seen, or with 428 Precondition
-//     Required without a token.
-//
-// The highest tokens are kept in memory, per resource, for the life of the Handler. If the server can
-// restart, or there are several, also check at the database, with the token from [FromHeader]. A
-// Handler is safe for concurrent use and must not be copied.
+// The highest tokens are kept in memory for the life of the Handler. If the server can restart, or there
+// are several, check the token from [FromHeader] at the database too. A Handler is safe for concurrent use
+// and must not be copied.
 type Handler struct {
 	// Next serves accepted requests.
 	Next http.Handler

@@ -16,8 +16,8 @@ var writeScript string
 // stateless and safe for concurrent use.
 //
 // The highest token is stored in redlatch_fence:{key}, or in redlatch_fence::key if key has an opening
-// brace. In a cluster both are in one slot, but for a key with braces and no hash tag, which fails with
-// CROSSSLOT. The token never expires: delete it with the key it guards, once no old holder can return.
+// brace. In a cluster both are in one slot; a key with braces but no hash tag fails with CROSSSLOT.
+// The token never expires: delete it with the key, once no old holder can return.
 type Redis struct {
 	// Eval runs a script on a master, by the program's own client, and returns its reply:
 	// integers as int64, strings as string or []byte, arrays as []any. With go-redis:

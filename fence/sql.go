@@ -26,14 +26,14 @@ func (t Table) Schema() string {
 	return "CREATE TABLE " + t.name() + " (resource VARCHAR(190) PRIMARY KEY, token BIGINT NOT NULL, writes BIGINT NOT NULL)"
 }
 
-// Check verifies, within a transaction, that no higher token was seen for the resource, and stores
-// this one. Write in the same transaction, after Check: the row stays locked until it ends, so holders
-// with higher tokens wait and those with lower tokens are rejected. On an error, roll back.
+// Check verifies, within a transaction, that no higher token was seen for the resource, and stores this
+// one. Write in the same transaction, after Check: the row stays locked until it ends, so holders with
+// higher tokens wait and lower tokens are rejected. It runs one statement, or two to four if the token
+// is late or the resource new.
 //
-// It returns a [*LateError], ErrNoToken, or the database's error. Two concurrent first writes of a
-// resource fail with a duplicate key, or deadlock on MySQL and MariaDB; serializable transactions fail
-// with a serialization error. Retry these after a random pause. Check runs one statement, or two to
-// four if the token is late or the resource new.
+// It returns a [*LateError], ErrNoToken, or the database's error: roll back. Two concurrent first writes
+// of a resource fail with a duplicate key, or deadlock on MySQL and MariaDB; serializable transactions
+// fail with a serialization error. Retry these after a random pause.
 func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if err := check(token); err != nil {
 		return err
