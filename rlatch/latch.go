@@ -1,32 +1,16 @@
-// Package rlatch provides Redisson's count-down latch, RCountDownLatch: callers wait until others have counted
-// down as often as was set.
+// Package rlatch provides Redisson's count-down latch, RCountDownLatch: callers wait until a count that was
+// set has been counted down to 0.
 //
-//	       TrySet(n)                    CountDown
-//	open ─────────────▶ closed(n) ─────────────────▶ closed(n-1)
-//	 ▲                     │  ▲                          │
-//	 │ CountDown to 0      │  └──────────────────────────┤
-//	 ├─────────────────────┴─────────────────────────────┤
-//	 │ Delete, or a TTL that was set by hand             │
-//	 └───────────────────────────────────────────────────┘
+//	imports := rlatch.New(client, "imports:2026-11-24")
+//	_, err := imports.TrySet(ctx, 3) // before anyone waits
+//	err = imports.CountDown(ctx)     // each of three workers
+//	err = imports.Wait(ctx)          // any number of callers
 //
-// A latch that was never set is open, like one whose count is 0: both are a key that does not exist. Set the
-// count before the first caller waits.
+// A latch that was never set is open, like one whose count is 0. Use a new name for each round: a waiter can
+// miss that a latch was open if it is set again immediately.
 //
-// A waiter checks the count before and after it subscribes, at each message, after a gap, and each poll cap
-// (redlatch.WithPollCap). So a false message costs one GET, and a missed message, a deleted key or an expired
-// one delays the waiter by at most one poll cap; Redisson's waiters spin or sleep forever.
-//
-// # One latch per round
-//
-// A waiter may miss that a latch was open if it is set again immediately. Use a new name for each round, such
-// as "import:2026-11-24".
-//
-// # Crashes
-//
-// The count has no owners. A worker that dies before it has counted down keeps the latch closed forever, and a
-// CountDown whose reply is lost, redlatch.ErrUncertain, may have counted or not, and is not retried. Give
-// waiters a deadline. If each worker's part must count exactly once, keep a set of finished parts instead of
-// a number.
+// The count does not know the workers. One that dies before CountDown keeps the latch closed, so give waiters a
+// deadline. If each part must count exactly once, keep a set of finished parts instead.
 package rlatch
 
 import (
@@ -46,7 +30,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Latch is a named count-down latch. It is safe for concurrent use. Errors are *redlatch.LockError.
+// Latch is a count-down latch by name. All methods are safe for concurrent use. Errors are of type
+// *redlatch.LockError.
 type Latch struct {
 	engine  *engine.Engine
 	name    string
@@ -55,16 +40,15 @@ type Latch struct {
 	scripts luasrc.Latch
 }
 
-// New returns the latch called name, Redisson's getCountDownLatch. It sends nothing. With an invalid name
-// every call returns redlatch.ErrInvalid. In a cluster a name with a hash tag, such as "{orders}:42", is
-// invalid: Redisson puts braces around the whole name for the channel, which is in another slot then, and
-// its scripts also fail.
+// New returns the latch called name, Redisson's getCountDownLatch. It sends nothing. If name is not valid,
+// every call returns redlatch.ErrInvalid. In a cluster a name with a hash tag, such as "{orders}:42", is not
+// valid: its channel is in another slot. Redisson's scripts fail there too.
 func New(client *redlatch.Client, name string) *Latch {
 	e := engine.EngineOf(client)
 	key, err := e.Map(name)
 	channel := protocol.CountDownChannel(key)
 	if slots, ok := e.Transport.(transport.Slotter); ok && err == nil && slots.Slot(key) != slots.Slot(channel) {
-		err = fmt.Errorf("%w: the latch's name %s does not work in a cluster: its channel, %s, is in another slot; take a name without braces",
+		err = fmt.Errorf("%w: invalid name %s of a latch in a cluster: its channel %s is in another slot; use a name without braces",
 			redlatch.ErrInvalid, limits.Quote(key), limits.Quote(channel))
 	}
 	return &Latch{
@@ -76,35 +60,33 @@ func New(client *redlatch.Client, name string) *Latch {
 // Name returns the latch's name.
 func (l *Latch) Name() string { return l.name }
 
-// TrySet sets the count to n, above 0, if the latch is open, and reports whether it did, as Redisson's
-// trySetCount. Any other n gives redlatch.ErrInvalid; Redisson would store it, and never announce such a
-// latch as open. After redlatch.ErrUncertain the count may be set. It sends one EVALSHA.
+// TrySet sets the count to n, at least 1, if the latch is open, and reports whether it did, as Redisson's
+// trySetCount. After ErrUncertain the count may be set. It sends one EVALSHA.
 func (l *Latch) TrySet(ctx context.Context, n int64) (bool, error) {
 	if n <= 0 {
 		engine.NeedContext(ctx)
-		return false, l.wrap("set", fmt.Errorf("%w: a count of %d is not above 0", redlatch.ErrInvalid, n))
+		return false, l.wrap("set", fmt.Errorf("%w: invalid count %d: must be at least 1", redlatch.ErrInvalid, n))
 	}
 	return ask(ctx, l, "set", func(c *transport.Call) { l.scripts.Set(c, n) }, reply.Exists)
 }
 
-// CountDown lowers the count by one, which opens the latch at 0, as Redisson's countDown. An open latch stays
-// open, without an error. If the reply is lost or ctx ends first, CountDown returns redlatch.ErrUncertain: it
-// may have counted, or may yet, and another call can count twice. It is retried only if it certainly did not
-// run. It sends one EVALSHA.
+// CountDown lowers the count by one and opens the latch at 0, as Redisson's countDown. An open latch stays
+// open. If the reply is lost or ctx ends first, CountDown returns ErrUncertain: it may count or not, so
+// another call can count twice. It sends one EVALSHA, again only if it certainly did not run.
 func (l *Latch) CountDown(ctx context.Context) error {
 	_, err := ask(ctx, l, "count-down", l.scripts.CountDown, func(answer any) (any, error) { return answer, nil })
 	return err
 }
 
-// Count returns the count, 0 for an open latch, as Redisson's getCount, from the master. It sends GET.
+// Count returns the count, 0 for an open latch, as Redisson's getCount. It sends GET to the master.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
 	n, err := ask(ctx, l, "count", l.kind.get, l.kind.count)
 	return max(n, 0), err
 }
 
 // Delete deletes the count, which opens the latch, and reports whether there was one, as Redisson's delete.
-// Callers of Wait return; Redisson's keep waiting, since its message says that the latch has closed. A key
-// that is not a count stays, with redlatch.ErrWrongType. It sends one EVALSHA.
+// Callers of Wait return; Redisson's waiters sleep on. If the key is not a count, it stays, and Delete
+// returns ErrWrongType. It sends one EVALSHA.
 func (l *Latch) Delete(ctx context.Context) (bool, error) {
 	return ask(ctx, l, "delete", l.scripts.Delete, reply.Exists)
 }
@@ -121,7 +103,7 @@ func ask[T any](ctx context.Context, l *Latch, op string, fill func(*transport.C
 	return result, l.wrap(op, err)
 }
 
-// wrap adds the operation and the name to an error. It returns nil for nil.
+// wrap adds the operation and the name to an error. Nil stays nil.
 func (l *Latch) wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -138,16 +120,16 @@ func explain(err error) error {
 	return engine.Explain(err)
 }
 
-// ErrNotOpen means that the latch was closed when the wait ended.
+// ErrNotOpen is returned by [Latch.Wait] if the latch was closed when the wait ended.
 var ErrNotOpen = errors.New("redlatch: latch not open")
 
-// Wait returns nil as soon as the latch is open, as Redisson's await. It sends GET when the package
-// documentation says. Once it waits it outlasts an outage of Redis. It counts as a waiter for
-// redlatch.WithMaxWaiters, and needs no goroutine.
+// Wait returns nil as soon as the latch is open, as Redisson's await. It subscribes to the latch's channel,
+// and sends GET before and after that, at each message, and at every poll cap, so it notices a lost message
+// or an expired key. Once it waits, it keeps waiting while Redis cannot be reached.
 //
-// Errors: [ErrNotOpen] with ctx's error if ctx ended the wait, or if WithMaxWaiters is reached;
-// redlatch.ErrNotSent if ctx had already ended, or Redis was not reached within one command timeout at first;
-// ErrClosed; ErrWrongType; ErrInvalid; or a *transport.ServerError.
+// Errors: [ErrNotOpen], joined with ctx's error if ctx ended the wait, or because of redlatch.WithMaxWaiters;
+// ErrNotSent if ctx had already ended or Redis could not be reached within the command timeout; ErrClosed,
+// ErrWrongType, ErrInvalid and *transport.ServerError.
 func (l *Latch) Wait(ctx context.Context) error {
 	engine.NeedContext(ctx)
 	return l.wrap("wait", l.wait(ctx))
@@ -171,7 +153,7 @@ func (l *Latch) wait(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrNotOpen, engine.EndOf(ctx))
 	}
-	return fmt.Errorf("%w: as many callers wait as WithMaxWaiters allows", ErrNotOpen)
+	return fmt.Errorf("%w: WithMaxWaiters is reached", ErrNotOpen)
 }
 
 // kind is a latch for the wait loop.
@@ -182,7 +164,7 @@ func (k kind) Key() string                                   { return k.key }
 func (k kind) Channel(any) string                            { return k.channel }
 func (k kind) Acquire(c *transport.Call, _ *acquire.Request) { k.get(c) }
 
-// Decode: how long a count will last is not known.
+// Decode returns no TTL: nobody knows when a count reaches 0.
 func (k kind) Decode(answer any) (acquire.Outcome, error) {
 	n, err := k.count(answer)
 	return acquire.Outcome{Granted: n <= 0, TTL: reply.NoTTL}, err
@@ -221,7 +203,7 @@ func (w *waiter) Unanswered(err error) {
 	}
 }
 
-// passer is the claim of a caller, which holds nothing when the latch is open.
+// passer is the claim of a caller, which holds nothing.
 type passer struct{ acquire.BareClaim }
 
 var (
