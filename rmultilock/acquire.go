@@ -66,9 +66,9 @@ func (t *taking) run(ctx context.Context) error {
 	}
 	switch {
 	case t.asked.Given:
-		return fmt.Errorf("%w: several locks have no owner that can be given: WithOwner is for one", redlatch.ErrInvalid)
+		return fmt.Errorf("%w: WithOwner is for one lock, not for several", redlatch.ErrInvalid)
 	case t.asked.Bounded && t.op == "trylock":
-		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
+		return fmt.Errorf("%w: TryLock does not wait; use Lock with WithWait", redlatch.ErrInvalid)
 	}
 	several := func(a *hold.Terms) { a.Several = true }
 	t.asked.Several, t.opts = true, append(slices.Clone(t.opts), several)
@@ -87,8 +87,8 @@ func (t *taking) run(ctx context.Context) error {
 	return t.takeAll(ctx, steps)
 }
 
-// steps returns the steps of this call: locks whose holds ctx proves come first, one by one. Their reentry
-// does not wait.
+// steps returns the steps of this call. Locks whose holds ctx proves come first, each in its own step: their
+// re-entry does not wait.
 func (t *taking) steps(ctx context.Context) ([]step, error) {
 	var again, first []step
 	for _, s := range t.lock.steps {
@@ -197,7 +197,7 @@ func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*ho
 	case *rlock.Lock:
 		return called(ctx, op, l.Lock, l.TryLock, opts)
 	}
-	return nil, fmt.Errorf("%w: a %T cannot be one of several locks", redlatch.ErrInvalid, m)
+	return nil, fmt.Errorf("%w: cannot lock a %T with other locks", redlatch.ErrInvalid, m)
 }
 
 // called calls lock, or try for a TryLock.
