@@ -18,8 +18,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Semaphore is a named semaphore that only counts. A dead process's permits are lost until [Semaphore.AddPermits].
-// It is safe for concurrent use. Errors are *redlatch.LockError.
+// Semaphore is a counter of permits, which knows neither their holders nor how many are acquired. A dead
+// process's permits are lost until [Semaphore.AddPermits]. All methods are safe for concurrent use. No
+// call is sent again unless it certainly did not run, and redlatch.WithReplicaSync is ignored. Errors
+// are of type *redlatch.LockError.
 type Semaphore struct {
 	engine *engine.Engine
 	name   string
@@ -28,7 +30,7 @@ type Semaphore struct {
 	kind   counter
 }
 
-// New returns the semaphore called name, Redisson's getSemaphore. It sends nothing. With an invalid name
+// New returns the semaphore called name, Redisson's getSemaphore. It sends nothing. If name is not valid,
 // every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
 	e := engine.EngineOf(client)
@@ -39,22 +41,19 @@ func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
 // Name returns the semaphore's name.
 func (s *Semaphore) Name() string { return s.name }
 
-// Acquire acquires n permits, 1 to 2^31-1, all or none, and waits for them until ctx ends, behind earlier
-// callers of this client. Return them with [Semaphore.Release].
+// Acquire acquires n permits, 1 to 2^31-1, all or none, and waits for them until ctx ends. It also waits if
+// the semaphore was never set or has fewer permits. Call [Semaphore.Release] afterwards. The only option is
+// rlock.WithWait; others give ErrInvalid. It sends one EVALSHA if the permits are available.
 //
-// Acquire also waits if the semaphore was never set, which the log and the error say, and for more permits
-// than there are, which the counter does not know. It sends one EVALSHA if they are available.
-//
-// Errors: ErrNotAcquired after the wait; ErrNotSent; ErrInvalid; ErrWrongType; ErrClosed; and ErrUncertain
-// if the reply was lost, or did not arrive within half a second after ctx ended: the permits may be
-// acquired. They are released if the reply arrives later. Do not release them, or there are more than were
-// set.
+// Errors: ErrNotAcquired after the wait; ErrUncertain if the reply was lost, or late by half a second after
+// ctx ended; ErrNotSent, ErrWrongType, ErrInvalid, ErrClosed. After ErrUncertain do not call Release: the
+// permits may be acquired, and are released if the reply arrives later.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.Option) error {
 	return s.acquire(ctx, "acquire", int64(n), opts)
 }
 
-// TryAcquire is like [Semaphore.Acquire] but makes at most one attempt, none if waiting callers of this
-// client come first, and returns ErrNotAcquired if the permits are not available.
+// TryAcquire is like [Semaphore.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
+// available or waiting callers of this client come first. WithWait gives ErrInvalid.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) error {
 	return s.acquire(ctx, "try-acquire", int64(n), opts)
 }
@@ -76,7 +75,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, opts []rloc
 }
 
 // taking is one call of Acquire or TryAcquire, and its claim. The server does not know the holders, so an
-// attempt whose reply was lost stays in doubt.
+// attempt whose reply was lost cannot be resolved.
 type taking struct {
 	acquire.Acquisition
 	acquire.BareClaim
@@ -135,10 +134,10 @@ func (a *taking) begin(ctx context.Context, try bool, opts []rlock.Option) error
 	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.kind.n, s.strict))
 }
 
-// Release releases n permits, 1 to 2^31-1, and wakes waiters. The counter does not know how many were
-// acquired: releasing others makes more permits, and creates a semaphore that does not exist. It is never
-// sent twice; after ErrUncertain the permits may be back or not. It needs a ctx that has not ended, and
-// sends one EVALSHA.
+// Release releases n permits, 1 to 2^31-1, and wakes waiters. Releasing more than were acquired adds
+// permits, or creates the semaphore. Pass a context that has not ended. It sends one EVALSHA.
+//
+// Errors: ErrUncertain if the permits may be released or not; ErrNotSent, ErrWrongType, ErrInvalid, ErrClosed.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	_, err := s.ask(ctx, "release", int64(n), 1, func(c *transport.Call) {
 		s.kind.scripts.Add(c, int64(n))
@@ -147,25 +146,25 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// AddPermits makes n more permits available, or fewer if n is below 0, even fewer than none. It returns the errors of
-// [Semaphore.Release]. It keeps the TTL, which Redisson's addPermits drops.
+// AddPermits makes n more permits available, or fewer if n is negative; their number may fall below 0. It
+// keeps the TTL, unlike Redisson's addPermits. It returns the errors of [Semaphore.Release] and sends one
+// EVALSHA.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	_, err := s.ask(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.kind.scripts.Add(c, int64(n)) })
 	return err
 }
 
-// Drain acquires all available permits and returns their number. If it was below 0, it is 0 afterwards.
-// It returns the errors of [Semaphore.Release]. It keeps the TTL, which Redisson's drainPermits drops, and
-// sends one EVALSHA.
+// Drain acquires all available permits and returns their number; a negative one becomes 0. It keeps the
+// TTL, unlike Redisson's drainPermits. It returns the errors of [Semaphore.Release] and sends one EVALSHA.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	answer, err := s.ask(ctx, "drain", 0, 0, s.kind.scripts.Drain)
 	n, err := decoded("drain", s.name, answer, err, reply.Number)
 	return int(n), err
 }
 
-// TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it did.
-// With a ttl of at least 1 ms it ends after that, even if permits are acquired. It may be repeated, and
-// sends one EVALSHA.
+// TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
+// did. The semaphore expires after ttl, at least 1 ms, even if permits are acquired; it never does if ttl is 0. It
+// returns the errors of [Semaphore.Release], may be repeated, and sends one EVALSHA.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration) (bool, error) {
 	const op = "try-set-permits"
 	var ms int64
@@ -189,7 +188,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// ask runs a call about n permits, which is retried only if it certainly did not run.
+// ask runs a call about n permits, which is sent again only if it certainly did not run.
 func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (answer any, err error) {
 	engine.NeedContext(ctx)
 	if err = acquire.Check(ctx, s.err); err == nil {
@@ -201,7 +200,7 @@ func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill fun
 	return answer, failed(op, s.name, err)
 }
 
-// counter is the kind of n permits of a semaphore that only counts.
+// counter is the kind of n permits of a [Semaphore].
 type counter struct {
 	key, channel string
 	scripts      luasrc.Counter
@@ -228,7 +227,7 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	return out, err
 }
 
-// Claim returns the call itself, in whose name only one attempt at a time can be in doubt.
+// Claim returns the call itself: at most one attempt at a time is in doubt.
 func (a *taking) Claim(acquire.Reusable) acquire.Claim {
 	if a.late == nil {
 		a.late = make(chan lateReply, 1)
@@ -243,7 +242,7 @@ func (*taking) Disown()                                {}
 // Late passes the result to the caller, or releases the permits if the caller has returned.
 func (a *taking) Late(answer any, err error) *engine.InDoubt {
 	if errors.Is(err, engine.ErrUncertain) {
-		return nil // there is no result
+		return nil // no reply arrived
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -260,8 +259,8 @@ func (a *taking) Late(answer any, err error) *engine.InDoubt {
 	return nil
 }
 
-// Settle returns the result of an attempt in doubt, or err if there is none: then permits that are granted
-// later are released. If ctx has ended, it waits briefly for the result.
+// Settle returns the result of an attempt in doubt, or err if it has not arrived; permits granted later are
+// then released. If ctx has ended, it waits briefly for the result.
 func (a *taking) Settle(ctx context.Context, err error) (any, error) {
 	if ctx.Err() != nil {
 		timer := time.NewTimer(acquire.Overdue)
@@ -284,19 +283,19 @@ func (a *taking) Settle(ctx context.Context, err error) (any, error) {
 	}
 }
 
-// giveBack releases the permits of a caller that has returned.
+// giveBack releases permits that were granted after their caller had returned.
 func (a *taking) giveBack() {
 	e, name, scripts, n := a.Engine, a.Lock, a.kind.scripts, a.kind.n
 	e.Join() // Close waits for it, or the permits would be lost
 	give := func() {
 		defer e.Leave()
 		if err := addUntilRun(e, &scripts, n); err != nil {
-			e.Logger.Warn("redlatch: permits of a caller that has left may not be back", "semaphore", name, "permits", n, "error", err)
+			e.Logger.Warn("redlatch: abandoned permits may not have been released", "semaphore", name, "permits", n, "error", err)
 		}
 	}
 	if !e.Go(give) {
 		e.Leave()
-		e.Logger.Warn("redlatch: closed before the permits of a caller that has left were given back", "semaphore", name, "permits", n)
+		e.Logger.Warn("redlatch: client closed before abandoned permits were released", "semaphore", name, "permits", n)
 	}
 }
 

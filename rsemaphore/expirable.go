@@ -20,8 +20,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Expirable is a named semaphore whose permits have ids and leases. It is safe for concurrent use. Errors
-// are *redlatch.LockError.
+// Expirable is a semaphore whose permits have IDs and leases. All methods are safe for concurrent use.
+// Errors are of type *redlatch.LockError.
 type Expirable struct {
 	anyLock               // is single
 	single    *rlock.Lock // of one permit
@@ -35,7 +35,7 @@ type (
 )
 
 // NewExpirable returns the semaphore called name, Redisson's getPermitExpirableSemaphore. It sends nothing.
-// With an invalid name every call returns redlatch.ErrInvalid.
+// If name is not valid, every call returns redlatch.ErrInvalid.
 func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirable {
 	single := &rlock.Lock{}
 	s := &Expirable{anyLock: single, single: single}
@@ -49,27 +49,24 @@ func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirab
 // Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.single.Name() }
 
-// Acquire acquires n permits, all or none, and waits for them until ctx ends, behind earlier callers of this
-// client. The hold outlives ctx. The lease is renewed until Release, unless [WithLease] is set; a dead
-// process's permits return within one lease. Acquire also waits if the semaphore was never set, which the
-// log and the error say. It sends one EVALSHA if the permits are available.
+// Acquire acquires n permits, 1 to 1000, all or none, and waits for them until ctx ends; the hold outlives
+// it. Their leases are renewed until Release, unless rlock.WithLease is given. Acquire also waits if the
+// semaphore was never set or has 0 permits. Holds are not reentrant. The options rlock.WithOwner and
+// WithoutWakeUps give ErrInvalid. It sends one EVALSHA if the permits are available.
 //
-// It returns the errors of rlock.Lock.Lock: ErrNotAcquired, ErrNotSent, ErrUncertain (the permits are released),
-// ErrClosed, ErrWrongType, ErrNotReplicated; [ErrTooMany]; and ErrInvalid for an n below 1 or above
-// 1000.
+// It returns the errors of [rlock.Lock.Lock], and [ErrTooMany].
 func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "acquire", n, (*rlock.Lock).Lock, opts)
 }
 
-// TryAcquire is like [Expirable.Acquire] but makes at most one attempt, none if waiting callers of this
-// client come first, and returns ErrNotAcquired if the permits are not available. WithWait gives ErrInvalid.
+// TryAcquire is like [Expirable.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
+// available or waiting callers of this client come first. WithWait gives ErrInvalid.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "try-acquire", n, (*rlock.Lock).TryLock, opts)
 }
 
-// Do acquires n permits as [Expirable.Acquire] does, runs fn and releases them, even if fn panics. The
-// context of fn is [Hold.Context], which ends if a permit is lost. Do returns fn's error, joined with the
-// error of a lost permit or a failed release.
+// Do acquires n permits as [Expirable.Acquire] does, calls fn with [Hold.Context], and releases them, even
+// if fn panics. It returns fn's error, joined with ErrLost if a permit was lost, or with Release's error.
 func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) error, opts ...rlock.Option) error {
 	h, err := s.Acquire(ctx, n, opts...)
 	if err != nil {
@@ -107,10 +104,11 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 
 type locking func(*rlock.Lock, context.Context, ...rlock.Option) (*rlock.Hold, error)
 
-// Release releases the permits with these ids, of any client or language, and returns how many there were.
-// If none of the ids has a permit, because it was released or has expired, it returns ErrNotHeld. Release a
-// hold of this process with [Hold.Release]; a hold whose permit is released here is lost. It may be
-// repeated, and sends one EVALSHA. Redisson's release of a list releases none if one id is unknown.
+// Release releases the permits with these IDs, 1 to 1000 of any client or language, and returns how many
+// were acquired; Redisson's release of a list releases none if one is unknown. A hold whose permit is
+// released this way is lost: use [Hold.Release] for holds of this process. It sends one EVALSHA.
+//
+// Errors: ErrNotHeld if none was, because it was released or expired; and those of [Expirable.SetPermits].
 func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	raw, err := parseIDs(ids)
 	if err != nil {
@@ -124,12 +122,12 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	}
 	returned, _, err := reply.ReturnedPermits(answer)
 	if err == nil && returned == 0 {
-		err = fmt.Errorf("%w: no permit has one of these ids", redlatch.ErrNotHeld)
+		err = fmt.Errorf("%w: the permits are not acquired", redlatch.ErrNotHeld)
 	}
 	return int(returned), failed("release", s.Name(), err)
 }
 
-// run runs a call by Ask or Publish of the lock, which retry it only if it certainly did not run.
+// run runs a call by Ask or Publish of the lock, which send it again only if it certainly did not run.
 func (s *Expirable) run(ctx context.Context, op string, run func(context.Context, func(*transport.Call)) (any, error), fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	if l := hold.Of(s); l.Err == nil {
@@ -140,9 +138,7 @@ func (s *Expirable) run(ctx context.Context, op string, run func(context.Context
 }
 
 // TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
-// did. Every process may call it at its start. Do not delete the key and set it again while permits are
-// acquired: when they return there are more than n; use [Expirable.SetPermits]. Errors: ErrInvalid,
-// ErrNotSent, ErrUncertain, after which it may be repeated, ErrClosed, and *transport.ServerError. It sends
+// did. Every process may call it at its start. It returns the errors of [Expirable.SetPermits] and sends
 // one EVALSHA.
 func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	const op = "try-set-permits"
@@ -151,16 +147,18 @@ func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 }
 
 // SetPermits sets the number of permits, acquired ones included: 0 to 2^31-1. If more are acquired, none is
-// available until enough of them have returned. It may be repeated. It returns the errors of
-// [Expirable.TrySetPermits], and ErrWrongType. It sends one EVALSHA.
+// available until enough of them were released. It may be repeated, and sends one EVALSHA.
+//
+// Errors: ErrNotSent; ErrUncertain if the reply was lost; ErrWrongType, ErrInvalid, ErrClosed and
+// *transport.ServerError.
 func (s *Expirable) SetPermits(ctx context.Context, n int) error {
 	_, err := s.change(ctx, "set-permits", int64(n), 0, func(c *transport.Call) { s.semaphore.scripts.Set(c, int64(n)) })
 	return err
 }
 
-// AddPermits makes n more permits available, or fewer if n is below 0, and creates a semaphore that does not
-// exist. After ErrUncertain it must not be repeated: check [Expirable.Inspect], or use
-// [Expirable.SetPermits]. It sends one EVALSHA.
+// AddPermits makes n more permits available, or fewer if n is negative, and creates the semaphore if needed.
+// It returns the errors of [Expirable.SetPermits]; after ErrUncertain use SetPermits instead of repeating
+// it. It sends one EVALSHA.
 func (s *Expirable) AddPermits(ctx context.Context, n int) error {
 	_, err := s.change(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.semaphore.scripts.Add(c, int64(n)) })
 	return err
@@ -174,8 +172,8 @@ func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill 
 	return s.run(ctx, op, hold.Of(s).Publish, fill)
 }
 
-// Available returns the number of available permits, expired ones included, below 0 if more are acquired
-// than there are. It sends one EVALSHA, which changes nothing.
+// Available returns the number of available permits, expired ones included. It is negative if more are
+// acquired than there are. It sends one EVALSHA, which changes nothing.
 func (s *Expirable) Available(ctx context.Context) (int, error) {
 	const op = "available"
 	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.engine.Clock.NowMillis()) })
@@ -183,7 +181,9 @@ func (s *Expirable) Available(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// Hold is permits that were acquired together. It is safe for concurrent use.
+// Hold is permits that were acquired together, until they are released or one is lost. IDs replace the Owner
+// and HandOver of rlock.Hold: after [Hold.LetExpire] any program can release them, and none renews them.
+// For UnlockAsync, call Release in a goroutine. All methods are safe for concurrent use.
 type Hold struct {
 	anyHold // is lock
 	lock    *rlock.Hold
@@ -198,57 +198,57 @@ func (h *Hold) IDs() []string {
 	return strings.Split(text, ",")
 }
 
-// Err returns nil while the hold has all its permits, and then ErrLost, as a redlatch.Loss with the reason,
-// ErrMaxHold, ErrNotHeld after Release or LetExpire, or ErrClosed. It sends nothing.
+// Err returns nil while the hold has all its permits. Afterwards it returns ErrLost with the reason as a
+// redlatch.Loss, ErrMaxHold, ErrNotHeld after Release or LetExpire, or ErrClosed. It sends nothing.
 func (h *Hold) Err() error { return h.lock.Err() }
 
-// Remaining returns how long the hold lasts without renewal, less the loss margin, 0 if it is over.
+// Remaining returns the time until the hold is lost if it is not renewed: the rest of its leases, less the
+// loss margin; 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return h.lock.Remaining() }
 
-// Context returns a context for the work that needs the permits. It ends with parent, and with the hold,
-// with the error of [Hold.Err] as its cause. A fixed lease or maximum is its deadline. There is no reentry:
-// an acquisition with it acquires other permits.
+// Context returns a context for the work that needs the permits. It ends when parent or the hold ends, with
+// [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a maximum. An
+// acquisition with it acquires other permits.
 func (h *Hold) Context(parent context.Context) context.Context { return h.lock.Context(parent) }
 
-// Release releases the permits within one command timeout, or the remaining lease if that is less. The
-// hold's contexts end first. Later calls return the result of the first. It sends one EVALSHA.
+// Release ends the hold and its contexts, and releases the permits. It needs no context and takes at most
+// one command timeout, less if the leases end earlier. Later calls return the first one's result. It sends
+// one EVALSHA.
 //
-// Errors: ErrLost if a permit was lost before, ErrMaxHold if the hold had reached its maximum; the others
-// are released. ErrUncertain or ErrNotSent if Redis did not reply in time: the release is retried in the
-// background until the lease is over. ErrClosed if the client was closed: the permits are left to their
-// lease.
+// Errors: ErrLost if a permit was lost before; the others are released. ErrMaxHold if the hold had reached
+// its maximum. ErrUncertain and ErrNotSent if Redis did not reply in time: the release continues in the
+// background until the leases end. ErrClosed if the client was closed: the permits are left to their leases.
 func (h *Hold) Release() error { return named("release", h.lock.Unlock()) }
 
-// LetExpire ends the hold without releasing the permits: they return when their lease is over, or another
-// client releases their ids. It sends nothing. It returns the errors of rlock.Hold.LetExpire.
+// LetExpire ends the hold and leaves the permits to their leases, or to [Expirable.Release] of any client.
+// It returns ErrNotHeld after Release and ErrLost if a permit was lost. It sends nothing.
 func (h *Hold) LetExpire() error { return named("let-expire", h.lock.LetExpire()) }
 
 // Inspection is the state of a semaphore at one moment.
 type Inspection struct {
 	// Exists is false if the semaphore was never set, or was deleted.
 	Exists bool
-	// Available is the number of available permits, below 0 if more are acquired than there are. Expired
-	// ones still count as Taken.
+	// Available is the number of available permits, negative if more are acquired than there are.
 	Available int
-	// Taken is the number of acquired permits.
+	// Taken is the number of acquired permits. Expired ones count until the next acquisition.
 	Taken int
-	// TTL is the semaphore's TTL, redlatch.NoTTL without expiry, 0 if it does not exist.
+	// TTL is the semaphore's TTL: redlatch.NoTTL if it never expires, 0 if it does not exist.
 	TTL time.Duration
-	// Permits are the first acquired permits to end, at most 1000, in this order.
+	// Permits are the acquired permits, at most 1000, in the order in which they expire.
 	Permits []Permit
 }
 
 // Permit is an acquired permit.
 type Permit struct {
-	// ID is its id, for [Expirable.Release].
+	// ID is for [Expirable.Release].
 	ID string
-	// Left is its remaining lease by the clock of this client, 0 if it has expired, redlatch.NoTTL, which
-	// is negative, if it never ends.
+	// Left is the rest of its lease by the clock of this client: 0 if it has expired, redlatch.NoTTL,
+	// which is negative, if it never expires.
 	Left time.Duration
 }
 
-// Inspect returns the acquired permits, of clients of any language, and the number of available ones. It
-// sends one EVALSHA, which changes nothing.
+// Inspect returns the acquired permits, of clients of any language, and the number of available ones, all of
+// one moment. It sends one EVALSHA, which changes nothing.
 func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	const op = "inspect"
 	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, maxPermits-1) })

@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// permits is the kind of a hold of n permits of one semaphore. Its owners are n ids; there is no reentry.
+// permits is the kind of a hold of n permits of one semaphore. Its owner is n IDs; it is not reentrant.
 type permits struct {
 	*semaphore
 	n int64
