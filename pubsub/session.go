@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
@@ -96,7 +97,7 @@ func (s *Subscriber) dialFailed(failures int, err error) {
 func (s *Subscriber) connectionLost(failures int, useful bool, err error) {
 	var se *transport.ServerError
 	switch {
-	case errors.As(err, &se) && !se.IsFull():
+	case errors.As(err, &se) && !builtin.IsFull(se):
 		s.failPending(se)
 	case se != nil:
 		s.failPending(notSent(se))

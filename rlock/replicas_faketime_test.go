@@ -40,7 +40,7 @@ func (c *copying) Start(call *transport.Call, done transport.Done) {
 	c.Transport.Start(call, done)
 }
 
-func (c *copying) Replicate(call *transport.Call, _ int, timeout time.Duration, done transport.Replicated) {
+func (c *copying) Replicate(call *transport.Call, _ int, timeout time.Duration, done func(any, int64, error)) {
 	c.mu.Lock()
 	c.calls++
 	after, have := min(c.after, timeout), c.have

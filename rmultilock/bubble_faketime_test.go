@@ -44,7 +44,7 @@ func (c *cut) Start(call *transport.Call, done transport.Done) {
 	c.Transport.Start(call, done)
 }
 
-func (*cut) Replicate(*transport.Call, int, time.Duration, transport.Replicated) {}
+func (*cut) Replicate(*transport.Call, int, time.Duration, func(any, int64, error)) {}
 
 // inCutBubble is inBubble with a transport that can be cut.
 func inCutBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *cut, *redlatch.Client) {

@@ -44,7 +44,7 @@ var floors = [][]string{
 	{"."},
 	{"internal"},
 	{"pubsub"},
-	{"embedded", "transport", "codec", "fence", "internal/clock", "internal/limits", "internal/protocol"},
+	{"embedded", "transport", "codec", "fence", "internal/builtin", "internal/clock", "internal/limits", "internal/protocol"},
 }
 
 // floor returns the number of a package's floor, 0 at the top.

@@ -58,10 +58,6 @@ func (e *ServerError) HasCode(code string) bool {
 	return strings.Contains(e.Text, " "+code+" ") || strings.Contains(e.Text, "-"+code+" ")
 }
 
-// IsFull reports whether the server has no room for another connection: it answers the first command
-// with an error that has no code of its own, has run nothing, and hangs up.
-func (e *ServerError) IsFull() bool { return strings.HasPrefix(e.Text, "ERR max number of clients") }
-
 // IsCode reports whether err is, or wraps, a [*ServerError] that carries code.
 func IsCode(err error, code string) bool {
 	if err == nil {

@@ -60,12 +60,6 @@ func TestServerErrorShowsTheServersWords(t *testing.T) {
 	assert.Equal(t, "LOADING", err.Code())
 }
 
-func TestAServerThatIsFullIsKnownByItsWords(t *testing.T) {
-	t.Parallel()
-	assert.True(t, (&transport.ServerError{Text: "ERR max number of clients reached"}).IsFull())
-	assert.False(t, (&transport.ServerError{Text: "ERR unknown command 'max number of clients'"}).IsFull())
-}
-
 func TestPublishingIsDecidedAsRedissonDecides(t *testing.T) {
 	t.Parallel()
 	unknown := &transport.ServerError{Text: "ERR Unknown subcommand or wrong number of arguments for 'SHARDNUMSUB'."}

@@ -10,8 +10,8 @@ import (
 )
 
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or []any of these and
-// *ServerError) or an error of the package's error contract. It runs on a goroutine of the
-// transport, or on the caller's in [Leader.Lead]. It must not block; it may start other calls.
+// *ServerError) or an error of the package's error contract. It may run on the goroutine of Start's
+// caller, inside Start. It must not block; it may start other calls.
 type Done func(reply any, err error)
 
 // Transport is the connection to a Redis or Valkey deployment. It is safe for concurrent use.
@@ -70,37 +70,6 @@ type Fencer interface {
 	Fence(ctx context.Context, call *Call) error
 }
 
-// Leader is implemented by transports that can do the I/O of a call on its caller's goroutine while
-// no other call is in progress. That saves goroutine switches, the largest cost of a call in the
-// client. The name is that of the leader/followers pattern: callers take turns reading.
-type Leader interface {
-	// Leads reports whether Lead may be called for calls of outermost: whether outermost is
-	// this transport. A wrapper that embeds a transport inherits a Lead that bypasses the
-	// wrapper's Start; Leads then returns false, and Start is called. A wrapper may implement
-	// Leads and Lead itself.
-	Leads(outermost Transport) bool
-
-	// Lead is Start for a caller that only waits for the call: it may write the call and read
-	// the reply on the caller's goroutine. It returns when done has run, ctx ends, Interrupt
-	// was called, or other calls need the connection; done then runs later, as with Start. It
-	// does not wait for a connection that is missing or in use. caller must not be nil.
-	Lead(ctx context.Context, call *Call, done Done, caller Caller)
-
-	// Interrupt makes a waiting Lead of call return immediately. The call continues. It does
-	// not block and is safe for concurrent use.
-	Interrupt(call *Call)
-}
-
-// Caller is the caller of [Leader.Lead]. Its methods run on the goroutine that called Lead.
-type Caller interface {
-	// Started is called once, before the wait for the reply. A call started later, to the same
-	// server, is sent later.
-	Started()
-	// Waits reports whether the caller still waits; if not, Lead returns. After a change to
-	// false, the caller calls Interrupt.
-	Waits() bool
-}
-
 // HashSlot returns the hash slot, 0 to 16383, of a key or shard channel: the CRC16 of its hash tag,
 // or of the whole key if there is none. It helps to implement [Slotter].
 func HashSlot(key string) int { return limits.HashSlot(key) }
@@ -129,19 +98,14 @@ type Counter interface {
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
 }
 
-// Replicated receives the outcome of a call that waited for replicas: the reply and how many
-// replicas are known to have its writes, or an error of the package's error contract. Like [Done],
-// it must not block.
-type Replicated func(reply any, replicas int64, err error)
-
 // Replicator is implemented by transports that can wait for replicas.
 type Replicator interface {
-	// Replicate is Start for a call that writes: done runs when that many replicas have the
-	// writes, or after timeout. Replicas are counted by a WAIT behind the call on the same
-	// connection, which delays no other call. After a lost reply the call may be sent again,
-	// so it must be idempotent. After an error it is unknown how many replicas have the
-	// writes, if the call ran.
-	Replicate(call *Call, replicas int, timeout time.Duration, done Replicated)
+	// Replicate is Start for a call that writes. done runs as a [Done] does, when that many
+	// replicas have the writes or after timeout, and also receives how many have them. They
+	// are counted by a WAIT behind the call on the same connection, which delays no other
+	// call. After a lost reply the call may be sent again, so it must be idempotent. After an
+	// error it is unknown how many replicas have the writes, if the call ran.
+	Replicate(call *Call, replicas int, timeout time.Duration, done func(reply any, have int64, err error))
 }
 
 // Sharding is how messages are published in a cluster: with SPUBLISH to the nodes of one shard, or

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -58,7 +59,7 @@ var (
 	_ transport.Reconnecter = (*Cluster)(nil)
 	_ transport.Counter     = (*Cluster)(nil)
 	_ transport.Replicator  = (*Cluster)(nil)
-	_ transport.Leader      = (*Cluster)(nil)
+	_ builtin.Leader        = (*Cluster)(nil)
 )
 
 // New returns a transport that connects on first use. It panics if cfg lacks a field.
@@ -84,14 +85,14 @@ func (c *Cluster) Start(call *transport.Call, done transport.Done) {
 	c.newRoutedCall(call, done).depart()
 }
 
-// Leads implements transport.Leader.
+// Leads implements builtin.Leader.
 func (c *Cluster) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(c)
 }
 
-// Lead implements transport.Leader. It waits for the first node only: a redirected call ends on
+// Lead implements builtin.Leader. It waits for the first node only: a redirected call ends on
 // another goroutine.
-func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	t := c.newRoutedCall(call, done)
 	t.ctx, t.caller = ctx, caller
 	if !t.depart() {
@@ -99,7 +100,7 @@ func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport
 	}
 }
 
-// Interrupt implements transport.Leader.
+// Interrupt implements builtin.Leader.
 func (c *Cluster) Interrupt(call *transport.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -30,7 +31,7 @@ type routedCall struct {
 
 	// The caller may wait for the first node: see Cluster.Lead.
 	ctx    context.Context //nolint:containedctx // of that caller
-	caller transport.Caller
+	caller builtin.Caller
 }
 
 // newRoutedCall determines the call's slot.
@@ -202,7 +203,7 @@ type syncing struct {
 
 // Replicate implements transport.Replicator. It sends the call and WAIT to the master of the first
 // key's slot, on a connection that is closed after a minute without use. Calls share a WAIT.
-func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	s := &syncing{replicas: replicas, until: time.Now().Add(timeout)}
 	t := c.newRoutedCall(call, func(reply any, err error) {
 		if err != nil {

@@ -141,14 +141,14 @@ func (a *Attempt) run(ctx context.Context, bound time.Duration) (any, error) {
 	}
 }
 
-// Started implements transport.Caller.
+// Started implements builtin.Caller.
 func (a *Attempt) Started() {
 	if a.Sent != nil {
 		a.Sent.Started()
 	}
 }
 
-// Waits implements transport.Caller: there is neither an outcome nor an alarm.
+// Waits implements builtin.Caller: there is neither an outcome nor an alarm.
 func (a *Attempt) Waits() bool { return len(a.result) == 0 && len(a.alarm) == 0 }
 
 func (a *Attempt) finish(out outcome) (any, error) {

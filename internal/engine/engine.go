@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/watchdog"
@@ -77,9 +78,9 @@ type Engine struct {
 	waitMu  sync.Mutex // guards waiting
 	waiting map[*Waiting]struct{}
 
-	leader   transport.Leader // nil: calls don't run on callers' goroutines
-	attempts sync.Pool        // of *Attempt
-	timeouts timeouts         // of attempts
+	leader   builtin.Leader // nil: calls don't run on callers' goroutines
+	attempts sync.Pool      // of *Attempt
+	timeouts timeouts       // of attempts
 	label    label
 
 	closer sync.Once
@@ -92,7 +93,7 @@ func New(cfg Config) *Engine {
 	e.init()
 	e.Clock.engine = e
 	e.publish = cfg.Transport.PublishCommand()
-	if l, ok := cfg.Transport.(transport.Leader); ok && l.Leads(cfg.Transport) {
+	if l, ok := cfg.Transport.(builtin.Leader); ok && l.Leads(cfg.Transport) {
 		e.leader = l
 	}
 	e.Lease = cfg.Lease.Truncate(time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/transport"
@@ -65,7 +66,7 @@ func Passing(err error) bool {
 		}
 	}
 	// Before version 7, Redis returns these from the script, for its first write.
-	return se.IsFull() || se.HasCode("READONLY") || se.HasCode("MISCONF") || se.HasCode("OOM")
+	return builtin.IsFull(se) || se.HasCode("READONLY") || se.HasCode("MISCONF") || se.HasCode("OOM")
 }
 
 // Halfway reports whether a script failed after it may have changed something.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -31,7 +32,7 @@ func (l *leading) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(l)
 }
 
-func (l *leading) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+func (l *leading) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	stop := make(chan struct{}, 2)
 	l.mu.Lock()
 	l.stops[call] = stop

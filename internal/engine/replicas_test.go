@@ -23,11 +23,11 @@ type replicating struct {
 	replicas int
 	timeout  time.Duration
 	call     *transport.Call
-	done     transport.Replicated
-	answer   func(done transport.Replicated)
+	done     func(any, int64, error)
+	answer   func(done func(any, int64, error))
 }
 
-func (r *replicating) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func (r *replicating) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	r.call, r.replicas, r.timeout, r.done = call, replicas, timeout, done
 	if r.answer != nil {
 		r.answer(done)
@@ -70,7 +70,7 @@ func TestReplicasAreAskedForAndCounted(t *testing.T) {
 		{err: fmt.Errorf("%w: cut", ErrUncertain), says: "reply lost: cut", not: []error{ErrUncertain}},
 		{err: fmt.Errorf("%w: %w", ErrUncertain, ErrClosed), says: "closed", is: []error{ErrClosed}, not: []error{ErrUncertain}},
 	} {
-		tr := &replicating{Fake: &faketransport.Fake{}, answer: func(done transport.Replicated) { done(c.reply, c.have, c.err) }}
+		tr := &replicating{Fake: &faketransport.Fake{}, answer: func(done func(any, int64, error)) { done(c.reply, c.have, c.err) }}
 		err := await(t.Context(), syncing(t, tr))
 		require.Equal(t, luasrc.Replicate, tr.call.Script)
 		require.Equal(t, []any{"lock", "owner"}, tr.call.Args)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
@@ -85,7 +86,7 @@ var (
 	_ transport.Reconnecter = (*Failover)(nil)
 	_ transport.Counter     = (*Failover)(nil)
 	_ transport.Replicator  = (*Failover)(nil)
-	_ transport.Leader      = (*Failover)(nil)
+	_ builtin.Leader        = (*Failover)(nil)
 )
 
 // New returns a transport that connects, and starts to watch, on first use.
@@ -103,13 +104,13 @@ func (f *Failover) Start(call *transport.Call, done transport.Done) {
 	f.Redigo.Start(call, f.heeding(done))
 }
 
-// Leads implements transport.Leader.
+// Leads implements builtin.Leader.
 func (f *Failover) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(f)
 }
 
-// Lead implements transport.Leader.
-func (f *Failover) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+// Lead implements builtin.Leader.
+func (f *Failover) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	f.once.Do(f.begin)
 	f.Redigo.Lead(ctx, call, f.heeding(done), caller)
 }
@@ -134,7 +135,7 @@ func (f *Failover) heedRefusal(err error) {
 
 // Replicate implements transport.Replicator. Its connection is closed when the Sentinels name
 // another master, as the others are.
-func (f *Failover) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func (f *Failover) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	f.once.Do(f.begin)
 	f.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
 		f.heedRefusal(err)

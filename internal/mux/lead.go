@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -18,8 +19,8 @@ const (
 )
 
 // Lead is Start, but writes the call and reads its reply on the caller's goroutine if no other
-// call is queued, being written or in flight; see transport.Leader. It waits up to a second.
-func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+// call is queued, being written or in flight; see builtin.Leader. It waits up to a second.
+func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	var l *link
 	if small(call) {
 		l = m.queue.lead(call)
@@ -41,7 +42,7 @@ func (m *Mux) Interrupt(call *transport.Call) {
 
 // lead runs with both tokens of l. It returns the write token before it calls Started, and the
 // read token at the end.
-func (m *Mux) lead(ctx context.Context, l *link, e entry, caller transport.Caller) {
+func (m *Mux) lead(ctx context.Context, l *link, e entry, caller builtin.Caller) {
 	returned := false
 	defer func() {
 		if !returned {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -100,7 +101,7 @@ func setName(ctx context.Context, conn redis.Conn, name string, refused func(err
 		return nil, context.Cause(ctx)
 	case err == nil:
 		return conn, nil
-	case conn.Err() != nil, (&transport.ServerError{Text: err.Error()}).IsFull():
+	case conn.Err() != nil, builtin.IsFull(&transport.ServerError{Text: err.Error()}):
 		_ = conn.Close() // broken, or the server is full and hangs up
 		return nil, err
 	}

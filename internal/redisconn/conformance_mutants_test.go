@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -159,7 +160,7 @@ var callMutants = []mutant{
 
 // leading makes Lead start calls, and wait as wait says.
 func (b *broken) leading(wait func(ctx context.Context, over <-chan struct{})) {
-	b.lead = func(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+	b.lead = func(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 		over := b.awaited(call, done)
 		caller.Started()
 		wait(ctx, over)
@@ -182,12 +183,12 @@ var leadMutants = []mutant{
 		})
 	}},
 	{name: "Lead does not notify its caller", in: "lead/Lead: the caller is notified of the start, once", plant: func(b *broken) {
-		b.lead = func(_ context.Context, call *transport.Call, done transport.Done, _ transport.Caller) {
+		b.lead = func(_ context.Context, call *transport.Call, done transport.Done, _ builtin.Caller) {
 			b.Redigo.Start(call, done)
 		}
 	}},
 	{name: "Lead runs done twice", in: "lead/Lead: every call ends once, with its own reply", plant: func(b *broken) {
-		b.lead = func(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+		b.lead = func(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 			b.Redigo.Lead(ctx, call, twice(call, done), caller)
 		}
 	}},
@@ -309,7 +310,7 @@ func zeros(b *broken) {
 
 // errorsOf changes every error of Replicate.
 func (b *broken) errorsOf(change func(err error) error) {
-	b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+	b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 		b.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) { done(reply, have, change(err)) })
 	}
 }
@@ -339,7 +340,7 @@ var optionalMutants = []mutant{
 		}
 	}},
 	{name: "WAIT on the connection of all", in: "replicas/Replicate: other calls do not wait for replicas", plant: func(b *broken) {
-		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 			b.Redigo.Start(call, func(any, error) {})
 			wait := &transport.Call{Command: "WAIT", Args: []any{replicas, timeout.Milliseconds()}}
 			b.Redigo.Start(wait, func(_ any, err error) { done(nil, 0, err) })
@@ -347,7 +348,7 @@ var optionalMutants = []mutant{
 	}},
 	{name: "one WAIT after the other", in: "replicas/Replicate: many calls share the time of one", plant: func(b *broken) {
 		turn := make(chan struct{}, 1)
-		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 			go func() {
 				turn <- struct{}{}
 				b.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
@@ -358,12 +359,12 @@ var optionalMutants = []mutant{
 		}
 	}},
 	{name: "replicas count before they have the write", in: "replicas/Replicate: a replica counts when it has the write, and not before", plant: func(b *broken) {
-		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 			b.Redigo.Replicate(call, 0, timeout, func(reply any, _ int64, err error) { done(reply, int64(replicas), err) })
 		}
 	}},
 	{name: "WAIT without an end", in: "replicas/Replicate: its time ends the wait, and the call has run", plant: func(b *broken) {
-		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 			b.Redigo.Replicate(call, replicas, timeout+time.Minute, done)
 		}
 	}},
@@ -371,7 +372,7 @@ var optionalMutants = []mutant{
 		b.errorsOf(func(error) error { return nil })
 	}},
 	{name: "calls to replicas cannot be withdrawn", in: "replicas/Replicate: a withdrawn call never runs", plant: func(b *broken) {
-		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 			b.Redigo.Replicate(copied(call), replicas, timeout, done)
 		}
 	}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/internal/subcount"
@@ -30,7 +31,7 @@ var (
 	_ transport.Reconnecter = (*Redigo)(nil)
 	_ transport.Counter     = (*Redigo)(nil)
 	_ transport.Replicator  = (*Redigo)(nil)
-	_ transport.Leader      = (*Redigo)(nil)
+	_ builtin.Leader        = (*Redigo)(nil)
 )
 
 // NewRedigo returns a transport that dials on first use.
@@ -62,7 +63,7 @@ func NewRedigo(cfg Config) *Redigo {
 	return r
 }
 
-// Leads implements transport.Leader. It takes effect on connections made by respconn, on which the
+// Leads implements builtin.Leader. It takes effect on connections made by respconn, on which the
 // end of a connection can be noticed without reading.
 func (r *Redigo) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(r)
@@ -85,7 +86,7 @@ func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, er
 
 // Replicate implements transport.Replicator. It sends the call and WAIT on a separate connection,
 // which is closed after a minute without use.
-func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	r.copies.Replicate(call, replicas, timeout, done, false)
 }
 

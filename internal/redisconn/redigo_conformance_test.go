@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -119,10 +120,10 @@ type broken struct {
 	*redisconn.Redigo
 	start       func(call *transport.Call, done transport.Done)
 	leads       func(outermost transport.Transport) bool
-	lead        func(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller)
+	lead        func(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller)
 	subscribe   func(ctx context.Context, channel string) (transport.Subscription, error)
 	listeners   func(ctx context.Context, channels ...string) ([]int64, error)
-	replicate   func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated)
+	replicate   func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error))
 	fence       func(ctx context.Context, call *transport.Call) error
 	reconnected func() <-chan struct{}
 	close       func() error
@@ -131,7 +132,7 @@ type broken struct {
 
 func (b *broken) Start(call *transport.Call, done transport.Done) { b.start(call, done) }
 func (b *broken) Leads(outermost transport.Transport) bool        { return b.leads(outermost) }
-func (b *broken) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+func (b *broken) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	b.lead(ctx, call, done, caller)
 }
 
@@ -143,7 +144,7 @@ func (b *broken) Listeners(ctx context.Context, channels ...string) ([]int64, er
 	return b.listeners(ctx, channels...)
 }
 
-func (b *broken) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func (b *broken) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	b.replicate(call, replicas, timeout, done)
 }
 

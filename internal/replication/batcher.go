@@ -84,7 +84,7 @@ func New(cfg Config) *Batcher {
 // Replicate is transport.Replicator's. done runs on the Batcher's goroutine, or on the caller's if
 // the Batcher is closed. With asking, another node of a cluster has redirected the call here with
 // ASK: ASKING is sent before it, because this node does not own the slot yet.
-func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated, asking bool) {
+func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error), asking bool) {
 	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done, asking: asking})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -17,7 +18,7 @@ type request struct {
 	call     *transport.Call
 	replicas int
 	until    time.Time
-	done     transport.Replicated
+	done     func(any, int64, error)
 	asking   bool // send ASKING first: the server does not own the slot yet
 	sent     int  // how often it was sent and may have run
 	eval     bool // the server did not know the script: send its text
@@ -211,7 +212,7 @@ func (l *link) receive() (reply any, refusal *transport.ServerError, err error) 
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case refusal != nil && !l.answered && refusal.IsFull():
+	case refusal != nil && !l.answered && builtin.IsFull(refusal):
 		return nil, nil, fmt.Errorf("%w: %s", errFull, refusal.Text)
 	}
 	l.answered = true

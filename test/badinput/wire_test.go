@@ -259,7 +259,7 @@ func (f *fake) Listeners(_ context.Context, channels ...string) ([]int64, error)
 }
 
 // Replicate is part of transport.Replicator: a replica has whatever is written.
-func (f *fake) Replicate(c *transport.Call, _ int, _ time.Duration, done transport.Replicated) {
+func (f *fake) Replicate(c *transport.Call, _ int, _ time.Duration, done func(any, int64, error)) {
 	f.Start(c, func(reply any, err error) { done(reply, 1, err) })
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -34,10 +35,10 @@ func (c *caller) Started()    { c.started.Add(1) }
 func (c *caller) Waits() bool { return !c.left.Load() }
 
 // leader also leads calls until callers read, which some transports delay.
-func (f *fixture) leader() (transport.Transport, transport.Leader) {
+func (f *fixture) leader() (transport.Transport, builtin.Leader) {
 	f.t.Helper()
 	tr := f.open()
-	l := as[transport.Leader](f, tr, "Leader")
+	l := as[builtin.Leader](f, tr, "Leader")
 	require.True(f.t, l.Leads(tr), "it does not lead its own calls")
 	f.recovers(tr)
 	for i := range 40 {
@@ -46,13 +47,13 @@ func (f *fixture) leader() (transport.Transport, transport.Leader) {
 	return tr, l
 }
 
-func (f *fixture) lead(ctx context.Context, l transport.Leader, call *transport.Call, c *caller) *pending {
+func (f *fixture) lead(ctx context.Context, l builtin.Leader, call *transport.Call, c *caller) *pending {
 	p := f.watch(call)
 	l.Lead(ctx, call, p.done, c)
 	return p
 }
 
-func (f *fixture) leadEcho(l transport.Leader, text string) {
+func (f *fixture) leadEcho(l builtin.Leader, text string) {
 	f.t.Helper()
 	o := f.await(f.lead(f.t.Context(), l, command("ECHO", 0, text), &caller{}))
 	require.NoError(f.t, o.err)
@@ -60,7 +61,7 @@ func (f *fixture) leadEcho(l transport.Leader, text string) {
 }
 
 // background leads a call on a goroutine, and returns a channel closed when Lead returns.
-func (f *fixture) background(ctx context.Context, l transport.Leader, call *transport.Call, c *caller) (p *pending, back <-chan struct{}) {
+func (f *fixture) background(ctx context.Context, l builtin.Leader, call *transport.Call, c *caller) (p *pending, back <-chan struct{}) {
 	p = f.watch(call)
 	returned := make(chan struct{})
 	go func() {
@@ -102,7 +103,7 @@ func leadReplies(f *fixture) {
 	f.callers(tr, l, 8, 200)
 }
 
-func (f *fixture) callers(tr transport.Transport, l transport.Leader, n, calls int) {
+func (f *fixture) callers(tr transport.Transport, l builtin.Leader, n, calls int) {
 	f.t.Helper()
 	var all sync.WaitGroup
 	for g := range n {
@@ -133,9 +134,9 @@ func (f *fixture) callers(tr transport.Transport, l transport.Leader, n, calls i
 
 func leadStarted(f *fixture) {
 	_, used := f.leader()
-	fresh := as[transport.Leader](f, f.open(), "Leader") // its first call waits for a connection
+	fresh := as[builtin.Leader](f, f.open(), "Leader") // its first call waits for a connection
 	for range 20 {
-		for _, l := range []transport.Leader{used, fresh} {
+		for _, l := range []builtin.Leader{used, fresh} {
 			c := &caller{}
 			f.await(f.lead(f.t.Context(), l, command("ECHO", 0, "x"), c))
 			require.EqualValues(f.t, 1, c.started.Load())
@@ -144,17 +145,17 @@ func leadStarted(f *fixture) {
 }
 
 func leadContext(f *fixture) {
-	leadEnds(f, func(_ transport.Leader, _ *pending, _ *caller, cancel func()) { cancel() })
+	leadEnds(f, func(_ builtin.Leader, _ *pending, _ *caller, cancel func()) { cancel() })
 }
 
 func leadInterrupted(f *fixture) {
-	leadEnds(f, func(l transport.Leader, p *pending, c *caller, _ func()) {
+	leadEnds(f, func(l builtin.Leader, p *pending, c *caller, _ func()) {
 		c.left.Store(true)
 		l.Interrupt(p.call)
 	})
 }
 
-func leadEnds(f *fixture, end func(l transport.Leader, p *pending, c *caller, cancel func())) {
+func leadEnds(f *fixture, end func(l builtin.Leader, p *pending, c *caller, cancel func())) {
 	tr, l := f.leader()
 	release := f.holdReplies()
 	ctx, cancel := context.WithCancel(f.t.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -289,7 +290,7 @@ func (patient) Waits() bool { return true }
 func Leads(t *testing.T, tr transport.Transport) {
 	t.Helper()
 	defer func() { require.NoError(t, tr.Close()) }()
-	l, ok := tr.(transport.Leader)
+	l, ok := tr.(builtin.Leader)
 	require.True(t, ok)
 	require.True(t, l.Leads(tr))
 	led := 0
