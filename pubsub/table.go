@@ -179,7 +179,7 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	t.popOp()
 	switch {
 	case o.kind == ping:
-		if o.greeting && !err.HasCode("NOPERM") {
+		if o.greeting && !transport.IsCode(err, "NOPERM") {
 			return o, err
 		}
 	case o.kind == subscribe && len(o.rest) == 1:
@@ -199,7 +199,7 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 
 // unsubscribedAlready reports whether err answers an unsubscription on a connection that has no
 // subscriptions in the server's view, as in Valkey after slots have moved.
-func unsubscribedAlready(err *transport.ServerError) bool { return err.HasCode("NOSUB") }
+func unsubscribedAlready(err *transport.ServerError) bool { return transport.IsCode(err, "NOSUB") }
 
 // refuseChannel fails all listeners of a channel, unless a later command for it is unanswered.
 func (t *table) refuseChannel(c *channel, err error) {
@@ -280,7 +280,7 @@ func passing(err *transport.ServerError) bool {
 
 // ofSlot reports whether err may concern only the channel's slot, which is unserved or moving.
 func ofSlot(err *transport.ServerError) bool {
-	return err.HasCode("CLUSTERDOWN") || err.HasCode("TRYAGAIN")
+	return transport.IsCode(err, "CLUSTERDOWN") || transport.IsCode(err, "TRYAGAIN")
 }
 
 // hasOthers reports whether the server serves another channel, or may once it has answered. The

@@ -7,7 +7,7 @@ import (
 )
 
 // Call is a request to the server: a script or a command with its arguments. Its fields must not
-// change between [Transport.Start] and done; then [Call.Reset] prepares it for reuse.
+// change between [Transport.Start] and done. A Call is used once; then it may be set to a new one.
 type Call struct {
 	// Script is run with EVALSHA, or EVAL if the server does not know it. If nil, Command is
 	// sent.
@@ -41,15 +41,6 @@ const (
 	callSent
 	callAbandoned
 )
-
-// Reset prepares a call whose done has run for reuse. It keeps the capacity of Args.
-func (c *Call) Reset() {
-	clear(c.Args)
-	c.Script, c.Command, c.NumKeys, c.Urgent, c.Vital = nil, "", 0, false, false
-	c.Args = c.Args[:0]
-	c.state.Store(callQueued)
-	c.conn.Store(0)
-}
 
 // Key returns the i-th key, or "" if there is none.
 func (c *Call) Key(i int) string {

@@ -75,34 +75,6 @@ func TestAbandonAndClaimNeverBothWin(t *testing.T) {
 	t.Logf("%d withdrawn, %d sent", withdrawn.Load(), sent.Load())
 }
 
-func TestResetMakesACallNew(t *testing.T) {
-	t.Parallel()
-	value := any("a value that must not be kept alive")
-	c := transport.Call{
-		Script: transport.NewScript("s", "return 1"), Command: "GET", NumKeys: 1,
-		Args: append(make([]any, 0, 8), "key", value), Urgent: true,
-	}
-	backing := c.Args
-	c.Claim(7)
-	c.Abandon()
-	c.Reset()
-	assert.Nil(t, c.Script)
-	assert.Empty(t, c.Name())
-	assert.Empty(t, c.Key(0))
-	assert.False(t, c.Urgent)
-	assert.Empty(t, c.Args)
-	assert.Equal(t, 8, cap(c.Args), "the capacity is kept")
-	assert.Equal(t, []any{nil, nil}, backing, "the values are not")
-	assert.Zero(t, c.Conn())
-	assert.False(t, c.Abandoned())
-	assert.True(t, c.Claim(0), "it can be sent again")
-
-	c.Reset()
-	c.Abandon()
-	c.Reset()
-	assert.True(t, c.Claim(0), "also after it was withdrawn")
-}
-
 func TestKeyReturnsOnlyKeys(t *testing.T) {
 	t.Parallel()
 	c := transport.Call{NumKeys: 2, Args: []any{"first", []byte("second"), "an argument"}}
@@ -135,7 +107,7 @@ func TestAClaimedCallCostsNoAllocation(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		c.Claim(1)
 		c.Abandon()
-		c.Reset()
+		c = transport.Call{}
 	}))
 }
 

@@ -46,23 +46,20 @@ func (e *ServerError) Code() string {
 	return code
 }
 
-// HasCode reports whether the error carries code, such as READONLY. Servers before Redis 7 wrap the
-// errors of commands in scripts, so code may be any capitalized word of the text.
-func (e *ServerError) HasCode(code string) bool {
-	if e.Code() == code {
-		return true
+// IsCode reports whether err is, or wraps, a [*ServerError] with code, such as READONLY. Servers before
+// Redis 7 wrap the errors of commands in scripts, so in an ERR the code may be any word of the text.
+func IsCode(err error, code string) bool {
+	if err == nil {
+		return false // the usual case, for which errors.As would allocate
 	}
-	if c := e.Code(); c != "ERR" {
+	var e *ServerError
+	switch {
+	case !errors.As(err, &e):
+		return false
+	case e.Code() == code:
+		return true
+	case e.Code() != "ERR":
 		return false
 	}
 	return strings.Contains(e.Text, " "+code+" ") || strings.Contains(e.Text, "-"+code+" ")
-}
-
-// IsCode reports whether err is, or wraps, a [*ServerError] that carries code.
-func IsCode(err error, code string) bool {
-	if err == nil {
-		return false // the usual case, for which what follows would allocate
-	}
-	var se *ServerError
-	return errors.As(err, &se) && se.HasCode(code)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestHasCodeFindsTheCodeWhereverAServerPutsIt(t *testing.T) {
+func TestIsCodeFindsTheCodeWhereverAServerPutsIt(t *testing.T) {
 	t.Parallel()
 	const sha = "f_b4a9ab2d8cdc3bb4d0e7a2cf2ca9d0a35bd3ab5b"
 	for _, c := range []struct {
@@ -41,7 +41,7 @@ func TestHasCodeFindsTheCodeWhereverAServerPutsIt(t *testing.T) {
 		{"", "ERR", false},
 	} {
 		err := &transport.ServerError{Text: c.text}
-		assert.Equal(t, c.has, err.HasCode(c.code), "%q in %q", c.code, c.text)
+		assert.Equal(t, c.has, transport.IsCode(err, c.code), "%q in %q", c.code, c.text)
 		assert.Equal(t, c.has, transport.IsCode(fmt.Errorf("lock: %w", err), c.code), "wrapped: %q in %q", c.code, c.text)
 	}
 }
@@ -58,35 +58,6 @@ func TestServerErrorShowsTheServersWords(t *testing.T) {
 	err := &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}
 	assert.Equal(t, "redis: LOADING Redis is loading the dataset in memory", err.Error())
 	assert.Equal(t, "LOADING", err.Code())
-}
-
-func TestPublishingIsDecidedAsRedissonDecides(t *testing.T) {
-	t.Parallel()
-	unknown := &transport.ServerError{Text: "ERR Unknown subcommand or wrong number of arguments for 'SHARDNUMSUB'."}
-	denied := fmt.Errorf("asked: %w", &transport.ServerError{Text: "NOPERM this user has no permissions to run the 'pubsub|shardnumsub' command"})
-	down := fmt.Errorf("%w: connection refused", transport.ErrNotSent)
-	for _, c := range []struct {
-		mode   transport.Sharding
-		answer error
-		want   string
-	}{
-		{transport.ShardingAuto, nil, "SPUBLISH"},
-		{transport.ShardingAuto, unknown, "PUBLISH"},
-		{transport.ShardingAuto, denied, "PUBLISH"},
-		{transport.ShardingOn, denied, "SPUBLISH"},
-		{transport.ShardingOff, nil, "PUBLISH"},
-	} {
-		asked := false
-		got, err := c.mode.PublishCommand(func() error { asked = true; return c.answer })
-		assert.NoError(t, err)
-		assert.Equal(t, c.want, got, "%v, %v", c.mode, c.answer)
-		assert.Equal(t, c.mode == transport.ShardingAuto, asked, "%v", c.mode)
-	}
-	unreachable := fmt.Errorf("%w: %w", transport.ErrNotSent, unknown) // a dial function's error
-	for _, failure := range []error{down, unreachable} {
-		got, err := transport.ShardingAuto.PublishCommand(func() error { return failure })
-		assert.ErrorIs(t, err, transport.ErrNotSent, "a node that cannot be asked decides nothing, %q", got)
-	}
 }
 
 func TestShardingIsCalledWhatRedissonCallsIt(t *testing.T) {

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -122,27 +121,6 @@ const (
 	// ShardingOff always uses PUBLISH.
 	ShardingOff
 )
-
-// PublishCommand returns PUBLISH or SPUBLISH for a cluster, as Redisson decides at start. With
-// ShardingAuto it calls ask, which sends PUBSUB SHARDNUMSUB 0 to any node. A [*ServerError] means
-// PUBLISH for any reason; other errors, and all that wrap [ErrNotSent], are returned.
-func (s Sharding) PublishCommand(ask func() error) (string, error) {
-	switch s {
-	case ShardingOn:
-		return "SPUBLISH", nil
-	case ShardingOff:
-		return "PUBLISH", nil
-	}
-	err := ask()
-	var refusal *ServerError
-	switch {
-	case err == nil:
-		return "SPUBLISH", nil
-	case errors.As(err, &refusal) && !errors.Is(err, ErrNotSent):
-		return "PUBLISH", nil
-	}
-	return "", fmt.Errorf("redlatch: cannot find out whether to publish with PUBLISH or SPUBLISH: %w", err)
-}
 
 // String returns Redisson's word: AUTO, ON or OFF.
 func (s Sharding) String() string {

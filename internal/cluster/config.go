@@ -61,21 +61,21 @@ func Open(
 // to one seed after the other, until one answers that serves clients, as Redisson does. The error
 // wraps transport.ErrNotSent if there is none.
 func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
-	if mode != transport.ShardingAuto {
-		return mode.PublishCommand(nil)
+	switch mode {
+	case transport.ShardingOn:
+		return "SPUBLISH", nil
+	case transport.ShardingOff:
+		return "PUBLISH", nil
 	}
 	var errs []error
 	for _, addr := range c.Seeds {
 		refusal, err := c.ask(ctx, addr)
-		if err == nil && !unable(refusal) {
-			return mode.PublishCommand(func() error {
-				if refusal == nil {
-					return nil
-				}
-				return refusal
-			})
-		}
-		if err == nil {
+		switch {
+		case err == nil && refusal == nil:
+			return "SPUBLISH", nil
+		case err == nil && !unable(refusal):
+			return "PUBLISH", nil
+		case err == nil:
 			err = errors.New(refusal.Error()) // decides nothing
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
@@ -112,9 +112,6 @@ func (c *Config) ask(ctx context.Context, addr string) (refusal *transport.Serve
 
 // unable reports whether a node replied that it does not serve clients now.
 func unable(refusal *transport.ServerError) bool {
-	if refusal == nil {
-		return false
-	}
 	switch refusal.Code() {
 	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN":
 		return true

@@ -27,11 +27,15 @@ func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
 			w := newWorld(t, "SPUBLISH", one, two)
 			w.do(func() { w.servers[one].refuses = map[string]string{"PUBSUB": refusal} })
 			a := w.cfg
-			got, err := a.publishCommand(t.Context(), transport.ShardingAuto)
-			require.NoError(t, err, refusal)
-			require.Equal(t, want, got, refusal)
+			for mode, want := range map[transport.Sharding]string{
+				transport.ShardingAuto: want, transport.ShardingOn: "SPUBLISH", transport.ShardingOff: "PUBLISH",
+			} {
+				got, err := a.publishCommand(t.Context(), mode)
+				require.NoError(t, err, refusal)
+				require.Equal(t, want, got, refusal)
+			}
 			a.Seeds = []string{one}
-			_, err = a.publishCommand(t.Context(), transport.ShardingAuto)
+			_, err := a.publishCommand(t.Context(), transport.ShardingAuto)
 			if want == "SPUBLISH" {
 				require.ErrorIs(t, err, transport.ErrNotSent, refusal)
 				require.ErrorContains(t, err, refusal)

@@ -75,7 +75,8 @@ func (e *Engine) Attempt() *Attempt {
 }
 
 func (a *Attempt) free() {
-	a.Call.Reset()
+	clear(a.Call.Args)
+	a.Call = transport.Call{Args: a.Call.Args[:0]}
 	a.resolver, a.Sent, a.closes = nil, nil, false
 	a.state.Store(attemptAwaited)
 	a.engine.attempts.Put(a)

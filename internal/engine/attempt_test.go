@@ -315,6 +315,21 @@ func notPermitted() *InDoubt {
 	return d
 }
 
+func TestFreedAttemptKeepsCapacityButNotArguments(t *testing.T) {
+	e, _ := engineOver(t, &faketransport.Fake{})
+	a := e.Attempt()
+	a.Call.Command, a.Call.Args = "TEST", append(make([]any, 0, 8), "key", "value")
+	args := a.Call.Args
+	require.True(t, a.Call.Claim(7))
+	require.False(t, a.Call.Abandon())
+	a.free()
+	require.Empty(t, a.Call.Args)
+	require.Equal(t, 8, cap(a.Call.Args))
+	require.Equal(t, []any{nil, nil}, args)
+	require.Zero(t, a.Call.Conn())
+	require.True(t, a.Call.Claim(0), "the next call can be sent")
+}
+
 func TestAttemptIsFreedOnceWhateverBecomesOfItsCall(t *testing.T) {
 	for name, resolver := range resolvers {
 		for _, o := range lateOutcomes {

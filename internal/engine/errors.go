@@ -66,13 +66,13 @@ func Passing(err error) bool {
 		}
 	}
 	// Before version 7, Redis returns these from the script, for its first write.
-	return builtin.IsFull(se) || se.HasCode("READONLY") || se.HasCode("MISCONF") || se.HasCode("OOM")
+	return builtin.IsFull(se) || transport.IsCode(se, "READONLY") || transport.IsCode(se, "MISCONF") || transport.IsCode(se, "OOM")
 }
 
 // Halfway reports whether a script failed after it may have changed something.
 func Halfway(err error) bool {
 	var se *transport.ServerError
-	return errors.As(err, &se) && !Passing(err) && !se.HasCode("WRONGTYPE") && !isGuarded(err)
+	return errors.As(err, &se) && !Passing(err) && !transport.IsCode(err, "WRONGTYPE") && !isGuarded(err)
 }
 
 // Explain wraps WRONGTYPE in ErrWrongType.

@@ -172,7 +172,7 @@ func replyOf(reply any, err error, want any) any {
 	switch want := want.(type) {
 	case failure:
 		var e redis.Error
-		if errors.As(err, &e) && (&transport.ServerError{Text: e.Error()}).HasCode(string(want)) {
+		if errors.As(err, &e) && transport.IsCode(&transport.ServerError{Text: e.Error()}, string(want)) {
 			return want
 		}
 	case about:

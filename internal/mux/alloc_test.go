@@ -72,9 +72,8 @@ func newCaller() *caller {
 }
 
 func (c *caller) run(m *mux.Mux) error {
-	c.call.Reset()
-	c.call.Script, c.call.NumKeys = c.script, 1
-	c.call.Args = append(c.call.Args, c.key, c.args[0], c.args[1])
+	args := append(c.call.Args[:0], c.key, c.args[0], c.args[1])
+	c.call = transport.Call{Script: c.script, NumKeys: 1, Args: args}
 	m.Start(&c.call, c.done)
 	return <-c.came
 }

@@ -82,7 +82,7 @@ func (m *Mux) next(l *link) (e entry, reply any, refusal *transport.ServerError,
 		return e, nil, nil, false
 	}
 	l.answered = true
-	if refusal != nil && refusal.HasCode("READONLY") {
+	if refusal != nil && transport.IsCode(refusal, "READONLY") {
 		l.retire()
 	}
 	return e, reply, refusal, true

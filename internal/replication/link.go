@@ -216,7 +216,7 @@ func (l *link) receive() (reply any, refusal *transport.ServerError, err error) 
 		return nil, nil, fmt.Errorf("%w: %s", errFull, refusal.Text)
 	}
 	l.answered = true
-	l.readOnly = l.readOnly || refusal != nil && refusal.HasCode("READONLY")
+	l.readOnly = l.readOnly || refusal != nil && transport.IsCode(refusal, "READONLY")
 	return reply, refusal, nil
 }
 

@@ -338,7 +338,7 @@ func FuzzDecoders(f *testing.F) {
 		}
 		if refusal != nil {
 			require.Less(t, len(refusal.Error()), shortest)
-			_ = refusal.HasCode("WRONGTYPE")
+			_ = transport.IsCode(refusal, "WRONGTYPE")
 			return
 		}
 		for _, err := range decode(reply) {

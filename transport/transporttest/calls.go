@@ -93,7 +93,7 @@ func usedAgain(f *fixture) {
 			call.NumKeys, call.Args = 1, append(call.Args, key, text)
 			assert.Equal(f.t, text, f.reply(tr, call))
 		}
-		call.Reset()
+		*call = transport.Call{Args: call.Args[:0]}
 	}
 	assert.Equal(f.t, "98", f.value(key))
 }

@@ -95,7 +95,7 @@ func Read(ctx context.Context, client *redlatch.Client, name string, places int)
 func queueRefused(err error) bool {
 	var refusal *transport.ServerError
 	return errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) &&
-		(!engine.Passing(err) || refusal.HasCode("TRYAGAIN")) // otherwise no key can be read
+		(!engine.Passing(err) || transport.IsCode(err, "TRYAGAIN")) // otherwise no key can be read
 }
 
 func unreadQueue(err error) string {

@@ -145,7 +145,7 @@ func texts(reply any) any {
 
 // failure returns an error's code, which old servers and miniredis embed in another error's text.
 func failure(text string) Failure {
-	if (&transport.ServerError{Text: text}).HasCode("WRONGTYPE") {
+	if transport.IsCode(&transport.ServerError{Text: text}, "WRONGTYPE") {
 		return "WRONGTYPE"
 	}
 	code, _, _ := strings.Cut(text, " ")

@@ -65,7 +65,6 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 		}
 	}()
 	err := take(ctx)
-	var refusal *transport.ServerError
 	cancel(nil)
 	<-looked
 	switch {
@@ -74,7 +73,7 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 	case why == nil && errors.Is(err, redlatch.ErrNotSent):
 		why = suspected
 	case why == nil && (errors.Is(err, redlatch.ErrNotAcquired) || errors.Is(err, redlatch.ErrWrongType) ||
-		errors.As(err, &refusal) && refusal.HasCode("READONLY")):
+		transport.IsCode(err, "READONLY")):
 		after, stop := context.WithTimeout(context.WithoutCancel(ctx), lookLimit)
 		why = o.hopeless(after, srv, name)
 		stop()
