@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/internal/pubsub"
 	"github.com/redlatch/redlatch/transport"
 )
 

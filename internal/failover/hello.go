@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/internal/pubsub"
 )
 
 // Channel is where every Sentinel publishes, on the master and all replicas, which server is the

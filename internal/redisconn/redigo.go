@@ -10,9 +10,9 @@ import (
 
 	"github.com/redlatch/redlatch/internal/builtin"
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/pubsub"
 	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/internal/subcount"
-	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/transport"
 )
 

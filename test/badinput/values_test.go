@@ -120,12 +120,6 @@ var observers = []redlatch.Observer{
 	{},
 }
 
-type nullSink struct{}
-
-func (nullSink) Acked(bool)     {}
-func (nullSink) Message(string) {}
-func (nullSink) Failed(error)   {}
-
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
 
 var errDial = errors.New("no way")
@@ -189,7 +183,6 @@ var values = map[reflect.Type][]value{
 		mistake[func() error]("nil function", nilDeref),
 	},
 	typeOf[transport.Sharding](): vals(transport.ShardingAuto, transport.ShardingOn, transport.ShardingOff, transport.Sharding(255)),
-	typeOf[pubsub.Sink]():        {val(pubsub.Sink(nullSink{})), mistake[pubsub.Sink]("nil sink", "nil Sink")},
 	typeOf[pubsub.Config](): {
 		{what: "config", make: func(w *world) any { return pubsub.Config{Dial: w.srv.Server.Dial} }},
 		{what: "negative config", make: func(w *world) any {

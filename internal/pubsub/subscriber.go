@@ -1,10 +1,4 @@
-// Package pubsub subscribes to any number of Redis channels over one connection. It turns
-// messages, and gaps in which messages may have been lost, into wake-ups, and knows nothing of
-// locks.
-//
-// All listeners of a channel share its subscription, which lasts while there are any. After a
-// lost connection every channel is subscribed again, and its listeners get an event with Gap set.
-// A full event slot drops further events and counts them, so no listener delays another.
+// Package pubsub implements the public package pubsub, and also delivers every message to a [Sink].
 //
 // An acknowledgement counts only if it answers the oldest command by kind and channel. An error
 // names no channel, so the channels of a rejected command are subscribed one by one: only the
@@ -27,41 +21,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Config configures a [Subscriber]. Only Dial is required.
+// Config is the Config of the public package, with the same fields.
 type Config struct {
-	// Dial opens a connection for the Subscriber alone. It must respect ctx, and the
-	// connection must support redis.ConnWithTimeout and should have a write timeout. Its read
-	// timeout is not used.
-	Dial func(ctx context.Context) (redis.Conn, error)
-
-	// PingInterval is how long the connection may be silent before a PING. Default 10 s.
-	PingInterval time.Duration
-
-	// DeadAfter is how long a command may be unanswered, with nothing else received, before
-	// the connection is replaced. Default half of PingInterval.
-	DeadAfter time.Duration
-
-	// DialTimeout bounds each call of Dial, through its context. Default 5 s.
-	DialTimeout time.Duration
-
-	// BackoffMin and BackoffMax bound the pause between two connections. It doubles with each
-	// failure, less a random part of up to half. Defaults 20 ms and 1 s.
+	Dial                   func(ctx context.Context) (redis.Conn, error)
+	PingInterval           time.Duration
+	DeadAfter              time.Duration
+	DialTimeout            time.Duration
 	BackoffMin, BackoffMax time.Duration
-
-	// Sharded subscribes to shard channels with SSUBSCRIBE, one channel per command. The
-	// server must be the cluster node that serves their slots.
-	Sharded bool
-
-	// OnReconnect, if not nil, runs after each connection that replaced a lost one, on the
-	// goroutine that dialed it. It must return soon.
-	OnReconnect func()
-
-	// OnLost, if not nil, runs after each connection that was lost or could not be made. It
-	// must not block.
-	OnLost func(err error)
-
-	// Logger logs lost connections, failed dials and rejected commands. Default: no logging.
-	Logger *slog.Logger
+	Sharded                bool
+	OnReconnect            func()
+	OnLost                 func(err error)
+	Logger                 *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -102,8 +72,7 @@ type Subscriber struct {
 	dials   uint64
 }
 
-// New returns a Subscriber, which dials when the first channel is wanted and then keeps the
-// connection until Close. It panics if cfg.Dial is nil.
+// New returns a Subscriber. It panics if cfg.Dial is nil.
 func New(cfg Config) *Subscriber {
 	s := &Subscriber{
 		cfg:   cfg.withDefaults(),
@@ -119,15 +88,8 @@ func New(cfg Config) *Subscriber {
 	return s
 }
 
-// Subscribe subscribes to channel and returns when the server has acknowledged it, or immediately
-// if it is subscribed already: a message published after that becomes an event or a gap. It sends
-// SUBSCRIBE, shared with other callers.
-//
-// Each call returns a separate subscription, to be closed. If ctx ends first, the error is that of
-// ctx. While the connection keeps breaking, Subscribe retries until ctx ends. The error wraps
-// [transport.ErrNotSent] if a dial fails, the server has no room for a client, or three connections
-// in a row end without an answer. It is a [*transport.ServerError] if the server rejects the
-// channel or every command, and [transport.ErrClosed] after Close.
+// Subscribe returns when the server has acknowledged the channel: a message published after that
+// becomes an event or a gap.
 func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	if ctx == nil {
 		panic("pubsub: nil Context")
@@ -199,8 +161,7 @@ func (s *Subscriber) nudge() {
 	}
 }
 
-// Reconnect replaces the current connection, if any, as if it were lost: each listener gets a gap.
-// Use it when the address may lead to another server. It does not wait.
+// Reconnect replaces the current connection, if any, as if it were lost. It does not wait.
 func (s *Subscriber) Reconnect() {
 	s.mu.Lock()
 	x := s.session
@@ -210,9 +171,7 @@ func (s *Subscriber) Reconnect() {
 	}
 }
 
-// Close ends all subscriptions and pending calls of Subscribe with [transport.ErrClosed], closes
-// the connection, and waits for all goroutines and for a dial. It may be called more than once. The
-// error is always nil.
+// Close ends all subscriptions and waits for all goroutines and for a dial.
 func (s *Subscriber) Close() error {
 	s.cancel()
 	if x := s.shut(); x != nil {

@@ -1,0 +1,95 @@
+// Package pubsub subscribes to any number of Redis channels over one connection. It is for authors of
+// transports, since a [Subscriber] has the Subscribe of transport.Transport:
+//
+//	sub := pubsub.New(pubsub.Config{Dial: dial})
+//	defer sub.Close()
+//	s, err := sub.Subscribe(ctx, channel)
+//	if err != nil {
+//		return err
+//	}
+//	defer s.Close()
+//	for range s.Events() { … } // look at the server again
+//
+// Each message to an acknowledged channel becomes an event. After a lost connection all channels are
+// subscribed again, and each subscription gets an event with Gap set, since messages may have been
+// missed. Subscriptions share their channel's SUBSCRIBE but do not delay each other. If the server
+// rejects a channel, only that channel's subscriptions fail. While the slot of one shard channel is not
+// served, that channel pauses for a second and the others continue.
+package pubsub
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	core "github.com/redlatch/redlatch/internal/pubsub"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Config configures a [Subscriber]. Only Dial is required.
+type Config struct {
+	// Dial opens a connection for the Subscriber alone. It must respect ctx, and the
+	// connection must support redis.ConnWithTimeout and should have a write timeout. Its read
+	// timeout is not used.
+	Dial func(ctx context.Context) (redis.Conn, error)
+
+	// PingInterval is how long the connection may be silent before a PING. Default 10 s.
+	PingInterval time.Duration
+
+	// DeadAfter is how long a command may be unanswered, with nothing else received, before
+	// the connection is replaced. Default half of PingInterval.
+	DeadAfter time.Duration
+
+	// DialTimeout bounds each call of Dial, through its context. Default 5 s.
+	DialTimeout time.Duration
+
+	// BackoffMin and BackoffMax bound the pause between two connections. It doubles with each
+	// failure, less a random part of up to half. Defaults 20 ms and 1 s.
+	BackoffMin, BackoffMax time.Duration
+
+	// Sharded subscribes to shard channels with SSUBSCRIBE, one channel per command. The
+	// server must be the cluster node that serves their slots.
+	Sharded bool
+
+	// OnReconnect, if not nil, runs after each connection that replaced a lost one, on the
+	// goroutine that dialed it. It must return soon.
+	OnReconnect func()
+
+	// OnLost, if not nil, runs after each connection that was lost or could not be made. It
+	// must not block.
+	OnLost func(err error)
+
+	// Logger logs lost connections, failed dials and rejected commands. Default: no logging.
+	Logger *slog.Logger
+}
+
+// Subscriber subscribes to channels of one server over one connection. It is safe for concurrent
+// use.
+type Subscriber struct{ core *core.Subscriber }
+
+// New returns a Subscriber, which dials when the first channel is wanted and then keeps the
+// connection until Close. It panics if cfg.Dial is nil.
+func New(cfg Config) *Subscriber { return &Subscriber{core.New(core.Config(cfg))} }
+
+// Subscribe subscribes to channel and returns when the server has acknowledged it, or immediately
+// if it is subscribed already. It sends SUBSCRIBE, shared with other callers. Each call returns a
+// separate subscription, to be closed. While the connection keeps breaking, Subscribe retries.
+//
+// Errors: that of ctx, [transport.ErrClosed], or
+//   - [*transport.ServerError] if the server rejects the channel, or every command;
+//   - [transport.ErrNotSent] if a dial fails, the server has no room for a client, or three
+//     connections in a row end without an answer.
+func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	return s.core.Subscribe(ctx, channel)
+}
+
+// Reconnect replaces the current connection, if any, as if it were lost: each subscription gets a
+// gap. Use it when the address may lead to another server. It does not wait.
+func (s *Subscriber) Reconnect() { s.core.Reconnect() }
+
+// Close ends all subscriptions and pending calls of Subscribe with [transport.ErrClosed], closes
+// the connection, and waits for all goroutines and for a dial. It may be called more than once. The
+// error is always nil.
+func (s *Subscriber) Close() error { return s.core.Close() }
