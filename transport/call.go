@@ -27,8 +27,8 @@ type Call struct {
 	Urgent bool
 
 	// Vital calls, renewals, overtake urgent ones and are not held back by a bound on calls in
-	// flight, since a late one loses a lock. They are urgent as well, for transports that do
-	// not distinguish.
+	// flight, since a late one loses a lock. They are also Urgent, for transports that do not
+	// distinguish.
 	Vital bool
 
 	state atomic.Uint32
@@ -65,8 +65,8 @@ func (c *Call) Name() string {
 }
 
 // Abandon records that the caller has stopped waiting. It returns true if the call was not sent: it
-// never will be, and done gets [ErrNotSent]. If it returns false, done still runs with the call's
-// outcome. It is safe for concurrent use with the transport.
+// never will be, and done gets [ErrNotSent]. Otherwise done still runs with the call's outcome. It is
+// safe for concurrent use with the transport.
 func (c *Call) Abandon() bool {
 	for {
 		switch s := c.state.Load(); s {
@@ -84,13 +84,12 @@ func (c *Call) Abandon() bool {
 	}
 }
 
-// Withdraw is [Call.Abandon] if the call was not sent, and otherwise returns false and does nothing:
-// the caller keeps waiting.
+// Withdraw is like [Call.Abandon] but does nothing if the call was sent: the caller keeps waiting.
 func (c *Call) Withdraw() bool {
 	return c.state.CompareAndSwap(callQueued, callWithdrawn)
 }
 
-// Claim is for transports. They call it before they write the call to a connection, whose ID on the
+// Claim must be called by the transport before it writes the call to a connection, whose ID on the
 // server (CLIENT ID) is conn, 0 if unknown. If it returns false, the call was withdrawn: it must not
 // be written, and done gets [ErrNotSent]. A call may be claimed again, for example to repeat it as
 // EVAL after NOSCRIPT.

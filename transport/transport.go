@@ -9,7 +9,7 @@ import (
 )
 
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or []any of these and
-// *ServerError) or an error of the package's error contract. It may run on the goroutine of Start's
+// *ServerError), or an error as in the package comment. It may run on the goroutine of Start's
 // caller, inside Start. It must not block; it may start other calls.
 type Done func(reply any, err error)
 
@@ -21,7 +21,7 @@ type Transport interface {
 
 	// Subscribe subscribes to channel on the node that publishes to it and returns when the
 	// server has acknowledged it: later messages are received. Each call returns a separate
-	// Subscription. An error is that of ctx or of the package's error contract.
+	// Subscription. The error is ctx's, or as in the package comment.
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 
 	// PublishCommand returns the command with which scripts publish: PUBLISH, or SPUBLISH in
@@ -40,7 +40,7 @@ type Subscription interface {
 	// is closed when the subscription has failed; Err then returns why.
 	Events() <-chan Event
 
-	// Err returns nil while the subscription works, and its error after Events was closed.
+	// Err returns nil while the subscription works, and why it failed after Events is closed.
 	Err() error
 
 	// Close ends the subscription. It does not wait for the server or close Events, and may be
@@ -90,10 +90,8 @@ type Reconnecter interface {
 type Counter interface {
 	// Listeners returns the number of connections subscribed to each of channels, in their
 	// order: the sum over all nodes that the publish command reaches. It returns when ctx
-	// ends. An error, of the package's error contract or about the nodes, means that the
-	// number of some node is unknown: it did not answer, or rejected the command. There are no
-	// partial results, since a zero would declare a waiter dead. Without channels it sends
-	// nothing.
+	// ends. If a node did not answer or rejected the command, it returns an error and no
+	// numbers, since a zero would declare a waiter dead. Without channels it sends nothing.
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
 }
 
@@ -109,7 +107,7 @@ type Replicator interface {
 
 // Sharding is how messages are published in a cluster: with SPUBLISH to the nodes of one shard, or
 // with PUBLISH to all nodes. Either reaches only subscribers of its kind, so all clients must agree.
-// It is Redisson's shardedSubscriptionMode. Outside of clusters it has no effect.
+// It is Redisson's shardedSubscriptionMode and has no effect outside of clusters.
 type Sharding uint8
 
 const (

@@ -1,5 +1,5 @@
-// Package anyclient is a Redlatch transport over any client of Redis, to be copied: it
-// runs each call on a connection of the client's, and package pubsub listens.
+// Package anyclient is a Redlatch transport over any Redis client, to be copied. It runs each call on
+// one of the client's connections and subscribes with package pubsub.
 package anyclient
 
 import (
@@ -18,15 +18,15 @@ const most, patience = 64, 6 * time.Second // connections; for a dial, or a repl
 
 // Conn is a connection of your client's.
 type Conn interface {
-	// Do sends a command once, never again, and waits for the reply: nil, int64, string,
-	// []byte or []any. What the server refuses is a *transport.ServerError, inside of an
-	// array, too; any other error means that the connection is broken.
+	// Do sends a command exactly once and waits for the reply: nil, int64, string, []byte or
+	// []any. An error reply is a *transport.ServerError, also inside an array; any other error
+	// means that the connection is broken.
 	Do(command string, args ...any) (any, error)
-	// Close ends the connection, and a Do that waits.
+	// Close closes the connection and ends a pending Do.
 	Close() error
 }
 
-// Transport is a transport.Transport to one master. Make it with New.
+// Transport is a transport.Transport to one master.
 type Transport struct {
 	*pubsub.Subscriber // Subscribe
 	dial               func(context.Context) (Conn, error)
@@ -34,21 +34,21 @@ type Transport struct {
 	end                context.CancelCauseFunc
 	room               chan struct{}  // holds one for each call that is not urgent
 	idle               chan Conn      // connections without a call
-	begin              sync.Mutex     // held while a call begins, or Close
-	calls              sync.WaitGroup // that have not ended
+	begin              sync.Mutex     // held by Start, and by Close until no call can start
+	calls              sync.WaitGroup // calls in progress
 }
 
-// New returns a transport, which closes what dial and listen.Dial have made.
+// New returns a transport. It closes the connections made by dial and listen.Dial.
 func New(dial func(context.Context) (Conn, error), listen pubsub.Config) *Transport {
 	t := &Transport{Subscriber: pubsub.New(listen), dial: dial, room: make(chan struct{}, most), idle: make(chan Conn, most)}
 	t.ctx, t.end = context.WithCancelCause(context.Background())
 	return t
 }
 
-// PublishCommand is PUBLISH where there is no cluster.
+// PublishCommand returns PUBLISH: this is not a cluster.
 func (t *Transport) PublishCommand() string { return "PUBLISH" }
 
-// Start runs the call, and done, on a goroutine of its own.
+// Start runs the call and done on a new goroutine.
 func (t *Transport) Start(call *transport.Call, done transport.Done) {
 	t.begin.Lock()
 	defer t.begin.Unlock()
@@ -60,7 +60,7 @@ func (t *Transport) Start(call *transport.Call, done transport.Done) {
 }
 
 func (t *Transport) run(call *transport.Call) (any, error) {
-	if !call.Urgent { // renewals and releases wait for no other call
+	if !call.Urgent { // renewals and releases do not wait for other calls
 		t.room <- struct{}{}
 		defer func() { <-t.room }()
 	}
@@ -75,7 +75,7 @@ func (t *Transport) run(call *transport.Call) (any, error) {
 	if err != nil {
 		return nil, t.failed(transport.ErrNotSent, err)
 	}
-	if !call.Claim(0) { // its caller has left
+	if !call.Claim(0) { // its caller has stopped waiting
 		t.keep(conn)
 		return nil, transport.ErrNotSent
 	}
@@ -86,7 +86,7 @@ func (t *Transport) run(call *transport.Call) (any, error) {
 		return reply, err
 	}
 	_ = conn.Close()
-	t.hangUp() // the others may be as broken
+	t.hangUp() // the idle connections may also be broken
 	return nil, t.failed(transport.ErrUncertain, err)
 }
 
@@ -106,7 +106,7 @@ func ask(conn Conn, call *transport.Call) (any, error) {
 func (t *Transport) keep(conn Conn) {
 	select {
 	case t.idle <- conn:
-	default: // there are enough of them
+	default: // enough are idle
 		_ = conn.Close()
 	}
 }

@@ -106,7 +106,7 @@ var callMutants = []mutant{
 			return reply, err
 		})
 	}},
-	{name: "urgent calls do not overtake", in: "calls/urgent calls overtake those that wait for a connection", plant: func(b *broken) {
+	{name: "urgent calls do not overtake", in: "calls/urgent calls overtake calls that wait for a connection", plant: func(b *broken) {
 		b.start = func(call *transport.Call, done transport.Done) {
 			call.Urgent = false
 			b.Redigo.Start(call, done)
@@ -168,7 +168,7 @@ func (b *broken) leading(wait func(ctx context.Context, over <-chan struct{})) {
 }
 
 var leadMutants = []mutant{
-	{name: "wrappers are passed by", in: "lead/Leads: a transport that wraps this one is not passed by", plant: func(b *broken) {
+	{name: "wrappers are passed by", in: "lead/Leads: the Start of a wrapper is not bypassed", plant: func(b *broken) {
 		b.leads = func(transport.Transport) bool { return true }
 	}},
 	{name: "Lead ignores its context", in: "lead/Lead: an ended context ends it, and the call goes on", plant: func(b *broken) {
@@ -294,7 +294,7 @@ var subscriptionMutants = []mutant{
 			return b.Redigo.Subscribe(slow, channel)
 		}
 	}},
-	{name: "gaps are swallowed", in: "gaps/every subscription hears of a gap after each cut, and messages after it", plant: noGaps},
+	{name: "gaps are swallowed", in: "gaps/every subscription gets a gap after each cut, and later messages", plant: noGaps},
 	{name: "wake-ups are lost", in: "gaps/no wake-up is lost while connections are cut", plant: noGaps},
 }
 
@@ -320,7 +320,7 @@ func noFence(b *broken) { b.fence = func(context.Context, *transport.Call) error
 var optionalMutants = []mutant{
 	{name: "counts are zeros when no server answers", in: "optional/Listeners: what cannot be found out is an error and not a zero", plant: zeros},
 	{name: "counts are zeros when it is forbidden", in: "optional/Listeners: a server that refuses to count is an error, and not a zero", plant: zeros},
-	{name: "counts are in the wrong order", in: "optional/Listeners: each channel has its number, in the order asked, and 0 where there is no subscriber", plant: func(b *broken) {
+	{name: "counts are in the wrong order", in: "optional/Listeners: returns one number per channel, in order, 0 without subscribers", plant: func(b *broken) {
 		b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
 			counts, err := b.Redigo.Listeners(ctx, channels...)
 			slices.Reverse(counts)
@@ -368,7 +368,7 @@ var optionalMutants = []mutant{
 			b.Redigo.Replicate(call, replicas, timeout+time.Minute, done)
 		}
 	}},
-	{name: "errors are no replicas", in: "replicas/Replicate: what the server refuses is an error", plant: func(b *broken) {
+	{name: "errors are no replicas", in: "replicas/Replicate: a call that the server refuses is an error", plant: func(b *broken) {
 		b.errorsOf(func(error) error { return nil })
 	}},
 	{name: "calls to replicas cannot be withdrawn", in: "replicas/Replicate: a withdrawn call never runs", plant: func(b *broken) {
@@ -384,7 +384,7 @@ var optionalMutants = []mutant{
 			return err
 		})
 	}},
-	{name: "Fence does nothing", in: "optional/Fence: a call whose connection was cut never runs any more", plant: noFence},
+	{name: "Fence does nothing", in: "optional/Fence: a call whose connection was cut never runs afterwards", plant: noFence},
 	{name: "Fence takes what it is given", in: "optional/Fence: a call that was never sent, or by another client, cannot be fenced", plant: noFence},
 	{name: "Reconnected is closed from the start", in: "optional/Reconnected: the channel is closed at the next reconnect, and not before", plant: func(b *broken) {
 		closed := make(chan struct{})

@@ -18,9 +18,9 @@ var callCases = []testCase{
 	{"a large value goes there and back", largeValue, ""},
 	{"an error of the server comes with its code, and the connection goes on", errorOfTheServer, ""},
 	{"a call counts as sent before its reply is there", claimedBeforeSent, ""},
-	{"a call can be used again after Reset", usedAgain, ""},
+	{"a call can be used again", usedAgain, ""},
 	{"done may start other calls", startFromDone, ""},
-	{"urgent calls overtake those that wait for a connection", urgentOvertakes, "UrgentFirst Freeze"},
+	{"urgent calls overtake calls that wait for a connection", urgentOvertakes, "UrgentFirst Freeze"},
 }
 
 func plainCommand(f *fixture) {
@@ -28,7 +28,7 @@ func plainCommand(f *fixture) {
 	assert.Nil(f.t, f.reply(tr, command("GET", 1, key)))
 	assert.Equal(f.t, "OK", f.reply(tr, command("SET", 1, key, "some text")))
 	assert.Equal(f.t, "some text", f.reply(tr, command("GET", 1, key)))
-	assert.Equal(f.t, "some text", f.value(key), "asked over another connection")
+	assert.Equal(f.t, "some text", f.value(key), "read over another connection")
 	assert.Equal(f.t, int64(9), f.reply(tr, command("STRLEN", 1, key)))
 	assert.Equal(f.t, int64(1), f.reply(tr, command("DEL", 1, key)))
 	assert.Equal(f.t, []any{}, f.reply(tr, command("LRANGE", 1, key, 0, -1)))
@@ -61,7 +61,7 @@ func errorOfTheServer(f *fixture) {
 		after := command("GET", 1, key)
 		assert.Equal(f.t, "a string", f.reply(tr, after), "the next call")
 		if conn != 0 && after.Conn() != 0 {
-			assert.Equal(f.t, conn, after.Conn(), "%s: an error of the server is no reason for a new connection", call.Name())
+			assert.Equal(f.t, conn, after.Conn(), "%s: an error reply must not cause a new connection", call.Name())
 		}
 	}
 	o := f.do(tr, command("NOSUCHCOMMAND", 0))
@@ -220,7 +220,7 @@ func forgottenTogether(f *fixture) {
 			seen[o.reply] = true
 		}
 	}
-	assert.Len(f.t, seen, rounds*together, "each call has a reply of its own")
+	assert.Len(f.t, seen, rounds*together, "each call has its own reply")
 	assert.Equal(f.t, strconv.Itoa(rounds*together), f.value(key))
 }
 
@@ -293,7 +293,7 @@ func classify(err error) class {
 
 func (f *fixture) inContract(err error) {
 	f.t.Helper()
-	assert.NotEqual(f.t, outside, classify(err), "the error is not one of the contract's, or two of them: %v", err)
+	assert.NotEqual(f.t, outside, classify(err), "the error must wrap exactly one error of the contract: %v", err)
 }
 
 func (f *fixture) isNotSent(o outcome) {

@@ -13,7 +13,7 @@ import (
 )
 
 var closeCases = []testCase{
-	{"Close may be called twice, at the same time, and without ever a call", closeTwice, ""},
+	{"Close may be called twice, concurrently, and without calls", closeTwice, ""},
 	{"Start after Close ends as not sent", startAfterClose, ""},
 	{"Close ends calls in flight as uncertain", closeInFlight, "HoldReplies"},
 	{"Close ends every call before it returns, and none that ended as not sent runs", closeWhileFrozen, "Freeze"},
@@ -64,7 +64,7 @@ func closeInFlight(f *fixture) {
 	assert.Equal(f.t, "1", f.value(key))
 }
 
-// closeWhileFrozen closes a transport that cannot connect, and one with unanswered calls.
+// closeWhileFrozen closes an unconnected transport and a transport with unanswered calls.
 func closeWhileFrozen(f *fixture) {
 	fresh, used := f.open(), f.opened()
 	thaw := f.freeze()
@@ -156,7 +156,7 @@ func (f *fixture) callUntilClosed(tr transport.Transport, key string) error {
 				return nil
 			}
 		case <-time.After(f.h.Patience):
-			return errors.New("a call has no end")
+			return errors.New("a call has not ended")
 		}
 	}
 }
@@ -182,7 +182,7 @@ func closeSubscriptions(f *fixture) {
 	f.unsubscribed(tr, channel)
 }
 
-// closeWaitingSubscribe closes a transport that cannot connect, and one with subscriptions.
+// closeWaitingSubscribe closes an unconnected transport and a transport with subscriptions.
 func closeWaitingSubscribe(f *fixture) {
 	fresh, used := f.open(), f.open()
 	f.subscribe(used, f.name())

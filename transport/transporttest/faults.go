@@ -200,7 +200,7 @@ func withdrawn(f *fixture) {
 	}
 	for i, p := range calls {
 		ran := there[fmt.Sprint(i)]
-		assert.Equal(f.t, p != nil, ran, "call %d ran: what its done was given, and what is", i)
+		assert.Equal(f.t, p != nil, ran, "call %d ran: expected by its outcome, found in the key", i)
 	}
 }
 

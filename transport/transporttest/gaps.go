@@ -17,11 +17,11 @@ import (
 )
 
 var gapCases = []testCase{
-	{"every subscription hears of a gap after each cut, and messages after it", gapAfterEachCut, "CutSubscribers"},
+	{"every subscription gets a gap after each cut, and later messages", gapAfterEachCut, "CutSubscribers"},
 	{"a subscription that was closed during a cut is not made anew", closedDuringCut, "CutSubscribers"},
 	{"a gap waits for a listener that is not there yet", gapIsKept, "CutSubscribers"},
 	{"no wake-up is lost while connections are cut", func(f *fixture) { churn(f, true) }, "CutSubscribers"},
-	{"every subscription hears of a gap after the server was down", gapAfterRestart, "Stop Start"},
+	{"every subscription gets a gap after the server was down", gapAfterRestart, "Stop Start"},
 	{"Subscribe works again after the server was down", subscribeAfterRestart, "Stop Start"},
 }
 
@@ -121,7 +121,7 @@ func gapAfterRestart(f *fixture) {
 	for range 2 {
 		start := f.stopped(tr)
 		for _, sub := range subs {
-			require.NoError(f.t, sub.Err(), "a server that is down is no reason to give up")
+			require.NoError(f.t, sub.Err(), "subscriptions survive while the server is down")
 		}
 		start()
 		for _, sub := range subs {
@@ -161,7 +161,7 @@ var replicaCases = []testCase{
 	{"Replicate: other calls do not wait for replicas", replicaDelaysNoOther, ""},
 	{"Replicate: many calls share the time of one", replicaMany, ""},
 	{"Replicate: a script that the server has forgotten runs", replicaForgotten, ""},
-	{"Replicate: what the server refuses is an error", replicaRefused, ""},
+	{"Replicate: a call that the server refuses is an error", replicaRefused, ""},
 	{"Replicate: a withdrawn call never runs", replicaWithdrawn, ""},
 	{"Replicate: connections that are cut cost no call its end", replicaCut, "CutConnections"},
 	{"Replicate: Close ends it", replicaClosed, ""},

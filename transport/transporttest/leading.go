@@ -17,7 +17,7 @@ import (
 )
 
 var leadCases = []testCase{
-	{"Leads: a transport that wraps this one is not passed by", leadsItselfOnly, ""},
+	{"Leads: the Start of a wrapper is not bypassed", leadsItselfOnly, ""},
 	{"Lead: every call ends once, with its own reply", leadReplies, ""},
 	{"Lead: the caller is notified of the start, once", leadStarted, ""},
 	{"Lead: an ended context ends it, and the call goes on", leadContext, "HoldReplies"},
@@ -165,7 +165,7 @@ func leadEnds(f *fixture, end func(l builtin.Leader, p *pending, c *caller, canc
 	f.eventually("the call was started", func() bool { return c.started.Load() > 0 })
 	end(l, p, c, cancel)
 	f.returns(back)
-	assert.Zero(f.t, p.runs.Load(), "there is no reply yet")
+	assert.Zero(f.t, p.runs.Load(), "the reply is held")
 	release()
 	assert.Equal(f.t, "late", plain(f.await(p).reply))
 	f.recovers(tr)

@@ -12,13 +12,13 @@ import (
 )
 
 var optionalCases = []testCase{
-	{"Fence: a call whose connection was cut never runs any more", fenceAfterCut, "HoldRequest CutConnections"},
+	{"Fence: a call whose connection was cut never runs afterwards", fenceAfterCut, "HoldRequest CutConnections"},
 	{"Fence: a call that was abandoned on a working connection is over", fenceWhileConnected, ""},
 	{"Fence: a call that was never sent, or by another client, cannot be fenced", fenceUnknown, ""},
-	{"Fence: while the server is down nothing is certain", fenceWhileDown, "Stop Start"},
+	{"Fence: returns an error while the server is down", fenceWhileDown, "Stop Start"},
 	{"Fence: an ended context ends it", fenceEndedContext, "HoldReplies"},
 	{"Reconnected: the channel is closed at the next reconnect, and not before", reconnected, "CutConnections"},
-	{"Listeners: each channel has its number, in the order asked, and 0 where there is no subscriber", listenersCounted, ""},
+	{"Listeners: returns one number per channel, in order, 0 without subscribers", listenersCounted, ""},
 	{"Listeners: many channels are counted in one go", listenersMany, ""},
 	{"Listeners: what cannot be found out is an error and not a zero", listenersUnknown, "Stop Start"},
 	{"Listeners: a server that refuses to count is an error, and not a zero", listenersForbidden, "Forbid"},
@@ -31,7 +31,7 @@ func as[I any](f *fixture, tr transport.Transport, name string) I {
 	f.t.Helper()
 	i, ok := tr.(I)
 	if !ok {
-		f.t.Skipf("%T is no transport.%s", tr, name)
+		f.t.Skipf("%T does not implement %s", tr, name)
 	}
 	return i
 }
@@ -118,7 +118,7 @@ func fenceEndedContext(f *fixture) {
 	ctx := f.within(50 * time.Millisecond)
 	began := time.Now()
 	err := fencer.Fence(ctx, p.call)
-	assert.Error(f.t, err, "nothing is known of the call yet")
+	assert.Error(f.t, err, "the call is still unanswered")
 	assert.Less(f.t, time.Since(began), atOnce)
 	release()
 	f.inContract(f.await(p).err)
@@ -198,7 +198,7 @@ func listenersCounted(f *fixture) {
 	f.subscribe(f.open(), two)
 	assert.Equal(f.t, []int64{1, 0, 2}, f.listeners(c, one, none, two))
 	assert.Equal(f.t, []int64{2, 0, 1}, f.listeners(c, two, none, one))
-	assert.Equal(f.t, []int64{2, 2}, f.listeners(c, two, two), "a channel asked for twice")
+	assert.Equal(f.t, []int64{2, 2}, f.listeners(c, two, two), "a channel counted twice")
 	assert.Empty(f.t, f.listeners(c), "no channel")
 	f.subscribe(tr, two)
 	assert.Equal(f.t, []int64{2}, f.listeners(c, two), "connections are counted, not the subscriptions that share one")

@@ -13,13 +13,13 @@ import (
 )
 
 var subscribeCases = []testCase{
-	{"the publish command is one of the two that there are", publishCommand, ""},
+	{"the publish command is PUBLISH or SPUBLISH", publishCommand, ""},
 	{"a message published right after Subscribe returned is seen", seenAtOnce, ""},
 	{"Subscribe from many goroutines loses no message", func(f *fixture) { churn(f, false) }, ""},
 	{"messages arrive with their payload", payloads, ""},
 	{"messages of other channels do not arrive", otherChannels, ""},
 	{"subscriptions to one channel are independent", independent, ""},
-	{"a subscription holds one event, and drops those after it", coalescing, ""},
+	{"a subscription buffers one event and drops later ones", coalescing, ""},
 	{"a listener that does not read delays no other", stuckListener, ""},
 	{"a script publishes to a subscription", publishedByScript, ""},
 	{"closed subscriptions end on the server", endsOnServer, ""},
@@ -122,7 +122,7 @@ func publishCommand(f *fixture) {
 	before := tr.PublishCommand()
 	assert.Contains(f.t, []string{"PUBLISH", "SPUBLISH"}, before)
 	f.recovers(tr)
-	assert.Equal(f.t, before, tr.PublishCommand(), "it stays, whatever the transport learns when it connects")
+	assert.Equal(f.t, before, tr.PublishCommand(), "it does not change when the transport connects")
 }
 
 // seenAtOnce resubscribes to one channel, so that UNSUBSCRIBE and SUBSCRIBE meet, and sometimes
@@ -310,7 +310,7 @@ func endedContext(f *fixture) {
 	f.hears(works, "all the same")
 }
 
-// contextEndsWhileFrozen tests an unconnected transport, and one with subscriptions.
+// contextEndsWhileFrozen tests an unconnected transport and a transport with subscriptions.
 func contextEndsWhileFrozen(f *fixture) {
 	fresh, used := f.open(), f.open()
 	channel, known := f.name(), f.name()

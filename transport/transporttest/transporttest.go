@@ -295,7 +295,7 @@ func (f *fixture) eventually(what string, is func() bool) {
 	f.t.Helper()
 	for limit := time.Now().Add(f.h.Patience); !is(); {
 		if time.Now().After(limit) {
-			f.t.Fatalf("after %v it is still not so that %s", f.h.Patience, what)
+			f.t.Fatalf("after %v: still not true: %s", f.h.Patience, what)
 		}
 		<-time.After(pollEvery)
 	}
@@ -306,7 +306,7 @@ func (f *fixture) during(d time.Duration, what string, is func() bool) {
 	f.t.Helper()
 	for limit := time.Now().Add(d); time.Now().Before(limit); {
 		if !is() {
-			f.t.Fatalf("it is not so any more that %s", what)
+			f.t.Fatalf("no longer true: %s", what)
 		}
 		<-time.After(pollEvery)
 	}
@@ -329,11 +329,11 @@ func (f *fixture) holdRequest(text string) (seen <-chan struct{}, release func()
 	return seen, f.once(release)
 }
 
-// once returns a function that runs mend once, at the latest at the end of the case.
-func (f *fixture) once(mend func()) func() {
-	mend = sync.OnceFunc(mend)
-	f.t.Cleanup(mend)
-	return mend
+// once returns a function that runs repair once. The end of the case runs it if nothing else has.
+func (f *fixture) once(repair func()) func() {
+	repair = sync.OnceFunc(repair)
+	f.t.Cleanup(repair)
+	return repair
 }
 
 // name returns a unique key or channel. Names with the same tag share a slot.
