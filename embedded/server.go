@@ -206,8 +206,7 @@ func (s *Server) Close() {
 
 // FailWith makes every command, including SUBSCRIBE, fail with the server error err, such as "LOADING
 // Redis is loading the dataset in memory", until Heal. err starts with its code and has no line
-// breaks. A running script finishes first; one that waits to run may fail with the error wrapped in
-// another, without effect.
+// breaks. A running script finishes first.
 func (s *Server) FailWith(err string) { s.failing.Store(&err) }
 
 // Heal undoes FailWith and LoseReplies.
@@ -217,9 +216,8 @@ func (s *Server) Heal() {
 }
 
 // LoseReplies runs the next n commands but closes their connections instead of replying. Commands
-// pipelined after such a command may also run without a reply. Error replies are sent and do not
-// count, so after NOSCRIPT the script that follows is affected. Commands on connections that have
-// subscribed do not count.
+// pipelined after them may also run without a reply. Error replies, such as NOSCRIPT, are sent and do
+// not count, and neither do commands on connections that have subscribed.
 func (s *Server) LoseReplies(n int) { s.lose.Store(int64(n)) }
 
 // takeLoss reports whether to lose the next reply, and counts it.
