@@ -19,15 +19,13 @@ const failoverAddr = "FailoverClient"
 const writeTimeout = 3 * time.Second
 
 // New returns a Redlatch client of the deployment of client: a *redis.Client of one server or of
-// Sentinels, or a *redis.ClusterClient. It rejects others, such as a *redis.Ring, which has no single
-// master for a key. The options are those of package redlatch; redlatch.WithDialTimeout defaults to
-// client's DialTimeout, at least 1 s.
+// Sentinels, or a *redis.ClusterClient. It rejects others, such as a *redis.Ring. client must stay open
+// until the Redlatch client is closed, which leaves it open. The options are those of package redlatch;
+// redlatch.WithDialTimeout defaults to client's DialTimeout, at least 1 s.
 //
-// The Redlatch client makes connections with the settings of client when it needs them; see the package
-// comment. It never closes client, which must stay open until the Redlatch client is closed. In a
-// cluster, unless redlatch.WithShardedPubSub is set, New sends PUBSUB SHARDNUMSUB to a node to find out
-// how it publishes: ctx bounds only that, and the error wraps redlatch.ErrNotSent if no node answered.
-// Otherwise it does no I/O. It panics if ctx is nil or no constructor of go-redis made client.
+// To a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx bounds only
+// that, and the error wraps redlatch.ErrNotSent if no node answered. Otherwise New does no I/O. It
+// panics if ctx is nil or no constructor of go-redis made client.
 func New(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if ctx == nil {
 		panic("goredis: nil Context")

@@ -15,15 +15,12 @@ import (
 )
 
 // New returns a Redlatch client of the server or the cluster of client, with the options of package
-// redlatch. It takes dedicated connections from client and returns them when it is closed. It never
-// closes client, which must stay open until then.
+// redlatch. client must stay open until the Redlatch client is closed, which leaves it open. New rejects
+// a client of Sentinels: use [NewSentinel]. If one server has replicas on which Redisson may listen, set
+// redlatch.WithReplicaDialer with a [Dialer].
 //
-// New rejects a client of Sentinels: it follows the master seconds late and does not expose the Sentinels.
-// Use [NewSentinel] with the options of such a client.
-//
-// To a cluster New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set, and fails if no
-// node answers before ctx ends. Otherwise it does no I/O. If one server has replicas on which Redisson may
-// listen, set redlatch.WithReplicaDialer with a [Dialer]. New panics if ctx is nil.
+// To a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set, and fails if no
+// node answers before ctx ends. Otherwise it does no I/O. It panics if ctx is nil.
 func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if ctx == nil {
 		panic("rueidis: nil Context")
@@ -48,9 +45,8 @@ var errSentinel = errors.New("rueidis: a client of Sentinels cannot be used: giv
 // NewSentinel returns a Redlatch client of the master that Sentinels name. option is as for a rueidis client
 // of Sentinels: InitAddress lists the Sentinels, Sentinel.MasterSet is their name for the master, and the
 // rest is for connections to the servers and, in Sentinel, to the Sentinels; see [Dialer] for the fields in
-// use. There is no rueidis client: Redlatch queries all Sentinels directly and concurrently, and follows
-// the first one that reports a failover. opts are the options of package redlatch. NewSentinel does no I/O;
-// redlatch.NewSentinel and redlatch.AskSentinels list the commands that are sent.
+// use. Redlatch queries all Sentinels concurrently and follows the first one that reports a failover.
+// NewSentinel does no I/O; redlatch.NewSentinel lists the commands that are sent.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
 		return nil, errors.New("rueidis: NewSentinel needs the addresses of Sentinels and the name of their master")
@@ -71,12 +67,11 @@ func sentinelOption(opt rueidis.ClientOption) rueidis.ClientOption {
 // writeTimeout bounds one write to a connection.
 const writeTimeout = 3 * time.Second
 
-// Dialer returns a function, such as for redlatch.WithReplicaDialer, that connects to the server at addr,
-// host:port, as a rueidis client with these options does. It uses DialCtxFn, DialFn, Dialer and TLSConfig,
+// Dialer returns a function for redlatch.WithReplicaDialer that connects to the server at addr, host:port,
+// as a rueidis client with these options does. It uses DialCtxFn, DialFn, Dialer and TLSConfig,
 // AuthCredentialsFn (for each connection; not RefreshAfter), Username and Password, ClientName, SelectDB,
 // ClientNoTouch and ClientNoEvict, and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT
-// NO-EVICT as needed. Errors of the server are redigo's redis.Error. The connection is one of
-// redlatch.NewConn. The function is safe for concurrent use.
+// NO-EVICT as needed. Errors of the server are redigo's redis.Error. It is safe for concurrent use.
 func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) (redis.Conn, error) {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := reach(ctx, &option, addr)
