@@ -236,8 +236,8 @@ const (
 )
 
 var (
-	errActing = fmt.Errorf("you have %d actions under way: wait until one has ended. Nothing was done", actsOfOne)
-	errCrowd  = errors.New("too many actions are under way: try again in a minute. Nothing was done")
+	errActing = fmt.Errorf("you have %d actions in progress: wait until one has ended. Nothing was done", actsOfOne)
+	errCrowd  = errors.New("too many actions are in progress: try again in a minute. Nothing was done")
 )
 
 // acting counts concurrent actions. It is safe for concurrent use.

@@ -255,7 +255,7 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 		}
 		require.Len(t, program.QueueOf(t, s, "job"), 2)
 		_, text = get(t, page, "/evict?name=job&owner="+evicts(odd).Get("owner"))
-		require.Contains(t, text, "not among the first in the queue any more")
+		require.Contains(t, text, "no longer among the first in the queue")
 		s.Do(t, "DEL", codec.QueueKey("job"))
 	})
 }

@@ -70,7 +70,7 @@ func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 				all := told.take()
 				require.Len(t, all, 1)
 				require.Equal(t, "refused", all[0].Outcome)
-				require.Equal(t, "you have 4 actions under way: wait until one has ended. Nothing was done", all[0].Detail)
+				require.Equal(t, "you have 4 actions in progress: wait until one has ended. Nothing was done", all[0].Detail)
 				require.True(t, program.Exists(t, s, "job"))
 				got := answer(page, by(c.same[0], c.same[1], httptest.NewRequest(http.MethodGet, "http://localhost/lock?name=job", nil)))
 				require.Equal(t, 200, got.StatusCode)
@@ -96,7 +96,7 @@ func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
 		defer leave()
 		status, text := post(t, page, "/unlock?name=long", takes(program.SomeOwner))
 		require.Equal(t, http.StatusServiceUnavailable, status)
-		require.Contains(t, text, "Too many actions are under way: try again in a minute. Nothing was done.")
+		require.Contains(t, text, "Too many actions are in progress: try again in a minute. Nothing was done.")
 		for _, path := range []string{"/", "/lock?name=long", "/unlock?name=long", "/who"} {
 			status, _ := get(t, page, path)
 			require.Equal(t, 200, status, path)
@@ -124,14 +124,14 @@ func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
 			page := open(t, s, redlatchui.Options{Access: always(c.viewer)})
 			text := deadWaiter(t, page, "job")
 			may := c.viewer&redlatchui.MayEvict == redlatchui.MayEvict
-			require.Equal(t, !may, strings.Contains(text, "The command redlatch evict takes it out."), what)
+			require.Equal(t, !may, strings.Contains(text, "The command redlatch evict removes it."), what)
 			require.Equal(t, may, strings.Contains(text, "Evict it …"), what)
 			if !may {
 				require.NotContains(t, text, link, what)
 			}
 			if may {
 				_, text = get(t, page, "/evict?name=job&owner="+evicts(program.RedissonOwner).Get("owner"))
-				require.Contains(t, text, "is dead, and blocks", what)
+				require.Regexp(t, "is dead(, and blocks the lock| and will block the queue) ", text, what)
 				require.NotContains(t, text, "redlatch evict", what)
 			}
 			if !c.held || c.viewer&redlatchui.MayUnlock != redlatchui.MayUnlock {

@@ -37,7 +37,7 @@ type formPage struct {
 
 // Advice that the page replaces with a link, if the viewer may evict.
 const (
-	commandAdvice = " The command redlatch evict takes it out."
+	commandAdvice = " The command redlatch evict removes it."
 	evictAdvice   = ". If it is dead, `redlatch evict "
 )
 

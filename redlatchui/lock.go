@@ -246,7 +246,7 @@ var happenings = map[string]string{
 	follow.Passed:   "Passed to %s",
 	follow.Released: "Released by %s",
 	follow.Expired:  "The lease of %s is over",
-	follow.Gone:     "%s does not hold it any more",
+	follow.Gone:     "%s no longer holds it",
 	follow.Entered:  "Entered by %s",
 	follow.Left:     "Left by %s",
 	follow.Queued:   "%s is queued",

@@ -251,7 +251,7 @@ func TestThePageSaysHowManyListenForALock(t *testing.T) {
 		require.Contains(t, text, "1 connection listens for the release of the lock.")
 		text = says(t, page, "/lock?name=app:calm", "Held by")
 		require.Contains(t, text, "no connection listens for the release of the lock: no client seems to wait for it.")
-		require.Contains(t, says(t, page, "/lock?name=app:crawl", "without a free permit"), "and 1 connection waits: until one is given back")
+		require.Contains(t, says(t, page, "/lock?name=app:crawl", "without a free permit"), "and 1 connection waits: until a permit is released")
 	})
 }
 

@@ -24,8 +24,8 @@ func (l reasons) why() string {
 	case !l.Held():
 		return l.whyUntaken() + l.mixed()
 	}
-	over := l.over(" The own lease of one of them is over: it does not keep the lock.",
-		" The own leases of %d of them are over: they do not keep the lock.")
+	over := l.over(" The lease of one of them has expired: it no longer keeps the lock.",
+		" The leases of %d of them have expired: they no longer keep the lock.")
 	return l.whyHeld() + over + l.whyAround() + l.whyThen() + l.mixed()
 }
 
@@ -40,7 +40,7 @@ func (l reasons) whyAround() string {
 	c := &l.Circles[0]
 	said := sentences(c.Steps, "")
 	if c.Sure {
-		return " It is in a circle of waits: " + said + ". The circle ends when one of them gives up its wait, or a lease is over."
+		return " It is in a circle of waits: " + said + ". The circle ends when one of them stops waiting or a lease expires."
 	}
 	return " Clients wait for each other's locks: " + said + ". That is a circle of waits only if in each client the same thread or goroutine holds and waits."
 }
@@ -69,9 +69,9 @@ func (l reasons) whyHeld() string {
 	case l.TTL < 0:
 		return who + " without a lease: it stays until it is released, also when the client is gone."
 	case l.Renewed == inspect.RenewedYes && len(l.Holders) > 1:
-		return who + ". The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it."
+		return who + ". The lease, which they share, is renewed, so at least one of them is alive: waiters proceed when all have released it."
 	case l.Renewed == inspect.RenewedYes:
-		return who + ". The lease is renewed, so the client is alive: it moves when it is released."
+		return who + ". The lease is renewed, so the client is alive: waiters proceed when it is released."
 	case l.Renewed == inspect.RenewedNo:
 		return who + ". The lease was not renewed when due: it is a fixed one, or the client is gone. It ends in " +
 			span(l.TTL) + " at the latest."
@@ -96,12 +96,12 @@ func (l reasons) whyThen() string {
 		return ""
 	}
 	first := &l.Queue[0]
-	said := " The first in the queue, " + ownerText(first.Owner, first.Label) + ", is dead, and "
+	said := " The first in the queue, " + ownerText(first.Owner, first.Label) + ", is dead and "
 	switch left := first.Deadline.Sub(l.At); {
 	case first.Deadline.IsZero():
-		said += "blocks it then until it is evicted."
+		said += "will block the queue until it is evicted."
 	case left > 0:
-		said += "blocks it then until its deadline, in " + span(left) + "."
+		said += "will block the queue until its deadline, in " + span(left) + "."
 	default:
 		return said + "past its deadline: it blocks nothing."
 	}
@@ -114,7 +114,7 @@ func (l reasons) behind() string {
 	if n < 0 {
 		n = len(l.Queue) - 1
 	}
-	return countText(n, " The one behind it is dead, too.", " The %d behind it are dead, too.")
+	return countText(n, " The one behind it is also dead.", " The %d behind it are also dead.")
 }
 
 // countText returns "", one, or many with the number.
@@ -156,7 +156,7 @@ func (l reasons) evictor() string {
 			return fmt.Sprintf(" The Redlatch client at place %d evicts it before that.", q.Position)
 		}
 	}
-	return " The command redlatch evict takes it out."
+	return " The command redlatch evict removes it."
 }
 
 // mixed warns of two kinds of lock under one name.
@@ -178,7 +178,7 @@ func (l reasons) mixed() string {
 func (l reasons) waits() string {
 	const none = "No client is queued on the server"
 	const hint = " That is a hint of how many clients wait for the lock: one connection serves all waiters of a client, and listens for a while longer." +
-		" There is no order: any of them may be next."
+		" They have no order: any of them may be next."
 	switch {
 	case !l.Held():
 		return none + "."
@@ -194,8 +194,8 @@ func (l reasons) waits() string {
 
 func (l reasons) whyNumber() string {
 	n := l.Number
-	over := l.over(" The lease of one is over: the next client that asks gets it.",
-		" The leases of %d are over: the next clients that ask get them.")
+	over := l.over(" The lease of one has expired: the next request gets it.",
+		" The leases of %d have expired: the next requests get them.")
 	switch {
 	case l.Kind == inspect.Latch && n.Available > 0:
 		return fmt.Sprintf("It is a count-down latch that is closed: %d to count down, and %s.", n.Available, waitText(n, n.LatchWaiters))
@@ -215,7 +215,7 @@ func (l reasons) whyNumber() string {
 		}
 		return said + "." + over
 	}
-	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until one is given back, or the lease of one is over." + over
+	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until a permit is released or its lease expires." + over
 }
 
 func waitText(of *inspect.Number, n int64) string {
