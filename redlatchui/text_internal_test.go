@@ -32,11 +32,11 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 	for want, l := range map[string]board.Lock{
 		"It is free, and no client is queued for it.":                                                                               {},
 		"A holds it without a lease: it stays until it is released, also when the client is gone.":                                  {Holders: held, TTL: redlatch.NoTTL},
-		"A holds it. The lease is renewed, so the client is alive: waiters proceed when it is released.":                                   {Holders: held, TTL: 1, Renewed: inspect.RenewedYes},
+		"A holds it. The lease is renewed, so the client is alive: waiters proceed when it is released.":                            {Holders: held, TTL: 1, Renewed: inspect.RenewedYes},
 		"A holds it. The lease was not renewed when due: it is a fixed one, or the client is gone. It ends in 2.0 s at the latest.": {Holders: held, TTL: 2 * time.Second, Renewed: inspect.RenewedNo},
 		"A and another hold it. Whether the lease is renewed is not known yet; unless it is, it ends in 2.0 s.": {
 			Holders: []inspect.Holder{{Owner: "A"}, {Owner: "D"}}, TTL: 2 * time.Second, Renewed: inspect.RenewedUnknown},
-		"A holds it. Whether the lease is renewed is not known yet; unless it is, it ends in 2.0 s.":                                                         {Holders: held, TTL: 2 * time.Second, Renewed: inspect.RenewedUnknown},
+		"A holds it. Whether the lease is renewed is not known yet; unless it is, it ends in 2.0 s.":                                                       {Holders: held, TTL: 2 * time.Second, Renewed: inspect.RenewedUnknown},
 		"It is free. The first in the queue, B, has no subscriber: it is dead, and blocks the lock for 5.0 s more. The command redlatch evict removes it.": {Queue: []board.Waiter{first(board.Dead, at.Add(5*time.Second))}},
 		"It is free. The first in the queue, B, has no subscriber: it is dead, and blocks the lock for 5.0 s more. The Redlatch client at place 2 evicts it before that.": {
 			Queue: []board.Waiter{first(board.Dead, at.Add(5*time.Second)), live}},

@@ -289,7 +289,8 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 func Listeners(ctx context.Context, client *redlatch.Client, name string, owners ...string) (counts []int64, err error) {
 	l := hold.Of(rfairlock.New(client, name))
 	if err = l.Check(ctx); err == nil {
-		counts, err = fairqueue.Of(l.Engine).Listeners(ctx, l.Kind.(fairqueue.Kind), owners...)
+		kind := l.Kind.(fairqueue.Kind) //nolint:errcheck,forcetypeassert // of a fair lock
+		counts, err = fairqueue.Of(l.Engine).Listeners(ctx, kind, owners...)
 	}
 	if err != nil {
 		return nil, &redlatch.LockError{Op: "listeners", Name: l.Name, Err: err}
