@@ -98,7 +98,7 @@ tests() {
 }
 
 if [ $# -eq 0 ]; then
-	mapfile -t found < <(git -c "safe.directory=$root" ls-files '*/go.mod' | grep -v ^tools/ | xargs -n1 dirname)
+	mapfile -t found < <(git -c "safe.directory=$root" ls-files '*/go.mod' | grep -Ev '^tools/|/testdata/' | xargs -n1 dirname)
 	set -- "${found[@]}"
 fi
 for module in "$@"; do

@@ -118,8 +118,13 @@ func load(folder, path string) (*apidiff.Module, error) {
 		return nil, err
 	}
 	all := &apidiff.Module{Path: path}
+	programs := 0 // they have no API; a module may have nothing else
 	for _, p := range loaded {
-		if p.Name == "main" || !public(strings.TrimPrefix(strings.TrimPrefix(p.PkgPath, path), "/")) {
+		if p.Name == "main" {
+			programs++
+			continue
+		}
+		if !public(strings.TrimPrefix(strings.TrimPrefix(p.PkgPath, path), "/")) {
 			continue
 		}
 		for _, e := range p.Errors {
@@ -127,7 +132,7 @@ func load(folder, path string) (*apidiff.Module, error) {
 		}
 		all.Packages = append(all.Packages, p.Types)
 	}
-	if err == nil && len(all.Packages) == 0 {
+	if err == nil && len(all.Packages)+programs == 0 {
 		err = errors.New("no package was found: the check itself is broken")
 	}
 	return all, err

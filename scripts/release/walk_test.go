@@ -36,6 +36,7 @@ var walk = []step{
 	{"go get " + core + "/otelredlatch", []string{"docs/observability.md"}},
 	{"go get " + core + "/promredlatch", []string{"docs/observability.md"}},
 	{"go install " + core + "/cmd/redlatch@latest", []string{"README.md", "README.zh-CN.md"}},
+	{"go install " + core + "/redlatchvet@latest", []string{"docs/testing-your-code.md"}},
 }
 
 // TestAStrangerInstallsAndUsesARelease makes a release in a clone and uses it outside of the checkout.
@@ -55,7 +56,15 @@ func TestAStrangerInstallsAndUsesARelease(t *testing.T) {
 				s.useModule(t, env, version, path)
 				return
 			}
-			s.useCommand(t, env, version, url)
+			program := s.installed(t, env)
+			mod := command(t, ".", nil, "go", "version", "-m", program)
+			if path.Base(program) == "redlatchvet" {
+				require.Contains(t, mod, "\tmod\t"+core+"/redlatchvet\t"+version+"\t")
+				command(t, ".", nil, "go", "vet", "-vettool="+program, ".")
+				return
+			}
+			require.Contains(t, mod, "\tmod\t"+core+"\t"+version+"\t")
+			require.Equal(t, "ok\n", command(t, ".", nil, program, "run", "--redis", url, "stranger", "--", "echo", "ok"))
 		})
 	}
 }
@@ -93,15 +102,12 @@ func (s step) useModule(t *testing.T, env []string, version, path string) {
 	require.NotContains(t, modules, "=>")
 }
 
-// useCommand installs and runs the command-line tool.
-func (s step) useCommand(t *testing.T, env []string, version, url string) {
+// installed installs a program and returns its path.
+func (s step) installed(t *testing.T, env []string) string {
 	t.Helper()
-	folder := t.TempDir()
-	command(t, folder, env, strings.Fields(s.install)...)
+	command(t, t.TempDir(), env, strings.Fields(s.install)...)
 	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, "GOBIN=") })
-	program := filepath.Join(strings.TrimPrefix(env[i], "GOBIN="), "redlatch")
-	require.Contains(t, command(t, folder, nil, "go", "version", "-m", program), "\tmod\t"+core+"\t"+version+"\t")
-	require.Equal(t, "ok\n", command(t, folder, nil, program, "run", "--redis", url, "stranger", "--", "echo", "ok"))
+	return filepath.Join(strings.TrimPrefix(env[i], "GOBIN="), path.Base(strings.TrimSuffix(s.install, "@latest")))
 }
 
 // TestPagesInstallWhatTheWalkInstalls compares the commands in the docs with walk.
@@ -128,7 +134,7 @@ func TestPagesInstallWhatTheWalkInstalls(t *testing.T) {
 
 	var installed, published []string
 	for _, s := range walk {
-		if path, ok := strings.CutPrefix(s.install, "go get "); ok {
+		if path := strings.TrimSuffix(strings.Fields(s.install)[2], "@latest"); path != core+"/cmd/redlatch" { // of the core
 			installed = append(installed, path)
 		}
 	}

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"testing"
+
+	"golang.org/x/tools/go/analysis/analysistest"
+)
+
+// The programs of testdata use this checkout's packages, so a name that changes there changes here too.
+func TestChecksReportWhatTestdataWants(t *testing.T) {
+	analysistest.Run(t, "testdata", analyzer("all", "all checks", func(p checked) {
+		for _, check := range checks {
+			_, _ = check.Run(p.Pass)
+		}
+	}), "./...")
+}
