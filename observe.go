@@ -65,19 +65,16 @@ type Observer struct {
 	Reconnected func(e Reconnected)
 }
 
-// WithObserver sets the observer of the client's locks. Default: none. Redisson has no
-// counterpart for locks.
-func WithObserver(o Observer) Option { return func(s *settings) { s.observer = o } }
-
-// Observers returns an observer that calls the functions of all the given observers, in order.
-// Later observers and the function of Do see the context values that earlier ones add. If one
-// panics, the remaining observers do not get the event, and the contexts returned so far are lost.
-func Observers(all ...Observer) Observer {
-	var joint Observer
-	for i := range all {
-		joint = joint.and(&all[i])
+// WithObserver adds observers of the client's locks, after those of earlier WithObserver options.
+// Each event goes to all of them in order; later ones and the function of Do see the context values
+// that earlier ones add. If one panics, the remaining observers do not get the event, and the
+// contexts returned so far are lost. Default: none. Not in Redisson.
+func WithObserver(o ...Observer) Option {
+	return func(s *settings) {
+		for i := range o {
+			s.observer = s.observer.and(&o[i])
+		}
 	}
-	return joint
 }
 
 func (o Observer) and(next *Observer) Observer {

@@ -226,7 +226,7 @@ func TestClientMayHaveTwoObservers(t *testing.T) {
 	observed(t, func(first *collected, s *redistest.MiniServer, _ *redlatch.Client) {
 		t := first.t
 		second := collect(t)
-		client, err := redlatch.New(s.Server.Dial, redlatch.WithObserver(redlatch.Observers(first.tell, second.tell)))
+		client, err := redlatch.New(s.Server.Dial, redlatch.WithObserver(first.tell, second.tell))
 		require.NoError(t, err)
 		require.NoError(t, rlock.New(client, "job").Do(t.Context(), func(context.Context) error { return nil }))
 		require.NoError(t, client.Close())

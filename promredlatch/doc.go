@@ -7,5 +7,5 @@
 // One Metrics serves all clients of a process. docs/observability.md lists the metrics. A lock's name, its
 // owner and the client are never labels, so the number of series does not depend on the number of locks.
 // [WithGroup] groups names. The module otelredlatch reports the same metrics to OpenTelemetry;
-// [redlatch.Observers] gives a client both.
+// redlatch.WithObserver takes both observers.
 package promredlatch

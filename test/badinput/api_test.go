@@ -55,7 +55,7 @@ var functions = []any{
 	redlatch.WithLabel, redlatch.WithLazyConnect, redlatch.WithLossMargin, redlatch.WithMaxWaiters, redlatch.WithNameMapper,
 	redlatch.WithObserver, redlatch.WithPollCap, redlatch.WithReplicaDialer, redlatch.WithReplicaSync,
 	redlatch.WithShardedPubSub, redlatch.WithServerTime, redlatch.WithTLSConfig, redlatch.WithWatchdogTimeout,
-	redlatch.ErrorType, redlatch.Observers,
+	redlatch.ErrorType,
 
 	rlock.New, rlock.WithLease, rlock.WithMaxHold, rlock.WithOwner, rlock.WithPolling, rlock.WithWait, rlock.WithWatchdog,
 	rfairlock.New, rfencedlock.New, rfencedlock.NewFair, rfencedlock.WithEpoch, rreadwritelock.New, rreadwritelock.WithoutWriterPreference,

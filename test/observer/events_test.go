@@ -246,7 +246,6 @@ func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
 		require.IsType(x, redlatch.Acquired{}, outcomes[0])
 		require.IsType(x, redlatch.Ended{}, outcomes[1])
 		require.IsType(x, redlatch.Released{}, outcomes[2])
-		require.Zero(x, redlatch.Observers(redlatch.Observer{}, redlatch.Observer{}), "no functions")
 	}, first.observer(), redlatch.Observer{}, observed.Outcomes(func(e any) { outcomes = append(outcomes, e) }), second.observer())
 }
 
@@ -254,10 +253,10 @@ func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
 func TestNilOfOneObserverKeepsTheContextOfTheOthers(t *testing.T) {
 	t.Parallel()
 	none := observed.By(func(context.Context, any) context.Context { return nil })
-	for name, join := range map[string]func(o redlatch.Observer) redlatch.Observer{
-		"after":  func(o redlatch.Observer) redlatch.Observer { return redlatch.Observers(o, none) },
-		"before": func(o redlatch.Observer) redlatch.Observer { return redlatch.Observers(none, o) },
-		"both":   func(o redlatch.Observer) redlatch.Observer { return redlatch.Observers(none, o, none) },
+	for name, join := range map[string]func(o redlatch.Observer) []redlatch.Observer{
+		"after":  func(o redlatch.Observer) []redlatch.Observer { return []redlatch.Observer{o, none} },
+		"before": func(o redlatch.Observer) []redlatch.Observer { return []redlatch.Observer{none, o} },
+		"both":   func(o redlatch.Observer) []redlatch.Observer { return []redlatch.Observer{none, o, none} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -267,7 +266,7 @@ func TestNilOfOneObserverKeepsTheContextOfTheOthers(t *testing.T) {
 					require.Contains(x, ctx.Value(mark{"witness"}), "redlatch.DoStarted ")
 					return nil
 				}))
-			}, join(w.observer()))
+			}, join(w.observer())...)
 			for _, s := range w.since() {
 				switch s.event.(type) {
 				case redlatch.Acquired:

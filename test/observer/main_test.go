@@ -127,7 +127,7 @@ func inBubble(t *testing.T, test func(x *scene), observers ...redlatch.Observer)
 		if observers == nil {
 			observers = []redlatch.Observer{x.w.observer()}
 		}
-		x.client = open(t, x.srv, redlatch.WithObserver(redlatch.Observers(observers...)))
+		x.client = open(t, x.srv, redlatch.WithObserver(observers[0]), redlatch.WithObserver(observers[1:]...))
 		test(x)
 	})
 }

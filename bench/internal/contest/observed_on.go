@@ -42,5 +42,5 @@ func observed() []redlatch.Option {
 	if err != nil {
 		panic(err)
 	}
-	return []redlatch.Option{redlatch.WithObserver(redlatch.Observers(metrics.Observer(), telemetry.Observer()))}
+	return []redlatch.Option{redlatch.WithObserver(metrics.Observer(), telemetry.Observer())}
 }
