@@ -42,14 +42,11 @@ type Queued struct {
 // reported.
 type Woken struct {
 	Name, Kind string
-	// By is "message" for a message on the lock's channel, "gap" if messages may have been
-	// missed, or "turn" if another caller of this client left or passed the lock on.
+	// By is "message" for a message on the lock's channel, "gap" if messages may have been missed
+	// because the subscription was lost and restored, or "turn" if another caller of this client
+	// left or passed the lock on.
 	By string
 }
-
-// Gap reports that a waiter may have missed messages because its subscription was lost and
-// restored. The waiter retries immediately.
-type Gap struct{ Name, Kind string }
 
 // Acquired reports that Lock, TryLock or Resume returned a hold, or that Acquire or TryAcquire
 // returned permits.

@@ -32,7 +32,7 @@ import (
 //	function                   gets the context           and returns it for
 //	Started                    of the caller              the events of this call
 //	Attempted, Queued, Woken,  that Started returned
-//	Gap, NotAcquired
+//	NotAcquired
 //	Acquired                   that Started returned      Ended and Released of this hold
 //	Ended, Released            that Acquired returned;
 //	                           it never ends
@@ -51,7 +51,6 @@ type Observer struct {
 	Attempted   func(ctx context.Context, e Attempted)
 	Queued      func(ctx context.Context, e Queued)
 	Woken       func(ctx context.Context, e Woken)
-	Gap         func(ctx context.Context, e Gap)
 	Acquired    func(ctx context.Context, e Acquired) context.Context
 	NotAcquired func(ctx context.Context, e NotAcquired)
 
@@ -85,7 +84,6 @@ func (o Observer) and(next *Observer) Observer {
 		Attempted:   thenWith(o.Attempted, next.Attempted),
 		Queued:      thenWith(o.Queued, next.Queued),
 		Woken:       thenWith(o.Woken, next.Woken),
-		Gap:         thenWith(o.Gap, next.Gap),
 		Acquired:    thenIn(o.Acquired, next.Acquired),
 		NotAcquired: thenWith(o.NotAcquired, next.NotAcquired),
 		DoStarted:   thenIn(o.DoStarted, next.DoStarted),
@@ -160,9 +158,6 @@ func (c *Client) hooks(set *settings) engine.Hooks {
 		Woken: within(set, "Woken", o.Woken, func(e engine.Event) Woken {
 			return Woken{Name: e.Name, Kind: e.Kind, By: e.By}
 		}),
-		Gap: within(set, "Gap", o.Gap, func(e engine.Event) Gap {
-			return Gap{Name: e.Name, Kind: e.Kind}
-		}),
 		Acquired: returning(set, "Acquired", o.Acquired, func(e engine.Event) Acquired {
 			return Acquired{
 				Op: e.Op, Name: e.Name, Kind: e.Kind, Owner: e.Owner, Wait: e.Took, Attempts: e.Number,
@@ -205,7 +200,7 @@ func (o Observer) whole() Observer {
 	if o.Acquired == nil && (o.Ended != nil || o.Released != nil || o.NotAcquired != nil) {
 		o.Acquired = same[Acquired]
 	}
-	if o.Started == nil && (o.Acquired != nil || o.Attempted != nil || o.Queued != nil || o.Woken != nil || o.Gap != nil) {
+	if o.Started == nil && (o.Acquired != nil || o.Attempted != nil || o.Queued != nil || o.Woken != nil) {
 		o.Started = same[Started]
 	}
 	if o.DoStarted == nil && o.DoEnded != nil {

@@ -115,7 +115,7 @@ func (t *Telemetry) Close() error {
 func (t *Telemetry) Observer() redlatch.Observer {
 	return redlatch.Observer{
 		Opened: t.opened, Closed: t.closed,
-		Started: t.started, Attempted: t.attempted, Queued: t.queued, Woken: t.woken, Gap: t.gap,
+		Started: t.started, Attempted: t.attempted, Queued: t.queued, Woken: t.woken,
 		Acquired: t.acquired, NotAcquired: t.notAcquired,
 		DoStarted: t.doStarted, DoEnded: t.doEnded,
 		Ended: t.ended, Released: t.released,
@@ -153,15 +153,11 @@ func (t *Telemetry) queued(ctx context.Context, e redlatch.Queued) {
 }
 
 func (t *Telemetry) woken(ctx context.Context, e redlatch.Woken) {
+	if e.By == "gap" {
+		t.gaps.Add(ctx, 1, t.attributes(t.of(e.Name, e.Kind)).add...)
+	}
 	if c := t.callOf(ctx); c != nil {
 		c.span.AddEvent("woken", trace.WithAttributes(keyBy.String(e.By)))
-	}
-}
-
-func (t *Telemetry) gap(ctx context.Context, e redlatch.Gap) {
-	t.gaps.Add(ctx, 1, t.attributes(t.of(e.Name, e.Kind)).add...)
-	if c := t.callOf(ctx); c != nil {
-		c.span.AddEvent("gap")
 	}
 }
 

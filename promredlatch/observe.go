@@ -19,7 +19,7 @@ import (
 func (m *Metrics) Observer() redlatch.Observer {
 	return redlatch.Observer{
 		Opened: m.opened, Closed: m.closed,
-		Started: m.started, Acquired: m.acquired, NotAcquired: m.notAcquired, Gap: m.gap,
+		Started: m.started, Acquired: m.acquired, NotAcquired: m.notAcquired, Woken: m.woken,
 		Ended: m.ended, Renewed: m.renewed, Evicted: m.evicted, Reconnected: m.reconnected,
 	}
 }
@@ -54,8 +54,10 @@ func (m *Metrics) notAcquired(ctx context.Context, e redlatch.NotAcquired) {
 	m.addAcquisition(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, outcome, kind})
 }
 
-func (m *Metrics) gap(_ context.Context, e redlatch.Gap) {
-	m.gaps.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
+func (m *Metrics) woken(_ context.Context, e redlatch.Woken) {
+	if e.By == "gap" {
+		m.gaps.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
+	}
 }
 
 func (m *Metrics) ended(ctx context.Context, e redlatch.Ended) {

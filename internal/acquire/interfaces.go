@@ -192,9 +192,9 @@ type Waiter interface {
 	// Signals returns what wakes the caller: subscription events and the strategy's wake-ups; nil
 	// for none.
 	Signals() (events <-chan transport.Event, wake <-chan struct{})
-	// OnEvent handles an event, and reports a gap to the observer; Woken handles a wake-up. If
+	// OnEvent handles an event; Woken handles a wake-up. If
 	// ask is true, the caller makes an attempt; otherwise it sleeps on, for d if that is positive.
-	OnEvent(a *Acquisition, e transport.Event) (ask bool, d time.Duration)
+	OnEvent(e transport.Event) (ask bool, d time.Duration)
 	Woken() (ask bool, d time.Duration)
 	// Broken returns why the subscription has ended.
 	Broken() error
@@ -330,8 +330,7 @@ func (w *lone) Signals() (<-chan transport.Event, <-chan struct{}) {
 	return w.sub.Events(), nil
 }
 
-func (*lone) OnEvent(a *Acquisition, e transport.Event) (ask bool, d time.Duration) {
-	a.ObserveGap(e)
+func (*lone) OnEvent(transport.Event) (ask bool, d time.Duration) {
 	return true, 0
 }
 

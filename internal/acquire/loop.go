@@ -70,7 +70,7 @@ func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 			if !works {
 				return a.waiter.Broken()
 			}
-			if ask, again = a.waiter.OnEvent(a, event); ask {
+			if ask, again = a.waiter.OnEvent(event); ask {
 				by := engine.WokenByMessage
 				if event.Gap {
 					by = engine.WokenByGap

@@ -6,7 +6,6 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/transport"
 )
 
 // event returns an event of the call without its details.
@@ -44,16 +43,6 @@ func (a *Acquisition) ended() engine.Event {
 	e := a.event()
 	e.Took, e.Number = time.Since(a.Began), a.Attempts
 	return e
-}
-
-// ObserveGap reports an event that is a gap.
-func (a *Acquisition) ObserveGap(e transport.Event) {
-	if !e.Gap {
-		return
-	}
-	if tell := a.Engine.Hooks.Gap; tell != nil {
-		tell(a.Observed, a.event())
-	}
 }
 
 func (a *Acquisition) observeAttempt(sent time.Time, err error) {

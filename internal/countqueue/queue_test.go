@@ -80,7 +80,7 @@ func TestAMessageInARoundBeginsAnotherOne(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 2, 1)
 	q.begin(nil)
-	ask, _ := c[1].OnEvent(&acquire.Acquisition{}, transport.Event{})
+	ask, _ := c[1].OnEvent(transport.Event{})
 	require.False(t, ask)
 	refuse(t, c[0], 0)
 	require.Equal(t, c[0], q.asking, "it asks again")
@@ -160,7 +160,7 @@ func TestOneThatComesInARoundIsAskedInIt(t *testing.T) {
 func TestOneThatLeavesWithoutAnAnswerLeavesTheWakeUpToTheNext(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 1, 1)
-	ask, _ := c[0].OnEvent(&acquire.Acquisition{}, transport.Event{})
+	ask, _ := c[0].OnEvent(transport.Event{})
 	require.True(t, ask)
 	c[0].Unanswered(transport.ErrNotSent)
 	c[0].Leave(&acquire.Acquisition{})

@@ -159,8 +159,7 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, c.wake
 }
 
-func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
-	a.ObserveGap(e)
+func (c *caller) OnEvent(transport.Event) (ask bool, d time.Duration) {
 	q := c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()

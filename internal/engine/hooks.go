@@ -12,13 +12,13 @@ import (
 // They run on the goroutine of the event, without a mutex held. Their context has the values of
 // the caller's context, or of the one that an earlier hook returned; it may be nil.
 type Hooks struct {
-	Started, Acquired, DoStarted  func(context.Context, Event) context.Context
-	Attempted, Queued, Woken, Gap func(context.Context, Event)
-	NotAcquired                   func(context.Context, Event)
-	Ended, Released, DoEnded      func(context.Context, Event)
-	Renewed                       func(Renewed)
-	Evicted                       func(Evicted)
-	Closed                        func()
+	Started, Acquired, DoStarted func(context.Context, Event) context.Context
+	Attempted, Queued, Woken     func(context.Context, Event)
+	NotAcquired                  func(context.Context, Event)
+	Ended, Released, DoEnded     func(context.Context, Event)
+	Renewed                      func(Renewed)
+	Evicted                      func(Evicted)
+	Closed                       func()
 }
 
 // Event is the event of any hook with a context. It has the fields of that event in package

@@ -133,8 +133,7 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, c.wake
 }
 
-func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
-	a.ObserveGap(e)
+func (c *caller) OnEvent(e transport.Event) (ask bool, d time.Duration) {
 	return !e.Gap || c.group == nil || c.sawGap(), 0
 }
 

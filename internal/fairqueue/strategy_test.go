@@ -196,7 +196,7 @@ func TestGapMakesTheFirstOfTheGroupAskForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, _ := queuesOver(t, newListening())
 		first, second := queued(t, qs, "a"), queued(t, qs, "b")
-		ask, d := second.OnEvent(second.a, transport.Event{Gap: true})
+		ask, d := second.OnEvent(transport.Event{Gap: true})
 		require.False(t, ask)
 		require.Zero(t, d)
 		require.True(t, first.group.gap)
@@ -206,9 +206,9 @@ func TestGapMakesTheFirstOfTheGroupAskForAll(t *testing.T) {
 		ask, _ = second.Woken()
 		require.False(t, ask)
 
-		ask, _ = first.OnEvent(first.a, transport.Event{Gap: true})
+		ask, _ = first.OnEvent(transport.Event{Gap: true})
 		require.True(t, ask)
-		ask, _ = second.OnEvent(second.a, transport.Event{Payload: "0"})
+		ask, _ = second.OnEvent(transport.Event{Payload: "0"})
 		require.True(t, ask, "the message is its own")
 		second.Leave(second.a)
 		first.Leave(first.a)

@@ -284,9 +284,9 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 
 func TestCoalescedMessagesAreTurns(t *testing.T) {
 	c := &caller{yields: &yielding{yield: yield{turns: 3}, began: time.Now()}}
-	ask, _ := c.OnEvent(nil, transport.Event{})
+	ask, _ := c.OnEvent(transport.Event{})
 	require.False(t, ask)
-	ask, _ = c.OnEvent(nil, transport.Event{Coalesced: 1})
+	ask, _ = c.OnEvent(transport.Event{Coalesced: 1})
 	require.True(t, ask)
 }
 
@@ -294,11 +294,11 @@ func TestYieldLastsForLeastTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &caller{yields: &yielding{yield: yield{turns: 1, least: time.Second}, began: time.Now()}}
 		for range 3 {
-			ask, _ := c.OnEvent(nil, transport.Event{})
+			ask, _ := c.OnEvent(transport.Event{})
 			require.False(t, ask)
 		}
 		time.Sleep(time.Second)
-		ask, _ := c.OnEvent(nil, transport.Event{})
+		ask, _ := c.OnEvent(transport.Event{})
 		require.True(t, ask)
 	})
 }

@@ -134,13 +134,12 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, c.ready
 }
 
-func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
+func (c *caller) OnEvent(e transport.Event) (ask bool, d time.Duration) {
 	if y := c.yields; y != nil {
 		y.had += 1 + e.Coalesced
 		took := time.Since(y.began)
 		return y.had >= y.turns && took >= y.least || y.most > 0 && took >= y.most, y.patience
 	}
-	a.ObserveGap(e)
 	return true, 0
 }
 

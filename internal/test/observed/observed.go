@@ -27,7 +27,6 @@ func By(see func(ctx context.Context, event any) context.Context) redlatch.Obser
 		Attempted:   func(ctx context.Context, e redlatch.Attempted) { see(ctx, e) },
 		Queued:      func(ctx context.Context, e redlatch.Queued) { see(ctx, e) },
 		Woken:       func(ctx context.Context, e redlatch.Woken) { see(ctx, e) },
-		Gap:         func(ctx context.Context, e redlatch.Gap) { see(ctx, e) },
 		Acquired:    func(ctx context.Context, e redlatch.Acquired) context.Context { return see(ctx, e) },
 		NotAcquired: func(ctx context.Context, e redlatch.NotAcquired) { see(ctx, e) },
 		DoStarted:   func(ctx context.Context, e redlatch.DoStarted) context.Context { return see(ctx, e) },
@@ -41,14 +40,18 @@ func By(see func(ctx context.Context, event any) context.Context) redlatch.Obser
 }
 
 // Outcomes returns an observer that passes only final events of calls, holds, renewals, waiters and
-// connections to see.
+// connections, and gaps, to see.
 func Outcomes(see func(event any)) redlatch.Observer {
 	return redlatch.Observer{
 		Acquired:    func(ctx context.Context, e redlatch.Acquired) context.Context { see(e); return ctx },
 		NotAcquired: func(_ context.Context, e redlatch.NotAcquired) { see(e) },
 		Ended:       func(_ context.Context, e redlatch.Ended) { see(e) },
 		Released:    func(_ context.Context, e redlatch.Released) { see(e) },
-		Gap:         func(_ context.Context, e redlatch.Gap) { see(e) },
+		Woken: func(_ context.Context, e redlatch.Woken) {
+			if e.By == "gap" {
+				see(e)
+			}
+		},
 		Renewed:     func(e redlatch.Renewed) { see(e) },
 		Evicted:     func(e redlatch.Evicted) { see(e) },
 		Reconnected: func(e redlatch.Reconnected) { see(e) },
