@@ -193,44 +193,35 @@ var errorTypes = []struct {
 	{ErrNotHeld, "not_held"}, {ErrNotAcquired, "not_acquired"},
 }
 
-// Outcome classifies the result of the call:
-//
-//   - "refused": another owner has the lock, the wait of WithWait ended, or too many callers
-//     wait. This is an answer, not a failure.
-//   - "canceled": the caller's context was canceled, had ended before the call, or its deadline
-//     ended the wait for a lock that another owner had.
-//   - "failed": anything else, see [ErrorType]; also a deadline that ended the wait for a Redis
-//     that did not answer, and any early end of the wait for replicas.
-func (e NotAcquired) Outcome() string {
-	late := errors.Is(e.Err, context.DeadlineExceeded)
+// outcome is the Outcome of [NotAcquired].
+func outcome(err error, attempts int) string {
+	late := errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case errors.Is(e.Err, ErrClosed), errors.Is(e.Err, ErrNotReplicated), errors.Is(e.Err, ErrLost):
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrNotReplicated), errors.Is(err, ErrLost):
 		return "failed"
-	case errors.Is(e.Err, context.Canceled), late && errors.Is(e.Err, ErrNotAcquired),
-		late && e.Attempts == 0 && errors.Is(e.Err, ErrNotSent):
+	case errors.Is(err, context.Canceled), late && errors.Is(err, ErrNotAcquired),
+		late && attempts == 0 && errors.Is(err, ErrNotSent):
 		return "canceled"
-	case errors.Is(e.Err, ErrNotAcquired):
+	case errors.Is(err, ErrNotAcquired):
 		return "refused"
 	}
 	return "failed"
 }
 
-// End returns how the hold ended: "unlocked", also for LetExpire, "lost", "max_hold",
-// "handed_over" or "closed".
-func (e Ended) End() string {
-	if e.Err == nil {
+// endOf is the End of [Ended].
+func endOf(err error) string {
+	if err == nil {
 		return "unlocked"
 	}
-	return ErrorType(e.Err)
+	return ErrorType(err)
 }
 
-// LossReason returns "late" for a hold whose lease expired, "gone" for a hold that the server no
-// longer had, and "" for a hold that was not lost.
-func (e Ended) LossReason() string {
+// lossReason is the LossReason of [Ended].
+func lossReason(err error) string {
 	switch {
-	case !errors.Is(e.Err, ErrLost):
+	case !errors.Is(err, ErrLost):
 		return ""
-	case errors.Is(e.Err, LossNotRenewed), errors.Is(e.Err, LossLeaseOver):
+	case errors.Is(err, LossNotRenewed), errors.Is(err, LossLeaseOver):
 		return "late"
 	}
 	return "gone"

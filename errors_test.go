@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -93,8 +95,19 @@ func both(a, b error) error {
 	return &redlatch.LockError{Op: "lock", Name: "orders:42", Err: fmt.Errorf("%w: %w", a, b)}
 }
 
+// hooksOf returns the hooks of a client with the observer.
+func hooksOf(t *testing.T, o redlatch.Observer) engine.Hooks {
+	t.Helper()
+	client, err := redlatch.New(func(context.Context) (redis.Conn, error) { return nil, errors.New("no server") }, redlatch.WithObserver(o))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return engine.EngineOf(client).Hooks
+}
+
 func TestARefusalIsAnOutcomeAndNoFailure(t *testing.T) {
 	t.Parallel()
+	var got redlatch.NotAcquired
+	hooks := hooksOf(t, redlatch.Observer{NotAcquired: func(_ context.Context, e redlatch.NotAcquired) { got = e }})
 	deadline, canceled := context.DeadlineExceeded, context.Canceled
 	for _, c := range []struct {
 		err      error
@@ -120,7 +133,8 @@ func TestARefusalIsAnOutcomeAndNoFailure(t *testing.T) {
 		{redlatch.LossTaken, 0, "failed"},
 		{redlatch.ErrInvalid, 0, "failed"},
 	} {
-		require.Equal(t, c.outcome, redlatch.NotAcquired{Err: c.err, Attempts: c.attempts}.Outcome(), "%v", c.err)
+		hooks.NotAcquired(t.Context(), engine.Event{Err: c.err, Number: c.attempts})
+		require.Equal(t, c.outcome, got.Outcome, "%v", c.err)
 	}
 }
 
@@ -150,6 +164,8 @@ func TestErrorsHaveFewTypes(t *testing.T) {
 
 func TestAnEndSaysWhy(t *testing.T) {
 	t.Parallel()
+	var got redlatch.Ended
+	hooks := hooksOf(t, redlatch.Observer{Ended: func(_ context.Context, e redlatch.Ended) { got = e }})
 	for _, c := range []struct {
 		err         error
 		end, reason string
@@ -163,8 +179,8 @@ func TestAnEndSaysWhy(t *testing.T) {
 		{redlatch.ErrHandedOver, "handed_over", ""},
 		{redlatch.ErrClosed, "closed", ""},
 	} {
-		e := redlatch.Ended{Err: c.err}
-		require.Equal(t, c.end, e.End())
-		require.Equal(t, c.reason, e.LossReason())
+		hooks.Ended(t.Context(), engine.Event{Err: c.err})
+		require.Equal(t, c.end, got.End)
+		require.Equal(t, c.reason, got.LossReason)
 	}
 }

@@ -73,6 +73,14 @@ type NotAcquired struct {
 	Wait time.Duration
 	// Attempts is the number of attempts.
 	Attempts int
+	// Outcome is one of
+	//   - "refused": another owner has the lock, the wait of WithWait ended, or too many callers
+	//     wait. This is an answer, not a failure.
+	//   - "canceled": the caller's context was canceled, had ended before the call, or its deadline
+	//     ended the wait for a lock that another owner had.
+	//   - "failed": anything else, see [ErrorType]; also a deadline that ended the wait for a Redis
+	//     that did not answer, and any early end of the wait for replicas.
+	Outcome string
 	// Err is the error that the call returned.
 	Err error
 }
@@ -104,6 +112,11 @@ type Ended struct {
 	Owner      Owner
 	// Held is the time since its acquisition was sent.
 	Held time.Duration
+	// End is "unlocked", also for LetExpire, "lost", "max_hold", "handed_over" or "closed".
+	End string
+	// LossReason is "late" if the lease expired, "gone" if the server no longer had the lock, and
+	// "" for a hold that was not lost.
+	LossReason string
 	// Err is nil if Unlock or LetExpire ended the hold; otherwise ErrLost, as a [Loss] with the
 	// reason, ErrMaxHold, ErrHandedOver or ErrClosed.
 	Err error

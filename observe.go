@@ -165,10 +165,16 @@ func (c *Client) hooks(set *settings) engine.Hooks {
 			}
 		}),
 		NotAcquired: within(set, "NotAcquired", o.NotAcquired, func(e engine.Event) NotAcquired {
-			return NotAcquired{Op: e.Op, Name: e.Name, Kind: e.Kind, Wait: e.Took, Attempts: e.Number, Err: e.Err}
+			return NotAcquired{
+				Op: e.Op, Name: e.Name, Kind: e.Kind, Wait: e.Took, Attempts: e.Number,
+				Outcome: outcome(e.Err, e.Number), Err: e.Err,
+			}
 		}),
 		Ended: within(set, "Ended", o.Ended, func(e engine.Event) Ended {
-			return Ended{Name: e.Name, Kind: e.Kind, Owner: e.Owner, Held: e.Took, Err: e.Err}
+			return Ended{
+				Name: e.Name, Kind: e.Kind, Owner: e.Owner, Held: e.Took,
+				End: endOf(e.Err), LossReason: lossReason(e.Err), Err: e.Err,
+			}
 		}),
 		Released: within(set, "Released", o.Released, released),
 		DoStarted: returning(set, "DoStarted", o.DoStarted, func(e engine.Event) DoStarted {

@@ -156,7 +156,7 @@ func BenchmarkPair(b *testing.B) {
 			for b.Loop() {
 				ctx := o.Started(b.Context(), redlatch.Started{Op: "lock", Name: "orders:42", Kind: "plain", Locks: 1})
 				ctx = o.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "orders:42", Kind: "plain", Wait: time.Millisecond, Attempts: 1})
-				o.Ended(ctx, redlatch.Ended{Name: "orders:42", Kind: "plain", Held: time.Millisecond})
+				o.Ended(ctx, redlatch.Ended{Name: "orders:42", Kind: "plain", Held: time.Millisecond, End: "unlocked"})
 				o.Released(ctx, redlatch.Released{Name: "orders:42", Kind: "plain", Took: time.Millisecond})
 			}
 		})

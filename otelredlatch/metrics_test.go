@@ -90,8 +90,8 @@ func (c *collected) everything() {
 	ctx := c.t.Context()
 	c.tell.Started(ctx, redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1})
 	c.tell.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain", Wait: time.Millisecond})
-	c.tell.NotAcquired(ctx, redlatch.NotAcquired{Op: "lock", Name: "a", Kind: "plain", Err: redlatch.ErrClosed})
-	c.tell.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain", Err: redlatch.LossNotRenewed})
+	c.tell.NotAcquired(ctx, redlatch.NotAcquired{Op: "lock", Name: "a", Kind: "plain", Outcome: "failed", Err: redlatch.ErrClosed})
+	c.tell.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain", End: "lost", LossReason: "late", Err: redlatch.LossNotRenewed})
 	c.tell.Woken(ctx, redlatch.Woken{Name: "a", Kind: "plain", By: "gap"})
 	c.tell.Woken(ctx, redlatch.Woken{Name: "a", Kind: "plain", By: "message"})
 	c.tell.Renewed(redlatch.Renewed{Holds: 1, Slack: time.Second})
@@ -200,7 +200,7 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 				name := fmt.Sprint(i)
 				c.tell.Evicted(redlatch.Evicted{Name: name, Kind: "fair"})
 				c.tell.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: name, Kind: "plain"})
-				c.tell.Ended(ctx, redlatch.Ended{Name: name, Kind: "plain"})
+				c.tell.Ended(ctx, redlatch.Ended{Name: name, Kind: "plain", End: "unlocked"})
 			}
 			series := 0
 			for _, m := range c.metrics() {
@@ -224,7 +224,7 @@ func TestDurationsOfTracedCallsHaveExemplars(t *testing.T) {
 		c := collect(t, opts...)
 		ctx := c.tell.Started(trace.ContextWithSpanContext(t.Context(), caller), redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1})
 		ctx = c.tell.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain"})
-		c.tell.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain"})
+		c.tell.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain", End: "unlocked"})
 		for _, name := range []string{"redlatch.lock.acquire.duration", "redlatch.lock.hold.duration"} {
 			data, is := c.metrics()[name].Data.(metricdata.Histogram[float64])
 			require.True(t, is, "%s: %s", what, name)
@@ -245,7 +245,7 @@ func TestEachCollectionHasAllThatWasMeasured(t *testing.T) {
 	}
 	end := func(times int) {
 		for range times {
-			c.tell.Ended(t.Context(), redlatch.Ended{Name: "a", Kind: "plain", Held: time.Millisecond})
+			c.tell.Ended(t.Context(), redlatch.Ended{Name: "a", Kind: "plain", Held: time.Millisecond, End: "unlocked"})
 		}
 	}
 	sum := 0.0

@@ -174,7 +174,7 @@ func (t *Telemetry) acquired(ctx context.Context, e redlatch.Acquired) context.C
 
 func (t *Telemetry) notAcquired(ctx context.Context, e redlatch.NotAcquired) {
 	l := t.of(e.Name, e.Kind)
-	l.operation, l.outcome = e.Op, e.Outcome()
+	l.operation, l.outcome = e.Op, e.Outcome
 	if l.outcome == failed {
 		l.errorType = redlatch.ErrorType(e.Err)
 	}
@@ -187,10 +187,10 @@ func (t *Telemetry) notAcquired(ctx context.Context, e redlatch.NotAcquired) {
 
 func (t *Telemetry) ended(ctx context.Context, e redlatch.Ended) {
 	l := t.of(e.Name, e.Kind)
-	l.end = e.End()
+	l.end = e.End
 	c := t.callOf(ctx)
 	t.record(ctx, c != nil, measurement{t.hold, e.Held.Seconds(), l})
-	if reason := e.LossReason(); reason != "" {
+	if reason := e.LossReason; reason != "" {
 		l.end, l.reason = "", reason
 		t.lost.Add(ctx, 1, t.attributes(l).add...)
 		t.loss(ctx, c, &e, reason)

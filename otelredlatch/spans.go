@@ -104,7 +104,7 @@ func (c *call) end(t *Telemetry, e *redlatch.Acquired) {
 
 // endWithout ends the span of an unsuccessful call.
 func (c *call) endWithout(t *Telemetry, e *redlatch.NotAcquired) {
-	outcome := e.Outcome()
+	outcome := e.Outcome
 	c.span.SetAttributes(c.about(t, outcome, e.Attempts)...)
 	if outcome == failed {
 		fail(c.span, e.Err)

@@ -47,7 +47,7 @@ func (m *Metrics) acquired(ctx context.Context, e redlatch.Acquired) context.Con
 }
 
 func (m *Metrics) notAcquired(ctx context.Context, e redlatch.NotAcquired) {
-	outcome, kind := e.Outcome(), ""
+	outcome, kind := e.Outcome, ""
 	if outcome == "failed" {
 		kind = redlatch.ErrorType(e.Err)
 	}
@@ -61,8 +61,8 @@ func (m *Metrics) woken(_ context.Context, e redlatch.Woken) {
 }
 
 func (m *Metrics) ended(ctx context.Context, e redlatch.Ended) {
-	m.addHold(ctx, e.Held, holdKey{m.series(e.Name, e.Kind), e.End()})
-	if reason := e.LossReason(); reason != "" {
+	m.addHold(ctx, e.Held, holdKey{m.series(e.Name, e.Kind), e.End})
+	if reason := e.LossReason; reason != "" {
 		m.lost.WithLabelValues(m.values(e.Name, e.Kind, reason)...).Inc()
 	}
 }

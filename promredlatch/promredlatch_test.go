@@ -151,7 +151,7 @@ func everything(t *testing.T, m *promredlatch.Metrics) {
 	ctx, o := t.Context(), m.Observer()
 	o.Started(ctx, redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1})
 	o.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain", Wait: time.Millisecond})
-	o.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain", Err: redlatch.LossNotRenewed})
+	o.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain", End: "lost", LossReason: "late", Err: redlatch.LossNotRenewed})
 	o.Woken(ctx, redlatch.Woken{Name: "a", Kind: "plain", By: "gap"})
 	o.Woken(ctx, redlatch.Woken{Name: "a", Kind: "plain", By: "message"})
 	o.Renewed(redlatch.Renewed{Holds: 1, Slack: time.Second})
@@ -257,7 +257,7 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 				name := fmt.Sprint(i)
 				o.Started(ctx, redlatch.Started{Op: "lock", Name: name, Kind: "plain", Locks: 1})
 				o.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: name, Kind: "plain"})
-				o.Ended(ctx, redlatch.Ended{Name: name, Kind: "plain"})
+				o.Ended(ctx, redlatch.Ended{Name: name, Kind: "plain", End: "unlocked"})
 			}
 			registry := prometheus.NewPedanticRegistry()
 			registry.MustRegister(m)
@@ -288,7 +288,7 @@ func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
 	for _, id := range []string{"", "4bf92f3577b34da6a3ce929d0e0e4736", strings.Repeat("x", 200)} {
 		ctx := context.WithValue(t.Context(), traced{}, id)
 		m.Observer().Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain"})
-		m.Observer().Ended(ctx, redlatch.Ended{Name: "job", Kind: "plain"})
+		m.Observer().Ended(ctx, redlatch.Ended{Name: "job", Kind: "plain", End: "unlocked"})
 	}
 	for name, labels := range map[string]string{
 		"redlatch_lock_acquire_duration_seconds": "kind=plain operation=lock outcome=acquired",
@@ -314,7 +314,7 @@ func TestAnExemplarThatIsNoTextHidesNoLoss(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(m)
 		require.NotPanics(t, func() {
-			m.Observer().Ended(t.Context(), redlatch.Ended{Name: "job", Kind: "plain", Err: redlatch.ErrLost})
+			m.Observer().Ended(t.Context(), redlatch.Ended{Name: "job", Kind: "plain", End: "lost", LossReason: "gone", Err: redlatch.ErrLost})
 		}, "%q", labels)
 		require.Equal(t, 1, count(t, registry, "redlatch_lock_hold_duration_seconds", "kind=plain end=lost"))
 	}
@@ -339,7 +339,7 @@ func BenchmarkPair(b *testing.B) {
 	for b.Loop() {
 		ctx := o.Started(b.Context(), redlatch.Started{Op: "lock", Name: "orders:42", Kind: "plain", Locks: 1})
 		ctx = o.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "orders:42", Kind: "plain", Wait: time.Millisecond, Attempts: 1})
-		o.Ended(ctx, redlatch.Ended{Name: "orders:42", Kind: "plain", Held: time.Millisecond})
+		o.Ended(ctx, redlatch.Ended{Name: "orders:42", Kind: "plain", Held: time.Millisecond, End: "unlocked"})
 	}
 }
 

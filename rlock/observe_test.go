@@ -77,10 +77,10 @@ func TestObserverSeesTheLifeOfAHold(t *testing.T) {
 		require.Equal(t, []any{
 			redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain", Owner: owner, Wait: ms, Attempts: 1},
 			redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain", Owner: owner, Wait: ms, Reentry: true},
-			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: ms, Attempts: 1, Err: refused},
-			redlatch.Ended{Name: "job", Kind: "plain", Owner: owner, Held: 2 * ms},
+			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: ms, Attempts: 1, Outcome: "refused", Err: refused},
+			redlatch.Ended{Name: "job", Kind: "plain", Owner: owner, Held: 2 * ms, End: "unlocked"},
 			redlatch.Released{Name: "job", Kind: "plain", Owner: owner, Took: ms},
-			redlatch.Ended{Name: "job", Kind: "plain", Owner: owner, Held: 4 * ms},
+			redlatch.Ended{Name: "job", Kind: "plain", Owner: owner, Held: 4 * ms, End: "unlocked"},
 			redlatch.Released{Name: "job", Kind: "plain", Owner: owner, Took: ms},
 		}, w.since())
 	})

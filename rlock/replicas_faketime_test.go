@@ -189,7 +189,7 @@ func TestObserverIsNotifiedOnlyOfHoldsThatReplicasHave(t *testing.T) {
 		_, err := l.TryLock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 		require.Equal(t, []any{
-			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: time.Second, Attempts: 1, Err: err},
+			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: time.Second, Attempts: 1, Outcome: "failed", Err: err},
 		}, w.since())
 		replica.answers(0, 1)
 		hold := take(t, l)
@@ -212,7 +212,7 @@ func TestCanceledWaitForReplicasIsCountedAsFailed(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		event, _ := w.since()[0].(redlatch.NotAcquired)
 		require.Equal(t, err, event.Err)
-		require.Equal(t, "failed", event.Outcome())
+		require.Equal(t, "failed", event.Outcome)
 	})
 }
 

@@ -162,8 +162,6 @@ var values = map[reflect.Type][]value{
 	typeOf[func(context.Context) (string, string, error)](): vals[func(context.Context) (string, string, error)](nil),
 	typeOf[redlatch.Observer]():                             vals(observers...),
 	typeOf[[]redlatch.Observer]():                           vals(nil, observers),
-	typeOf[redlatch.NotAcquired]():                          vals(redlatch.NotAcquired{}, redlatch.NotAcquired{Err: errDial, Attempts: -1}),
-	typeOf[redlatch.Ended]():                                vals(redlatch.Ended{}, redlatch.Ended{Err: errDial}),
 	typeOf[func(string) string]():                           vals[func(string) string](nil, func(string) string { return "" }),
 	typeOf[dialFunc]():                                      dials,
 	typeOf[func(context.Context, string) (redis.Conn, error)](): vals[func(context.Context, string) (redis.Conn, error)](nil,
