@@ -160,23 +160,6 @@ func (c *Client) Close() error { return c.engine.Close() }
 // concurrent use.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 
-// ClockOffset sends TIME and returns how far the server's clock is ahead of this machine's, negative
-// if it is behind, to within half a round trip. If they differ by more than a second, waiters of
-// fair locks may lose their places: correct the clocks, or see [WithServerTime]. While fair locks
-// are used, the client compares the clocks once a minute and logs a warning.
-func (c *Client) ClockOffset(ctx context.Context) (time.Duration, error) {
-	engine.NeedContext(ctx)
-	if err := c.engine.Enter(); err != nil {
-		return 0, err
-	}
-	defer c.engine.Leave()
-	ahead, err := c.engine.Clock.Compare(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("redlatch: the server's clock cannot be read: %w", err)
-	}
-	return ahead, nil
-}
-
 // Stats are counts of one client, as sql.DBStats are of a pool. Each count is exact, but they are
 // not read atomically.
 type Stats struct {
@@ -247,16 +230,8 @@ func (c *Client) StatsBy(group func(name string) string) []KindStats {
 
 // Owner identifies a holder of a lock: the UUID of a client, and a number that the client gave to
 // one acquisition, a thread ID in Redisson. The zero Owner means none. See [codec.Owner] for its
-// methods.
+// methods, [codec.NewOwner] and [codec.ParseOwner].
 type Owner = codec.Owner
-
-// NewOwner returns owner n of the client with this id, for rlock.WithOwner. As in Redisson, n may be
-// any number.
-func NewOwner(id uuid.UUID, n int64) Owner { return codec.NewOwner(id, n) }
-
-// ParseOwner parses the result of Owner.String, such as "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57".
-// Any other spelling gives [ErrInvalid].
-func ParseOwner(text string) (Owner, error) { return codec.ParseOwner(text) }
 
 // NoTTL is the TTL of a key that never expires. It is negative.
 const NoTTL = reply.NoTTL

@@ -153,7 +153,7 @@ type Renewed struct {
 // [WithDeadWaiterGrace].
 type Evicted struct {
 	Name, Kind string
-	// Owner is the waiter's owner as stored in Redis; see ParseOwner.
+	// Owner is the waiter's owner as stored in Redis; see [codec.ParseOwner].
 	Owner string
 	// Absent is how long the channel had no known subscriber.
 	Absent time.Duration

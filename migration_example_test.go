@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -86,7 +87,7 @@ func Example_migrateErrors() {
 		return "RedisException: the server's error"
 	}
 	fmt.Println(what(orders.Do(ctx, ship)))
-	fmt.Println(what(orders.UnlockAs(ctx, redlatch.NewOwner(client.ID(), 77))))
+	fmt.Println(what(orders.UnlockAs(ctx, codec.NewOwner(client.ID(), 77))))
 	// Output:
 	// done
 	// IllegalMonitorStateException of unlockAsync(id)
@@ -101,7 +102,7 @@ func Example_migrateThreadID() {
 	redissonID := uuid.NewString() // what getId() says in Java
 
 	finish := func() error {
-		owner, err := redlatch.ParseOwner(redissonID + ":77") // getId(), and the threadId of lockAsync
+		owner, err := codec.ParseOwner(redissonID + ":77") // getId(), and the threadId of lockAsync
 		if err != nil {
 			return err
 		}

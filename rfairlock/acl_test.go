@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -64,7 +65,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 		}
 		require.NoError(t, h.Unlock())
 	}
-	_, err = client.ClockOffset(t.Context())
+	_, err = engine.EngineOf(client).Clock.Offset(t.Context())
 	require.NoError(t, err)
 	requireNoTrace(t, s, name)
 }

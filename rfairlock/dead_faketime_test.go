@@ -67,7 +67,7 @@ func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
 		require.NoError(t, err)
 		var dead []string
 		for i := range 50 {
-			dead = append(dead, redlatch.NewOwner(id, int64(i)).String())
+			dead = append(dead, codec.NewOwner(id, int64(i)).String())
 			queueByHand(t, srv, "job", dead[i], time.Now().Add(2*time.Hour+time.Duration(i)*fairWait))
 		}
 		w := await(t.Context(), l)

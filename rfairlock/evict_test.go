@@ -43,7 +43,7 @@ func TestEvictTakesTheDeadHeadOfAFreeLockOutAndWakesTheNext(t *testing.T) {
 		done, err := admin.Evict(t.Context(), l, foreignHead, false)
 		require.NoError(t, err)
 		w[0].acquired(t, time.Second)
-		head, err := redlatch.ParseOwner(foreignHead)
+		head, err := codec.ParseOwner(foreignHead)
 		require.NoError(t, err)
 		require.WithinDuration(t, deadline, done.Deadline, 0)
 		done.Deadline = time.Time{}

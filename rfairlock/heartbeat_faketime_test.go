@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -227,7 +229,7 @@ func TestU23HostWhoseClockIsOffEvictsNoWaiterWithServerTime(t *testing.T) {
 			want := before[foreignTail] + time.Hour.Milliseconds()
 			require.Equal(t, want, after[queue[2]], "neither expired nor hours away")
 			require.Equal(t, int64(1), e.asked.Load())
-			got, err := client.ClockOffset(t.Context())
+			got, err := engine.EngineOf(client).Clock.Offset(t.Context())
 			require.NoError(t, err)
 			require.InDelta(t, ahead, got, float64(time.Second))
 			cancel()
@@ -239,7 +241,7 @@ func TestU23HostWhoseClockIsOffEvictsNoWaiterWithServerTime(t *testing.T) {
 }
 
 func TestU23ReleasesOfOtherOwnersEvictNoWaiterWithServerTime(t *testing.T) {
-	owner, err := redlatch.ParseOwner(foreignOwner)
+	owner, err := codec.ParseOwner(foreignOwner)
 	require.NoError(t, err)
 	for name, act := range map[string]func(ctx context.Context, l *rlock.Lock) error{
 		"force": func(ctx context.Context, l *rlock.Lock) error { _, err := l.ForceUnlock(ctx); return err },

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -44,7 +45,7 @@ func TestTryLockKeepsOtherPlacesOfOwner(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		l := rfairlock.New(client, "job")
 		holdByHand(t, srv, "job", time.Hour)
-		owner := redlatch.NewOwner(uuid.New(), 1)
+		owner := codec.NewOwner(uuid.New(), 1)
 		other, _ := fakeClient(t, srv)
 		_, end := waitTogether(t, rfairlock.New(other, "job"), 1, rlock.WithOwner(owner))
 		_, err := l.TryLock(t.Context(), rlock.WithOwner(owner))
@@ -66,7 +67,7 @@ func TestSharedPlaceLeavesWithItsWait(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
 		holdByHand(t, srv, "job", time.Hour)
-		owner := rlock.WithOwner(redlatch.NewOwner(uuid.New(), 1))
+		owner := rlock.WithOwner(codec.NewOwner(uuid.New(), 1))
 		_, endFirst := waitTogether(t, l, 1, owner, rlock.WithWait(40*time.Second))
 		_, endSecond := waitTogether(t, l, 1, owner)
 		_, endLast := waitTogether(t, l, 1)
@@ -86,7 +87,7 @@ func TestUserOfAnOwnerOutlivesTheOtherOneInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
-		l, owner := rfairlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 57)
+		l, owner := rfairlock.New(client, "job"), codec.NewOwner(uuid.New(), 57)
 		first := await(t.Context(), l)
 		synctest.Wait()
 		stayer := await(t.Context(), l, rlock.WithOwner(owner))
@@ -112,7 +113,7 @@ func TestBothUsersOfAnOwnerGetInWhenItsTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
-		l, owner := rfairlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 57)
+		l, owner := rfairlock.New(client, "job"), codec.NewOwner(uuid.New(), 57)
 		one := await(t.Context(), l, rlock.WithOwner(owner))
 		synctest.Wait()
 		last := await(t.Context(), l)
@@ -194,7 +195,7 @@ func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
-		hold := take(t, l, rlock.WithOwner(redlatch.NewOwner(uuid.New(), 57)))
+		hold := take(t, l, rlock.WithOwner(codec.NewOwner(uuid.New(), 57)))
 		inner, err := l.Lock(hold.Context(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, map[string]string{hold.Owner().String(): "2"}, owners(t, srv, "job"))

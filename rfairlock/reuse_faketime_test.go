@@ -90,7 +90,7 @@ func TestOwnerIsUsedAgainUnlessAnythingMayBeLeftOfIt(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, l.UnlockAs(t.Context(), owner))
 			}},
-			"it was given": {[]rlock.Option{rlock.WithOwner(redlatch.NewOwner([16]byte{1}, 7))}, unlockIt},
+			"it was given": {[]rlock.Option{rlock.WithOwner(codec.NewOwner([16]byte{1}, 7))}, unlockIt},
 		},
 	} {
 		for name, e := range endings {

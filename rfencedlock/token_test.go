@@ -105,7 +105,7 @@ func TestResumedLockGetsNewToken(t *testing.T) {
 func TestGivenOwnerGetsTokenPerAcquisition(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
-		lock, owner := newLock(), redlatch.NewOwner(uuid.New(), 77)
+		lock, owner := newLock(), codec.NewOwner(uuid.New(), 77)
 		first := take(t, lock, rlock.WithOwner(owner))
 		second := take(t, lock, rlock.WithOwner(owner))
 		require.EqualValues(t, 2, second.Token())

@@ -179,7 +179,7 @@ func ExampleHold_HandOver() {
 		if err != nil {
 			return err
 		}
-		hold, err = orders.Resume(ctx, owner) // there, after redlatch.ParseOwner
+		hold, err = orders.Resume(ctx, owner) // there, after codec.ParseOwner
 		return err
 	}
 	fmt.Println(handOver())

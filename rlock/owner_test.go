@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -21,12 +22,12 @@ import (
 // travels encodes and decodes an owner, as a job's payload does.
 func travels(t testing.TB, o redlatch.Owner) redlatch.Owner {
 	t.Helper()
-	back, err := redlatch.ParseOwner(o.String())
+	back, err := codec.ParseOwner(o.String())
 	require.NoError(t, err)
 	return back
 }
 
-func newOwner() redlatch.Owner { return redlatch.NewOwner(uuid.New(), 57) }
+func newOwner() redlatch.Owner { return codec.NewOwner(uuid.New(), 57) }
 
 func TestWithoutHandOverTheGivingSideLosesItsHoldWithinARenewalPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +111,7 @@ func ofOneOwner(t *testing.T, srv *redistest.MiniServer) (*rlock.Lock, redlatch.
 	t.Helper()
 	tr := &faketransport.Distant{Transport: redigoTransport(srv)}
 	t.Cleanup(tr.Wait)
-	return rlock.New(over(t, tr), "job"), redlatch.NewOwner(uuid.New(), 1)
+	return rlock.New(over(t, tr), "job"), codec.NewOwner(uuid.New(), 1)
 }
 
 // requireKept checks that a hold keeps its lock for a minute.

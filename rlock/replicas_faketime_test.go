@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	inner "github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/test/observed"
@@ -259,7 +260,7 @@ func TestLockIsGivenBackWhenRedisIsAwayMeanwhile(t *testing.T) {
 func TestOwnerGivenIsForgottenOnceHoweverItsAcquireEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, replica := copied(t, time.Second)
-		traveller, err := redlatch.ParseOwner(foreignOwner)
+		traveller, err := codec.ParseOwner(foreignOwner)
 		require.NoError(t, err)
 		l := rlock.New(client, "job")
 		// The two holds share the owner, also after failed acquisitions.

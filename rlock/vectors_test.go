@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -103,8 +104,8 @@ func TestForceUnlockLeavesWhatRedissonLeaves(t *testing.T) {
 
 // A Java thread that has entered the lock twice.
 var (
-	javaThread = redlatch.NewOwner(uuid.MustParse("5d6a1c36-91b0-4a8e-8a43-0e5b8f2d7c90"), 57)
-	otherJava  = redlatch.NewOwner(javaThread.Client(), 58)
+	javaThread = codec.NewOwner(uuid.MustParse("5d6a1c36-91b0-4a8e-8a43-0e5b8f2d7c90"), 57)
+	otherJava  = codec.NewOwner(javaThread.Client(), 58)
 )
 
 func redissonLock(t *testing.T, srv redistest.Target, key string) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -103,7 +104,7 @@ func TestOneLossIsOneForAll(t *testing.T) {
 func TestAMemberLostWhileOthersAreTakenEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithWatchdogTimeout(time.Second))
-		srv.Do(t, "HSET", "c", redlatch.NewOwner(uuid.New(), 1).String(), 1)
+		srv.Do(t, "HSET", "c", codec.NewOwner(uuid.New(), 1).String(), 1)
 		came := later(within(t), rmultilock.Of(rlock.New(client, "a"), rlock.New(client, "b"), rfairlock.New(client, "c")))
 		synctest.Wait()
 		require.EqualValues(t, 2, exists(t, srv, "a", "b"))
@@ -204,7 +205,7 @@ func TestSlowObserverDoesNotDelayLoss(t *testing.T) {
 func TestCloseDuringWaitForSecondLockReturnsErrClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
-		srv.Do(t, "HSET", "b", redlatch.NewOwner(uuid.New(), 1).String(), 1)
+		srv.Do(t, "HSET", "b", codec.NewOwner(uuid.New(), 1).String(), 1)
 		came := later(t.Context(), rmultilock.Of(rlock.New(client, "a"), rfairlock.New(client, "b")))
 		synctest.Wait()
 		require.NoError(t, client.Close())

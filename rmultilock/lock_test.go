@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -102,7 +103,7 @@ func TestAWaiterThatLeavesHoldsNothing(t *testing.T) {
 		one := takeOne(t, there, all[3])
 		l := rmultilock.Of(
 			rlock.New(here, all[0]), rlock.New(here, all[1]), rfairlock.New(here, all[2]), rfairlock.New(here, all[3]+"x"))
-		_, err := l.Lock(within(t), rlock.WithOwner(redlatch.NewOwner(here.ID(), 1)))
+		_, err := l.Lock(within(t), rlock.WithOwner(codec.NewOwner(here.ID(), 1)))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
 
 		fair, err := rfairlock.New(there, all[3]+"x").Lock(within(t))

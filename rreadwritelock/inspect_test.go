@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -79,7 +80,7 @@ func TestTwoKindsUnderOneNameAreTold(t *testing.T) {
 		_, err = l.IsLocked(within(t))
 		require.ErrorIs(t, err, redlatch.ErrWrongType)
 		require.ErrorContains(t, err, "read/write lock")
-		other := redlatch.NewOwner(client.ID(), 99)
+		other := codec.NewOwner(client.ID(), 99)
 		_, err = l.Resume(within(t), other)
 		require.ErrorIs(t, err, redlatch.ErrNotHeld)
 		require.ErrorIs(t, l.UnlockAs(within(t), other), redlatch.ErrNotHeld)
@@ -147,7 +148,7 @@ func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 			forced, err := l.ForceUnlock(within(t))
 			require.False(t, forced)
 			require.Equal(t, isHash, err == nil, "%v: %v", c.cmd, err)
-			owner := redlatch.NewOwner(uuid.Max, 1)
+			owner := codec.NewOwner(uuid.Max, 1)
 			if unlocked := l.UnlockAs(within(t), owner); isHash {
 				require.ErrorIs(t, unlocked, redlatch.ErrNotHeld)
 			} else {

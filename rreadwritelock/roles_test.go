@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
@@ -153,7 +154,7 @@ func TestOwnersThatTravelHaveBothRoles(t *testing.T) {
 		require.ErrorIs(t, rw.Read().UnlockAs(within(t), owner), redlatch.ErrNotHeld)
 		require.ErrorIs(t, rw.Write().UnlockAs(within(t), owner), redlatch.ErrNotHeld)
 		require.Eventually(t, func() bool { return s.Do(t, "EXISTS", rw.Name()) == any(int64(0)) }, soon, time.Millisecond)
-		given := redlatch.NewOwner(uuid.New(), 7)
+		given := codec.NewOwner(uuid.New(), 7)
 		w = take(t, rw.Write(), rlock.WithOwner(given))
 		r = take(t, other.Read(), rlock.WithOwner(given))
 		unlock(t, r, w)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
@@ -335,7 +336,7 @@ func TestLateReaderReleaseKeepsOtherHold(t *testing.T) {
 		s, _ := inMemory(t)
 		tr, client := callers.Stalling(t, s)
 		rw := rreadwritelock.New(client, "job")
-		owner := rlock.WithOwner(redlatch.NewOwner(uuid.New(), 7))
+		owner := rlock.WithOwner(codec.NewOwner(uuid.New(), 7))
 		short := take(t, rw.Read(), owner, rlock.WithLease(time.Second))
 		long := take(t, rw.Read(), owner, rlock.WithLease(25*time.Second))
 		time.Sleep(700 * time.Millisecond)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -24,7 +23,7 @@ func TestAllOutputFitsATerminal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name, strange = "billing-service:eu-west-1:nightly-run:2026-11", "a-program-of-its-own@host-17.example pid 4194304 thread 12"
-	holder := redlatch.NewOwner(program.ClientID, math.MaxInt64).String()
+	holder := codec.NewOwner(program.ClientID, math.MaxInt64).String()
 	s.Do(t, "SET", engine.LabelKey(program.ClientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")
 	s.Do(t, "HSET", name, holder, 99999)
 	s.Do(t, "PEXPIRE", name, (999*time.Hour + 59900*time.Millisecond).Milliseconds())

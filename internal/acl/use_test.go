@@ -269,7 +269,7 @@ func (x *trial) leaves(l *rlock.Lock, others ...string) error {
 }
 
 func (x *trial) theClocks() error {
-	_, err := x.client.ClockOffset(x.Context())
+	_, err := engine.EngineOf(x.client).Clock.Offset(x.Context())
 	return err
 }
 

@@ -60,6 +60,15 @@ func (c *Clock) NowMillis() int64 {
 	return now.UnixMilli()
 }
 
+// Offset is Compare for callers that have not entered the engine.
+func (c *Clock) Offset(ctx context.Context) (time.Duration, error) {
+	if err := c.engine.Enter(); err != nil {
+		return 0, err
+	}
+	defer c.engine.Leave()
+	return c.Compare(ctx)
+}
+
 // Compare reads the server's time and returns how far it is ahead of this machine's, to
 // within half the round trip.
 func (c *Clock) Compare(ctx context.Context) (time.Duration, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -48,7 +49,7 @@ func TestStaleReentryRefusalKeepsNewerHold(t *testing.T) {
 			return int64(1), nil, true
 		}}
 		client := clientOver(t, tr)
-		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		l, owner := rlock.New(client, "job"), codec.NewOwner(uuid.New(), 1)
 		take := func() *rlock.Hold {
 			h, err := l.TryLock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 			require.NoError(t, err)
@@ -119,7 +120,7 @@ func TestUnlockOfSharedOwnerTakesOneCommandTimeout(t *testing.T) {
 			return nil, nil, c.Name == "acquire"
 		}}
 		client := clientOver(t, tr, redlatch.WithCommandTimeout(command))
-		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		l, owner := rlock.New(client, "job"), codec.NewOwner(uuid.New(), 1)
 		first, err := l.Lock(t.Context(), rlock.WithOwner(owner))
 		require.NoError(t, err)
 		began := time.Now()

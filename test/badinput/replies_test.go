@@ -26,6 +26,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -160,7 +161,7 @@ func evictsSecond(s *stage, l *rlock.Lock) []error {
 }
 
 func clocks(s *stage, l *rlock.Lock) []error {
-	_, err := s.client.ClockOffset(s.bounded())
+	_, err := engine.EngineOf(s.client).Clock.Offset(s.bounded())
 	return append(locks(s, l), err)
 }
 

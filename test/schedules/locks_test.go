@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/schedule"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -236,7 +237,7 @@ func play(t *testing.T, locks func(c *redlatch.Client) []*rlock.Lock) {
 	t.Helper()
 	schedule.Run(t, schedules(), func(t *testing.T, s *schedule.Schedule) {
 		t.Helper()
-		w, owner := newWorld(t, s, 1+int(s.Seed/2%2)), redlatch.NewOwner(uuid.New(), 1)
+		w, owner := newWorld(t, s, 1+int(s.Seed/2%2)), codec.NewOwner(uuid.New(), 1)
 		for i := range callers {
 			u := &user{world: w, name: fmt.Sprint("caller ", i), locks: locks(w.clients[i%len(w.clients)])}
 			depth := 2

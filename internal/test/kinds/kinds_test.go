@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -73,7 +74,7 @@ func write(c *redlatch.Client, name string) enter {
 }
 
 func givenOwner(c *redlatch.Client, name string) enter {
-	return locking(rlock.New(c, name).Lock, rlock.WithOwner(redlatch.NewOwner(c.ID(), 1)))
+	return locking(rlock.New(c, name).Lock, rlock.WithOwner(codec.NewOwner(c.ID(), 1)))
 }
 
 func multi(c *redlatch.Client, name string) enter {
@@ -176,7 +177,7 @@ func TestHoldsAreGivenUpOnAServerWithoutMemory(t *testing.T) {
 	s := redistest.Start(t)
 	c := callers.Connect(t, s.URL())
 	full := func(bytes int) { s.Do(t, "CONFIG", "SET", "maxmemory", bytes) }
-	owner, err := redlatch.ParseOwner("11111111-1111-4111-8111-111111111111:1")
+	owner, err := codec.ParseOwner("11111111-1111-4111-8111-111111111111:1")
 	require.NoError(t, err)
 	for kind, l := range map[string]*rlock.Lock{
 		"plain": rlock.New(c, "plain"),

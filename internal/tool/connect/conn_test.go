@@ -21,6 +21,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -309,7 +310,7 @@ func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 	require.NoError(t, client.Close())
 	client, err = at(t, srv.URL()).New(t.Context())
 	require.NoError(t, err)
-	_, err = client.ClockOffset(t.Context())
+	_, err = engine.EngineOf(client).Clock.Offset(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
 

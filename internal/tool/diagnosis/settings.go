@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -156,7 +157,7 @@ func (e *examination) clock() Finding {
 // ahead returns how far the server's clock is ahead. In a cluster the client would query any master.
 func (e *examination) ahead() (time.Duration, error) {
 	if e.masters == 0 {
-		return e.client.ClockOffset(e.ctx)
+		return engine.EngineOf(e.client).Clock.Offset(e.ctx)
 	}
 	asked := time.Now()
 	parts, err := redis.Int64s(e.c.Do("TIME"))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
@@ -66,7 +65,7 @@ func Parse(channel string) (name, owner string) {
 	rest := strings.TrimPrefix(channel, families[0].prefix)
 	if i := strings.LastIndexByte(rest, ':'); i > 0 {
 		if i = strings.LastIndexByte(rest[:i], ':'); i > 0 {
-			if _, err := redlatch.ParseOwner(rest[i+1:]); err == nil {
+			if _, err := codec.ParseOwner(rest[i+1:]); err == nil {
 				rest, owner = rest[:i], rest[i+1:]
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -28,7 +28,7 @@ type Client struct {
 // ClientOf returns the client of an owner as in Redis, which may be a writer.
 func ClientOf(text string) Client {
 	bare, _ := protocol.WriterOf(text)
-	owner, err := redlatch.ParseOwner(bare)
+	owner, err := codec.ParseOwner(bare)
 	switch {
 	case err != nil:
 		return Client{Kind: "unknown"}
@@ -82,7 +82,7 @@ func ShortOwner(text string) string {
 // time, and its number.
 func OwnerNumber(text string) string {
 	bare, writes := protocol.WriterOf(text)
-	owner, err := redlatch.ParseOwner(bare)
+	owner, err := codec.ParseOwner(bare)
 	if err != nil {
 		return sanitize.Word(sanitize.Truncate(text, 24))
 	}

@@ -296,7 +296,7 @@ func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 	var calls []call
 	for _, text := range owners {
 		bare, _ := protocol.WriterOf(text)
-		owner, err := redlatch.ParseOwner(bare)
+		owner, err := codec.ParseOwner(bare)
 		if err != nil {
 			continue
 		}

@@ -74,7 +74,7 @@ func addLocks(t *testing.T, s redistest.Target) {
 
 func owners(n int) (fields []any) {
 	for i := range n {
-		fields = append(fields, redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
+		fields = append(fields, codec.NewOwner(uuid.Max, int64(i)).String(), 1)
 	}
 	return fields
 }

@@ -70,7 +70,7 @@ func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], ":lock_count") {
 		return "it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here"
 	}
-	if _, err := redlatch.ParseOwner(owner); err != nil {
+	if _, err := codec.ParseOwner(owner); err != nil {
 		return "its field " + limits.Quote(field[0]) + " is no owner"
 	}
 	if n, err := strconv.ParseInt(field[1], 10, 64); err != nil || n <= 0 {

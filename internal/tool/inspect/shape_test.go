@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -120,7 +119,7 @@ func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
 					s.Do(t, "PEXPIRE", fmt.Sprintf("%s:%s:rwlock_timeout:%d", prefix, owner, n), left.Milliseconds())
 				}
 			}
-			forEver := redlatch.NewOwner(uuid.Max, 1).String()
+			forEver := codec.NewOwner(uuid.Max, 1).String()
 			hold(java, 1, time.Minute)
 			hold(java, 2, time.Hour)
 			hold(java, 3, time.Minute)

@@ -15,7 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -256,7 +256,7 @@ func compareReleases(t *testing.T) {
 	target := targetOf(t, s)
 	readLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Read() }
 	writeLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Write() }
-	owner, err := redlatch.ParseOwner(program.RedissonOwner)
+	owner, err := codec.ParseOwner(program.RedissonOwner)
 	require.NoError(t, err)
 	for what, c := range map[string]struct {
 		set   func(name string)

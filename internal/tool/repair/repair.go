@@ -17,6 +17,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/fairqueue"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -168,7 +169,7 @@ func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, own
 	}
 	out := make([]admin.Waiter, len(done.Out))
 	for i, o := range done.Out {
-		owner, _ := redlatch.ParseOwner(o.Was.Owner) // zero for another text
+		owner, _ := codec.ParseOwner(o.Was.Owner) // zero for another text
 		out[len(out)-1-i] = admin.Waiter{Owner: owner, Text: o.Was.Owner, Position: o.Index + 1, Deadline: o.Was.Deadline, Counted: true}
 	}
 	return out, done.Woken, nil

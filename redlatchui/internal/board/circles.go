@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
@@ -275,7 +275,7 @@ type Wait struct {
 // ClientID returns the UUID of an owner's client, or the owner if it has none.
 func ClientID(owner string) string {
 	bare, _ := protocol.WriterOf(owner)
-	parsed, err := redlatch.ParseOwner(bare)
+	parsed, err := codec.ParseOwner(bare)
 	if err != nil {
 		return owner
 	}

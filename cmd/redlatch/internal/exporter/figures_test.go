@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -79,7 +78,7 @@ func TestTheExporterIsNoBurdenHoweverManyLocksAndScrapesThereAre(t *testing.T) {
 	c := s.Dial(t)
 	for i := range manyLocks {
 		name := fmt.Sprintf("orders:%07d", i)
-		require.NoError(t, c.Send("HSET", name, redlatch.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1))
+		require.NoError(t, c.Send("HSET", name, codec.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1))
 		require.NoError(t, c.Send("PEXPIRE", name, time.Hour.Milliseconds()))
 		if i%4 == 0 {
 			require.NoError(t, c.Send("RPUSH", codec.QueueKey(name), program.LongOwner(0), program.LongOwner(1)))

@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -46,7 +45,7 @@ func TestHoldPrintsItsOwnerAndFreesTheLockOnASignal(t *testing.T) {
 		for _, kind := range []string{"--fair=false", "--fair", "--write"} {
 			name := redistest.Key(t)
 			p := program.Start(t, s.URL(), "hold", kind, name)
-			_, err := redlatch.ParseOwner(p.Line())
+			_, err := codec.ParseOwner(p.Line())
 			require.NoError(t, err)
 			require.True(t, program.Exists(t, s, name))
 			require.NoError(t, p.Cmd.Process.Signal(sig))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -38,7 +39,7 @@ func TestTheCommandFindsItsLockAndOwnerInItsEnvironment(t *testing.T) {
 	p := program.StartWith(t, env, "run", name, "--", "sh", "-c", `echo "$REDLATCH_LOCK"; echo "$REDLATCH_OWNER"; read x`)
 	require.Equal(t, name, p.Line())
 	owner := p.Line()
-	_, err := redlatch.ParseOwner(owner)
+	_, err := codec.ParseOwner(owner)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, owner))
 	require.NoError(t, p.Stdin.Close())

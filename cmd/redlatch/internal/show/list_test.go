@@ -240,7 +240,7 @@ func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 	each("redis.call('SET', 'key:' .. i, 'value')", n)
 	for i := range n / 100 {
 		name := fmt.Sprintf("orders:%07d", i)
-		send("HSET", name, redlatch.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1)
+		send("HSET", name, codec.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1)
 		send("PEXPIRE", name, time.Hour.Milliseconds())
 		if i%4 == 0 {
 			send("RPUSH", codec.QueueKey(name), program.RedissonOwner, program.RedlatchOwner)

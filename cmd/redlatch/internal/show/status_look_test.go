@@ -28,7 +28,7 @@ var errNotCountable = fmt.Errorf("%w: %w", admin.ErrNotCounted, errors.New("not\
 
 func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 	t.Parallel()
-	second := redlatch.NewOwner(program.ClientID, 2).String()
+	second := codec.NewOwner(program.ClientID, 2).String()
 	for what, c := range map[string]struct {
 		owner         string
 		deadline      time.Duration
@@ -210,9 +210,9 @@ func TestStatusNamesTheClientsLibrary(t *testing.T) {
 	const name = "billing-run"
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	program.Enqueue(t, s, name, redlatch.NewOwner(program.ClientID, 2).String(), time.Hour)
+	program.Enqueue(t, s, name, codec.NewOwner(program.ClientID, 2).String(), time.Hour)
 	s.Do(t, "SET", engine.LabelKey(program.ClientID), "a label that is so long that it does not fit on one line beside what else there is")
-	holder, err := redlatch.ParseOwner(program.SomeOwner)
+	holder, err := codec.ParseOwner(program.SomeOwner)
 	require.NoError(t, err)
 	s.Do(t, "SET", engine.LabelKey(holder.Client()), program.LabelText)
 	got := program.Finish(t, s.URL(), "status", name)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -117,7 +116,7 @@ func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	var fields, owners []any
 	for i := range 1000 {
 		fields = append(fields, fmt.Sprint("field", i), 1)
-		owners = append(owners, redlatch.NewOwner(program.ClientID, int64(i)).String(), 1)
+		owners = append(owners, codec.NewOwner(program.ClientID, int64(i)).String(), 1)
 	}
 	s.Do(t, "HSET", append([]any{"big-map"}, fields...)...)
 	s.Do(t, "HSET", append([]any{"owners"}, owners...)...)
