@@ -76,7 +76,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 // no I/O: connections are made on first use, and failures to dial are returned as ErrNotSent then.
 // dial must return connections that are ready to use, with authentication and database selection
 // done; their read timeout applies only to the dialing. To bound the replies that a server may
-// send, as Open does, use [LimitReplies] in dial. For a cluster see [NewCluster], for Sentinels
+// send, as Open does, return [NewConn]. For a cluster see [NewCluster], for Sentinels
 // [NewSentinel]. If the master has replicas, subscribers cannot be counted without
 // [WithReplicaDialer].
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {

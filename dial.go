@@ -238,16 +238,11 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 	return d.Dial(ctx, to)
 }
 
-// LimitReplies returns conn with the reply limits of the connections of [Open]: an array or a text
-// longer than any reply to Redlatch closes the connection with an error before memory is allocated
-// for it. It is for dial functions, sets no deadlines, and must see the first byte that the server
-// sends.
-func LimitReplies(conn net.Conn) net.Conn { return respconn.Guard(conn) }
-
 // NewConn returns a connection over conn for a dial function, as an alternative to redigo's
 // redis.NewConn. The server must be ready for commands. NewConn sends nothing. As on the connections of
 // [Open], a lone caller reads and writes on its own goroutine, which halves the client's time per
 // call with few callers; this needs a TCP or Unix socket, with or without TLS, and does not work on
 // Windows and AIX. A write that takes longer than write closes the connection; 0 means no limit.
-// NewConn applies [LimitReplies] if conn does not have it. The caller must not use conn afterward.
+// An array or a text longer than any reply to Redlatch closes the connection with an error before
+// memory is allocated for it. The caller must not use conn afterward.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn { return respconn.NewConn(conn, write) }

@@ -103,8 +103,7 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 		_ = conn.Close()
 		return nil, errTooLate
 	}
-	// The limit must see the first byte.
-	d.conn = &heldConn{Conn: redlatch.LimitReplies(conn)}
+	d.conn = &heldConn{Conn: conn}
 	return d.conn, nil
 }
 

@@ -16,7 +16,7 @@ import (
 // sites are the only files outside of tests and benchmarks that make connections.
 var sites = map[string]string{
 	"internal/respconn/dial.go":                  "the constructors",
-	"adapter/goredis/dial.go":                    "go-redis dials, over LimitReplies",
+	"adapter/goredis/dial.go":                    "for NewConn of the library, which guards it after the handshake of go-redis",
 	"adapter/rueidis/rueidis.go":                 "for NewConn of the library, which guards it",
 	"embedded/server.go":                         "in memory, to a server of this process",
 	"examples/jobs/main.go":                      "the example's own data, not a lock",
