@@ -25,10 +25,9 @@ func init() {
 	}
 }
 
-// Client is a connection to Redis, an identity and a lifetime. All locks made from it with
-// rlock.New, rfairlock.New and other kinds share its two connections; in a cluster, its three
-// connections to each master in use. Counting subscribers opens one more to each replica. A Client
-// is safe for concurrent use; a process needs one for each Redis.
+// Client is a connection to Redis, an identity and a lifetime. All locks made from it share its two
+// connections; in a cluster, three to each master in use. It is safe for concurrent use, and a
+// process needs one for each Redis.
 type Client struct {
 	engine *engine.Engine
 }
@@ -41,20 +40,14 @@ type Client struct {
 //	redis-cluster://[[user]:password@]host[:port][,host[:port]...][?sharded_pubsub=auto]
 //	redis-sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]
 //
-// with rediss for TLS. In each scheme valkey may replace redis, as in valkeys://host.
-// Percent-encode special characters in the user and the password: / is %2F.
+// with rediss for TLS; valkey may replace redis. Percent-encode special characters in the user and
+// the password. The Sentinels' own are ?sentinel_user=u&sentinel_password=p. For sharded_pubsub,
+// which is auto, on or off, see [WithShardedPubSub].
 //
-// User and password are for the servers; for the Sentinels, add the options
-// ?sentinel_user=u&sentinel_password=p. sharded_pubsub is auto, on or off, see [transport.Sharding],
-// and must be the same in the whole fleet. Open rejects other options. To use an existing go-redis
-// or rueidis client, see the modules adapter/goredis and adapter/rueidis; for another client,
-// [NewWithTransport].
-//
-// ctx bounds only the connecting. The error wraps ErrNotSent if the server could not be reached;
-// with [WithLazyConnect] Open does not connect. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
-// CLIENT ID as needed; CLUSTER SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster; SENTINEL MASTER,
-// GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE __sentinel__:hello to their
-// master.
+// ctx bounds only the connecting. The error wraps [ErrNotSent] if the server could not be reached.
+// Open sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID as needed; CLUSTER SLOTS and PUBSUB
+// SHARDNUMSUB in a cluster; the commands of [NewSentinel] and [AskSentinels] with Sentinels. The
+// modules adapter/goredis and adapter/rueidis use the settings of an existing client.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	engine.NeedContext(ctx)
 	set, err := configure(opts)
@@ -72,13 +65,11 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	return newClient(t, &set), nil
 }
 
-// New returns a client that connects with dial, such as the DialContext of a *redis.Pool. It does
-// no I/O: connections are made on first use, and failures to dial are returned as ErrNotSent then.
-// dial must return connections that are ready to use, with authentication and database selection
-// done; their read timeout applies only to the dialing. To bound the replies that a server may
-// send, as Open does, return [NewConn]. For a cluster see [NewCluster], for Sentinels
-// [NewSentinel]. If the master has replicas, subscribers cannot be counted without
-// [WithReplicaDialer].
+// New returns a client of one server that connects with dial, such as the DialContext of a
+// *redis.Pool, on first use; New does no I/O. dial must return connections that are ready to use,
+// with authentication and database selection done. Their read timeout applies only to the dialing;
+// [NewConn] makes connections with limits on replies, as Open does. Failures to dial are returned as
+// [ErrNotSent] by the calls that need the connection.
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
 	if dial == nil {
 		return nil, errors.New("redlatch: New needs a dial function")
@@ -145,19 +136,18 @@ func newClient(t transport.Transport, set *settings) *Client {
 // ID returns the UUID that the client's owners begin with.
 func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
 
-// Close ends the client: waiting calls return ErrClosed, and the contexts of holds end with it.
-// Close does not release locks, because work under them may continue; they expire with their
-// leases. To free a lock immediately, unlock it first. Close deletes the client's label, waits up
-// to one command timeout for calls with unknown outcome, and closes the connections. It is safe for
-// concurrent use, and later calls return the first result.
+// Close ends the client: waiting calls return [ErrClosed], and the contexts of holds end with it.
+// It does not release locks, because work under them may continue; they expire with their leases.
+// It waits up to one command timeout for calls with unknown outcome. It is safe for concurrent use,
+// and later calls return the first result.
 func (c *Client) Close() error { return c.engine.Close() }
 
-// Shutdown ends the client gracefully. New and waiting calls return ErrClosed immediately, while
+// Shutdown ends the client gracefully. New and waiting calls return [ErrClosed] immediately, while
 // holds continue to be renewed. When the last hold is unlocked or ctx ends, Shutdown closes the
 // client as [Client.Close] does and returns its result. If holds remain, the error says how many,
-// with ctx's error, or ErrClosed if Close was called. Shutdown does not wait for holds that have
-// reached the limit of WithMaxHold. While it waits, HandOver works and re-entry does not. It is safe for
-// concurrent use.
+// and wraps ctx's error, or ErrClosed if Close was called. It does not wait for holds that have
+// reached the limit of WithMaxHold. While it waits, HandOver works and re-entry does not. It is
+// safe for concurrent use.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 
 // Stats are counts of one client, as sql.DBStats are of a pool. Each count is exact, but they are
@@ -180,8 +170,8 @@ type Stats struct {
 	InDoubt int
 }
 
-// Stats returns current counts. It sends nothing and takes well below a microsecond, however many
-// holds and waiters there are. It may be called at any time, also by an observer or after Close.
+// Stats returns current counts. It sends nothing, takes well below a microsecond, and may be called
+// at any time, also by an observer or after Close.
 func (c *Client) Stats() Stats { return Stats(c.engine.Stats()) }
 
 // KindStats are the counts of the locks of one kind and group.
@@ -197,8 +187,8 @@ type KindStats struct {
 }
 
 // StatsBy returns counts, in no order, for each kind of lock with holds or waiters. group, if not
-// nil, maps the name of each hold and waiter to a group, and must be fast. StatsBy sends nothing;
-// 10,000 holds take a few milliseconds. It may be called at any time, also by an observer.
+// nil, maps their names to groups, and must be fast. StatsBy sends nothing and takes a few
+// milliseconds for 10,000 holds. It may be called at any time, also by an observer.
 func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	if group == nil {
 		group = func(string) string { return "" }

@@ -21,19 +21,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// NewSentinel returns a client of a master that Sentinels may replace. master returns the address,
-// host:port, of the current master; [AskSentinels] makes such a function. dial connects to that
-// address, and to replicas unless [WithReplicaDialer] is set; it must return connections as for
-// [New], and connect to the given address. Both are called for each new connection. master is
-// also called when the master may have changed: when a Sentinel says so, when a server answers
-// READONLY, and once a second while no Sentinel publishes. Both must respect ctx and be safe for
-// concurrent use.
+// NewSentinel returns a client of a master that Sentinels may replace. It does no I/O: connections
+// are made on first use, and failures are returned as [ErrNotSent] then.
 //
-// NewSentinel does no I/O: connections are made on first use, and failures are returned as
-// ErrNotSent then. On its subscription connection it sends SUBSCRIBE __sentinel__:hello, where
-// Sentinels name the master every two seconds. Without the right to that channel, the client calls
-// master once a second. It immediately closes connections to a former master, which would keep
-// granting locks for seconds.
+// master returns the current master's address, host:port; [AskSentinels] makes such a function. It
+// is called for each new connection and when the master may have changed: after a Sentinel's message
+// or a READONLY reply, and once a second while no Sentinel publishes. dial connects to exactly that
+// address, and to replicas unless [WithReplicaDialer] is set, and returns connections as for [New].
+// Both must respect ctx and be safe for concurrent use.
+//
+// It sends SUBSCRIBE __sentinel__:hello to the master, and needs the right to that channel to notice
+// failovers immediately. Connections to a former master are closed.
 func NewSentinel(
 	master func(ctx context.Context) (addr string, err error),
 	dial func(ctx context.Context, addr string) (redis.Conn, error),
@@ -49,11 +47,11 @@ func NewSentinel(
 	return newClient(set.sentinel(master, checked(dial)), &set), nil
 }
 
-// AskSentinels returns a function for [NewSentinel] that queries the Sentinels at addrs,
-// host:port, and the others that they know, for the master called name. It queries all of them
-// concurrently and, of the answers within 250 ms of the first, uses that with the latest failover. dial connects to a Sentinel and authenticates there; each connection is closed after
-// the answer. The function sends SENTINEL MASTER, SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL
-// SENTINELS. It is safe for concurrent use, and its error says why no Sentinel named a master.
+// AskSentinels returns a function for [NewSentinel] that queries the Sentinels at addrs, host:port,
+// and others that they know, for the master called name. It queries them concurrently and, of the
+// answers within 250 ms of the first, uses the one with the latest failover; the error says why
+// there was none. dial connects to a Sentinel and authenticates there. The function sends SENTINEL
+// MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS, and is safe for concurrent use.
 func AskSentinels(
 	name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error),
 ) func(ctx context.Context) (addr string, err error) {
@@ -67,12 +65,11 @@ func AskSentinels(
 
 // NewCluster returns a client of the cluster with nodes at seeds, host:port. Any reachable node is
 // enough: CLUSTER SLOTS lists the others. dial connects to the node at addr, which is one of seeds
-// or an address from a node; it must return connections as for [New], respect ctx and be safe for
+// or an address from a node; it returns connections as for [New], respects ctx and is safe for
 // concurrent use.
 //
-// Unless [WithShardedPubSub] is set, NewCluster connects to a node and sends PUBSUB SHARDNUMSUB to
-// find out how messages are published. ctx bounds only that, and the error wraps ErrNotSent if no
-// node answered. Otherwise it does no I/O.
+// Unless [WithShardedPubSub] is set, NewCluster queries a node with PUBSUB SHARDNUMSUB. ctx bounds
+// only that, and the error wraps [ErrNotSent] if no node answered. Otherwise it does no I/O.
 func NewCluster(
 	ctx context.Context, seeds []string, dial func(ctx context.Context, addr string) (redis.Conn, error), opts ...Option,
 ) (*Client, error) {
@@ -238,11 +235,10 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 	return d.Dial(ctx, to)
 }
 
-// NewConn returns a connection over conn for a dial function, as an alternative to redigo's
-// redis.NewConn. The server must be ready for commands. NewConn sends nothing. As on the connections of
-// [Open], a lone caller reads and writes on its own goroutine, which halves the client's time per
-// call with few callers; this needs a TCP or Unix socket, with or without TLS, and does not work on
-// Windows and AIX. A write that takes longer than write closes the connection; 0 means no limit.
-// An array or a text longer than any reply to Redlatch closes the connection with an error before
-// memory is allocated for it. The caller must not use conn afterward.
+// NewConn returns a connection over conn for a dial function, and sends nothing. It replaces
+// redigo's redis.NewConn: a reply longer than any reply to Redlatch closes the connection before
+// memory is allocated for it, and a lone caller reads and writes on its own goroutine, which halves
+// the client's time per call (TCP or Unix sockets, except on Windows and AIX). The server must be
+// ready for commands. A write that takes longer than write closes the connection; 0 means no limit.
+// The caller must not use conn afterward.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn { return respconn.NewConn(conn, write) }

@@ -13,10 +13,9 @@ import (
 
 // The outcomes of calls, for errors.Is. Most are wrapped in a [*LockError] that names the lock.
 var (
-	// ErrNotAcquired means that another owner holds the lock: TryLock found it held, the wait of
-	// WithWait ended, or the context ended the wait and its error is joined. A fair lock may also
-	// be free with other waiters queued first. With the context of a hold, another caller with
-	// that context is inside.
+	// ErrNotAcquired means that another owner holds the lock or is queued first: TryLock found it
+	// so, the wait of WithWait ended, or the context ended the wait and its error is joined. With
+	// the context of a hold, another caller with that context is inside.
 	ErrNotAcquired = engine.ErrNotAcquired
 
 	// ErrNotHeld means that Unlock or LetExpire already ended the hold.
@@ -49,14 +48,12 @@ var (
 	ErrNotSent = engine.ErrNotSent
 
 	// ErrWrongType means that the key holds a lock of another kind, which the wrapping error
-	// names; a value of another type; or a hash of another program, without a field that an owner
-	// may have.
+	// names, or a value that is not a lock.
 	ErrWrongType = engine.ErrWrongType
 
 	// ErrNotNotified means that Unlock or ForceUnlock released the lock, but the user may not
-	// publish that, so waiters acquire it at their next poll, at most one poll cap
-	// later. The error names the missing right. Redis since version 7 and Valkey find that before
-	// a client takes its first lock of a kind: Lock and TryLock then return the
+	// publish that, so waiters acquire it at their next poll. The error names the missing right.
+	// On Redis since version 7 and Valkey, Lock and TryLock already fail, with the
 	// *transport.ServerError.
 	ErrNotNotified = engine.ErrNotNotified
 
@@ -133,21 +130,20 @@ type Loss string
 const (
 	// LossNotRenewed means that no renewal was acknowledged in time: Redis could not be reached
 	// or was slow, or the process or its machine was paused. If the server rejected the last
-	// renewal, as with NOREPLICAS or MISCONF, the error also wraps that *transport.ServerError.
+	// renewal, the error also wraps that *transport.ServerError.
 	LossNotRenewed Loss = "the lease was not renewed in time"
 
 	// LossLeaseOver means that the lease of WithLease, which is not renewed, expired.
 	LossLeaseOver Loss = "its own lease was over"
 
 	// LossTaken means that the server no longer has the lock although the connection was not lost
-	// since the server last confirmed it: another client released it with ForceUnlock, as its
-	// owner or by a permit's id, or DEL, FLUSHALL or an eviction deleted the key.
+	// since the server last confirmed it: another client released it, or DEL, FLUSHALL or an
+	// eviction deleted the key.
 	LossTaken Loss = "it was released by another client, or its key was deleted"
 
 	// LossForgotten means that the server no longer has the lock, and that a connection was lost
-	// or the master changed since the server last confirmed it: the server restarted without its
-	// data, or a replica without the lock took over, or the lock was taken or deleted in that
-	// time. A transport that does not report lost connections gives LossTaken instead.
+	// or the master changed since the server last confirmed it, as after a restart without data or
+	// a failover. Transports that do not report lost connections give LossTaken instead.
 	LossForgotten Loss = "the server had forgotten it when the connection was back"
 )
 

@@ -6,28 +6,21 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// Observer is a set of functions that a client calls on events of its locks and semaphores. A nil
-// function costs nothing. Metrics and traces are built on it.
+// Observer is a set of functions that a client calls on events of its locks and semaphores, for
+// metrics and traces. A nil function costs nothing. Latches are not reported.
 //
-// In all events, Name is the lock's name as the caller passed it, Kind is the kind of the lock,
-// such as "plain" or "fair", and Op is "lock", "trylock" or "resume", or for a plain semaphore
-// "acquire" or "try-acquire". A multi-lock is reported as the locks in it; plain locks
-// taken with one script have one Started, with the name of the first, and an Acquired each. Latches are
-// not reported.
+// In all events, Name is the lock's name as the caller passed it, Kind is its kind, such as "plain"
+// or "fair", and Op is "lock", "trylock", "resume", "acquire" or "try-acquire". A multi-lock is
+// reported as the locks in it.
 //
-// Functions run on the goroutine of the event: a caller's, which delays Lock, Do or Unlock, or one
-// of the client's, which delays the renewal of all leases. A function that takes 10 ms makes each
-// lock 10 ms slower, and one that takes a third of a lease costs holds, so it must not block on
-// the network or on a channel that may be full. It must not call methods of the client, not even
-// Close, or of its locks and holds, except [Client.Stats] and [Client.StatsBy]; start a goroutine
-// for others. Functions may be called concurrently. A panic in one is recovered and logged.
+// Functions run on the goroutine of the event, concurrently: a slow one delays Lock, Do or Unlock, or
+// the renewal of all leases, and one that takes a third of a lease costs holds. A function must not
+// block, nor call methods of the client, its locks and holds, except [Client.Stats] and
+// [Client.StatsBy]. A panic in one is recovered and logged.
 //
-// The events of one call are ordered, and so are the events of one hold: its Ended follows its Acquired
-// even if the hold was lost before Lock returned.
-//
-// The client uses only the values of a returned context, which must be ctx or derived from it; nil
-// means ctx. The call keeps its caller's deadline and cancellation. Only the function of Do gets
-// the context that DoStarted returned unchanged.
+// The events of one call are ordered, and so are those of one hold: its Ended follows its Acquired
+// even if it was lost before Lock returned. A returned context must be ctx or derived from it; nil
+// means ctx. Only its values are used, except that the function of Do gets DoStarted's unchanged.
 //
 //	function                   gets the context           and returns it for
 //	Started                    of the caller              the events of this call
@@ -39,12 +32,10 @@ import (
 //	DoStarted                  of the hold                the function of Do, and DoEnded
 //	DoEnded                    that DoStarted returned
 type Observer struct {
-	// Opened is called when the client has been created. The observer may keep c and call its Stats
-	// at any time.
+	// Opened is called when the client has been created. The observer may keep c for Stats.
 	Opened func(c *Client)
-	// Closed is called when the client has been closed and all its holds have Ended. Later events
-	// belong to calls that the program makes or that return later: Released, DoEnded, and Started
-	// with a NotAcquired of [ErrClosed].
+	// Closed is called when the client has been closed and all its holds have Ended. Calls that
+	// return later still cause events: Released, DoEnded, and NotAcquired with [ErrClosed].
 	Closed func(c *Client)
 
 	Started     func(ctx context.Context, e Started) context.Context
@@ -66,10 +57,9 @@ type Observer struct {
 	Reconnected func(connection string)
 }
 
-// WithObserver adds observers of the client's locks, after those of earlier WithObserver options.
-// Each event goes to all of them in order; later ones and the function of Do see the context values
-// that earlier ones add. If one panics, the remaining observers do not get the event, and the
-// contexts returned so far are lost. Default: none. Not in Redisson.
+// WithObserver adds observers of the client's locks. Each event goes to all of them in order; later
+// ones and the function of Do see the context values that earlier ones add. If one panics, the
+// remaining observers do not get the event. Default: none. Not in Redisson.
 func WithObserver(o ...Observer) Option {
 	return func(s *settings) {
 		for i := range o {

@@ -53,9 +53,9 @@ func defaults() settings {
 	}
 }
 
-// WithWatchdogTimeout sets the lease of locks without WithLease. It is renewed every
-// third of d. Default 30 s; at least 1 s, so that a lost packet does not cost the lock. It must be
-// the same in the whole fleet: in Redisson it is lockWatchdogTimeout, in milliseconds.
+// WithWatchdogTimeout sets the lease of locks without WithLease, which is renewed every third of d.
+// Default 30 s, at least 1 s. It must be the same in the whole fleet. In Redisson:
+// lockWatchdogTimeout, in milliseconds.
 func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.Lease = d } }
 
 // WithFairWaitTimeout sets how long a waiter of a fair lock without WithWait keeps its place after
@@ -64,18 +64,15 @@ func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.
 func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.FairWait = d } }
 
 // WithLazyConnect makes [Open] return without connecting, for a program that may start before its
-// server. Connections are made on first use. As during any outage, calls then retry for one command
-// timeout or until their context ends, and return ErrNotSent with the reason, also for a wrong
-// password; a program that needs the lock calls again. Open still rejects an invalid address.
-//
-// Default: Open fails if the server does not answer. A cluster needs sharded_pubsub=on or off in its
-// address, or [WithShardedPubSub], because no node is queried. It does not apply to New, NewSentinel,
-// NewCluster and NewWithTransport. In Redisson: lazyInitialization.
+// server. Connections are made on first use; calls fail as during any outage, with [ErrNotSent], also
+// for a wrong password. An invalid address is still an error of Open. A cluster needs
+// sharded_pubsub=on or off, or [WithShardedPubSub]. Default: Open fails if the server does not answer.
+// In Redisson: lazyInitialization.
 func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
-// WithCommandTimeout bounds the time from the call of a command to its reply. At most 1,024 commands
-// are in flight; a command not sent within half of d fails with ErrNotSent. Default 3 s.
-// In Redisson: timeout.
+// WithCommandTimeout bounds the time from the call of a command to its reply. A command not sent
+// within half of d, because 1,024 others are in flight, fails with [ErrNotSent]. Default 3 s. In
+// Redisson: timeout.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.Command = d } }
 
 // WithDialTimeout bounds the time to connect, including TLS and authentication, and the context of
@@ -88,14 +85,13 @@ func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dial
 func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap = d } }
 
 // WithLossMargin sets how long before the end of its lease a lock that could not be renewed counts
-// as lost. It covers clock drift between this machine and the server, and the time that the holder
-// needs to stop. At least 1 ms; 0, the default, means a tenth of the lease, at most 1 s. Redisson has
-// no counterpart.
+// as lost. It covers clock drift and the time that the holder needs to stop. At least 1 ms; 0, the
+// default, means a tenth of the lease, at most 1 s. Not in Redisson.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.Margin = d } }
 
 // NameMapper translates lock names between a program and Redis, like Redisson's NameMapper. All keys
-// and channels of a lock come from the mapped name. Programs that share locks need mappers with equal
-// results. Both methods must be pure and safe for concurrent use.
+// and channels of a lock come from the mapped name, so programs that share locks need equal mappers.
+// Both methods must be pure and safe for concurrent use.
 type NameMapper interface {
 	// Map returns the name in Redis of the program's name.
 	Map(name string) string
@@ -114,8 +110,8 @@ func (p prefixMapper) Map(name string) string { return string(p) + name }
 
 func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(mapped, string(p)) }
 
-// WithNameMapper sets the mapper from lock names to keys, for a fleet whose Redisson clients have a
-// NameMapper. Default: the name is the key.
+// WithNameMapper sets the mapper from lock names to keys. Default: the name is the key. In Redisson:
+// nameMapper.
 func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.Mapper = m } }
 
 // WithClientID sets the UUID that the client's owners start with. Two clients with one ID take each
@@ -128,22 +124,17 @@ func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID =
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
 // WithLabel sets a label of at most 200 bytes on one line, such as service, host and process, that
-// shows people which client holds a lock. Default: none. Not in Redisson.
-//
-// The label is stored in the key redlatch:label:<client id>, which no name mapper maps. The client
-// writes it before its first lock, every minute and after each reconnect, and Close deletes it;
-// otherwise it expires after 10 minutes. This needs the rights to SET and DEL that key; without
-// them the client logs one line, and locks work as usual. Everyone who may read the server can read
-// it: put no secrets in it.
+// shows people which client holds a lock. It is stored in the key redlatch:label:<client id>, which
+// needs the rights to SET and DEL it; everyone who may read the server can read it. Default: none.
+// Not in Redisson.
 func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
 // WithTLSConfig sets the TLS configuration, such as other authorities or a client certificate, for
-// addresses with a scheme of rediss; with another scheme it is an error. It does not apply to the
-// caller's dial functions and transports. Default: the system's roots, with the dialed host as
-// server name.
+// addresses with the scheme rediss; with another scheme it is an error. Default: the system's roots,
+// with the dialed host as server name.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
-// WithCredentials replaces the user and the password of the URL, but not the credentials of Sentinels. f is
+// WithCredentials replaces the user and the password of the URL, but not those of Sentinels. f is
 // called for every new connection, so it may return changing tokens. An empty user is the default
 // user.
 func WithCredentials(f func(ctx context.Context) (user, password string, err error)) Option {
@@ -151,25 +142,22 @@ func WithCredentials(f func(ctx context.Context) (user, password string, err err
 }
 
 // WithReplicaDialer sets how to connect to a replica of the master at addr, the host:port in the
-// master's ROLE; dial may know a better one. It must return connections as for [New]. They are used
-// only to count subscribers, because waiters may subscribe at replicas. Default for Open: addr, with
-// the user, the password and the TLS settings of the master; for NewSentinel: its dial function; for
-// New: none, and the subscribers of a master with replicas cannot be counted. It has no effect on
-// transports. Not in Redisson.
+// master's ROLE, to count subscribers there. dial returns connections as for [New]. Default for Open
+// and NewSentinel: as to the master; for New: none, and the subscribers of a master with replicas
+// cannot be counted. Not in Redisson.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
 }
 
-// WithShardedPubSub sets whether SPUBLISH or PUBLISH publishes messages in a cluster. It must be the
-// same in the whole fleet; otherwise waiters are not woken. The address given to [Open] takes
-// precedence. It does not apply outside a cluster. Default: [transport.ShardingAuto], which queries a
-// node. In Redisson: shardedSubscriptionMode.
+// WithShardedPubSub sets whether messages in a cluster are published with SPUBLISH or PUBLISH. It
+// must be the same in the whole fleet; otherwise waiters are not woken. The address given to [Open]
+// takes precedence. Default: [transport.ShardingAuto], which queries a node. In Redisson:
+// shardedSubscriptionMode.
 func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
 
 // WithLogger sets the logger for events that no call returns: losses, failed renewals, outcomes
-// resolved in the background. A lost hold ends without waiting for the handler, but logging a lost
-// or restored connection delays that connection: a handler that takes as long as a lease then costs
-// holds. Default: none.
+// resolved in the background. A slow handler delays lost or restored connections; one that takes as
+// long as a lease costs holds. Default: none.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {
@@ -183,39 +171,30 @@ func WithLogger(l *slog.Logger) Option {
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.MaxWaiters = int64(n) } }
 
 // WithServerTime makes fair locks use the server's time, read once a minute while they are used.
-// Otherwise each process sets the deadlines of its waiters by its machine's clock, as in Redisson,
-// and a wrong clock removes other waiters too early or keeps its own dead ones too long. Default:
-// this machine's clock.
+// Default: this machine's clock, as in Redisson; a wrong one removes other waiters too early or
+// keeps its own dead ones too long.
 func WithServerTime() Option { return func(s *settings) { s.ServerTime = true } }
 
 // WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber before
-// this client removes the waiter from the queue as dead and reports it as [Evicted]. d, by default
-// 10 s, is for waiters of this library. Waiters of Redisson, which reconnect more slowly and may be
-// queued for 25 s before they subscribe, get 3 d and at least 30 s. At least 5 s; 0 means never. Raise
-// it in proportion to Redisson's timeout, retryAttempts or subscriptionTimeout. In Redisson,
-// dead waiters block queues for minutes, until their deadlines.
+// this client removes the waiter from the queue as dead and reports it as [Evicted]. Default 10 s, at
+// least 5 s; 0 means never. Waiters of Redisson, which reconnect more slowly, get 3 d and at least
+// 30 s; raise d if Redisson's timeout, retryAttempts or subscriptionTimeout are raised.
 //
-// A live waiter that is removed, for example because its host could not reach Redis, queues again
-// at the end: it loses its place, never the lock. To count subscribers, the server must permit
-// PUBSUB, and ROLE if there are replicas; otherwise the client logs one line and removes no waiter.
+// A live waiter that is removed queues again at the end: it loses its place, never the lock. The
+// server must permit PUBSUB, and ROLE if there are replicas; otherwise no waiter is removed. Not in
+// Redisson.
 func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.Grace = d } }
 
-// WithReplicaSync makes Lock and TryLock wait after each acquisition, for at most timeout, until the
-// given number of replicas have the lock, so that a failover to one of them keeps it. If they do not,
-// the lock is released, its waiters are woken, and the error is [ErrNotReplicated]. It applies to all
-// kinds of locks. Default 0: no wait. In Redisson: checkLockSyncedSlaves and slavesSyncTimeout, which
-// wait for all replicas but accept one.
+// WithReplicaSync makes Lock and TryLock of all kinds wait after each acquisition, for at most
+// timeout, until the given number of replicas have the lock, so that a failover to one of them keeps
+// it. If they do not, the lock is released and the error is [ErrNotReplicated]. Default 0: no wait;
+// timeout is at least 1 ms.
 //
-// Failovers get safer, not safe: a replica without the lock may be promoted, so require all replicas
-// or as many as a failover needs. Re-entries, Resume and renewals do not wait: a replica that later
-// falls behind by a whole lease has lost the lock, which min-replicas-to-write on the server
-// prevents. On a master with fewer replicas no lock is ever acquired.
-//
-// Each acquisition costs one more round trip, plus that of the replicas, on a separate connection
-// where concurrent callers share one WAIT; a caller behind others waits up to twice timeout. That
-// time is part of the hold: its lease counts from the acquisition, and WithWait and the context end
-// the wait. It sends EVALSHA and WAIT, and the user needs the right to WAIT. timeout is at least
-// 1 ms. The transport of [NewWithTransport] must be a transport.Replicator.
+// Re-entries, Resume and renewals do not wait, and a replica without the lock may be promoted:
+// failovers get safer, not safe. An acquisition costs one more round trip, which its lease, WithWait
+// and the context include; callers share one WAIT, so that a caller behind others waits up to twice
+// timeout. The user needs the right to WAIT, and a transport must be a [transport.Replicator]. In
+// Redisson: checkLockSyncedSlaves and slavesSyncTimeout.
 func WithReplicaSync(replicas int, timeout time.Duration) Option {
 	return func(s *settings) { s.Replicas, s.SyncWait = replicas, timeout }
 }
