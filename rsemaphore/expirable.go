@@ -52,7 +52,7 @@ func (s *Expirable) Name() string { return s.single.Name() }
 // Acquire acquires n permits, 1 to 1000, all or none, and waits for them until ctx ends; the hold outlives
 // it. Their leases are renewed until Release, unless rlock.WithLease is given. Acquire also waits if the
 // semaphore was never set or has 0 permits. Holds are not reentrant. The options rlock.WithOwner and
-// WithoutWakeUps give ErrInvalid. It sends one EVALSHA if the permits are available.
+// WithPolling give ErrInvalid. It sends one EVALSHA if the permits are available.
 //
 // It returns the errors of [rlock.Lock.Lock], and [ErrTooMany].
 func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
