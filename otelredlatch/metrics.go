@@ -53,7 +53,7 @@ func (t *Telemetry) make(m metric.Meter) error {
 	counter(&in.lost, "lock.lost", "{hold}", "Holds that were lost.")
 	counter(&in.evictions, "waiter.evicted", "{waiter}", "Dead waiters that were taken out of queues.")
 	counter(&in.reconnects, "connection.reconnects", "{reconnect}", "Connections made in place of lost ones.")
-	counter(&in.gaps, "subscription.gaps", "{gap}", "Waiters for whom messages may have been missed.")
+	counter(&in.gaps, "subscription.gaps", "{gap}", "Waiters woken because messages may have been missed.")
 	return errors.Join(append(failed, t.makeGauges(m))...)
 }
 

@@ -80,7 +80,7 @@ func New(opts ...Option) *Metrics {
 	})
 	m.lost = m.counter("lock_lost_total", "Holds that were lost.", m.labels("reason"))
 	m.evictions = m.counter("waiter_evicted_total", "Dead waiters that were taken out of queues.", m.labels())
-	m.gaps = m.counter("subscription_gaps_total", "Waiters for whom messages may have been missed.", m.labels())
+	m.gaps = m.counter("subscription_gaps_total", "Waiters woken because messages may have been missed.", m.labels())
 	m.reconnects = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "redlatch_connection_reconnects_total", Help: "Connections made in place of lost ones.",
 	})

@@ -36,7 +36,7 @@ var floors = [][]string{
 	{"cmd"},
 	{"redlatchui"},
 	{"internal/tool"},
-	{"adapter", "gocronredlatch", "otelredlatch", "promredlatch"},
+	{"adapter", "gocronredlatch", "otelredlatch", "promredlatch", "redlatchvet"},
 	{"admin"},
 	{"rmultilock", "leader"},
 	{"rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rsemaphore"},
