@@ -19,7 +19,7 @@ type Hold struct {
 }
 
 // Name returns the lock's name.
-func (h *Hold) Name() string { return hold.Of(h).Lock().Name }
+func (h *Hold) Name() string { return hold.Of(&h.handle).Lock().Name }
 
 // Owner returns the owner that holds the lock on the server. After Unlock it may be used for a later
 // hold of this client; after [Hold.HandOver] it is not.

@@ -43,7 +43,7 @@ type lockHandle = hold.LockHandle
 // every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string) *Lock {
 	l := &Lock{}
-	*hold.Of(l) = hold.NewLock(engine.EngineOf(client), name, makePlain)
+	*hold.Of(&l.lockHandle) = hold.NewLock(engine.EngineOf(client), name, makePlain)
 	return l
 }
 
