@@ -19,18 +19,8 @@ import (
 
 // demo returns a client of a server in this process, and a function that closes both.
 func demo(opts ...redlatch.Option) (client *redlatch.Client, stop func()) {
-	srv, err := embedded.Start(embedded.WithInProcess())
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err = redlatch.New(srv.Dial, opts...)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close() // the server is closed as well
-		srv.Close()
-	}
+	_, client, _, stop = ordersLock(opts...)
+	return client, stop
 }
 
 // The settings of a fleet of Redisson, as a client of Redlatch has them.
@@ -58,39 +48,6 @@ func Example_migrateConfiguration() {
 	}
 	fmt.Println(client.Close())
 	// Output: <nil>
-}
-
-// What Java throws, Go returns.
-func Example_migrateErrors() {
-	client, stop := demo()
-	defer stop()
-	ctx := context.Background()
-	orders := rlock.New(client, "orders:42")
-
-	what := func(err error) string {
-		switch {
-		case err == nil:
-			return "done"
-		case errors.Is(err, redlatch.ErrNotAcquired):
-			return "tryLock gave false, or the thread was interrupted"
-		case errors.Is(err, redlatch.ErrLost):
-			return "IllegalMonitorStateException at unlock; before it, no word"
-		case errors.Is(err, redlatch.ErrNotHeld):
-			return "IllegalMonitorStateException of unlockAsync(id)"
-		case errors.Is(err, redlatch.ErrUncertain):
-			return "RedisResponseTimeoutException: it may have happened"
-		case errors.Is(err, redlatch.ErrNotSent):
-			return "RedisConnectionException, RedisTimeoutException: nothing happened"
-		case errors.Is(err, redlatch.ErrClosed):
-			return "RedissonShutdownException"
-		}
-		return "RedisException: the server's error"
-	}
-	fmt.Println(what(orders.Do(ctx, ship)))
-	fmt.Println(what(orders.UnlockAs(ctx, codec.NewOwner(client.ID(), 77))))
-	// Output:
-	// done
-	// IllegalMonitorStateException of unlockAsync(id)
 }
 
 // lockAsync(threadId) here and unlockAsync(threadId) there, in either language.

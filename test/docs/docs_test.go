@@ -59,8 +59,9 @@ var everyText = sync.OnceValues(func() (map[string]string, error) {
 	return texts, err
 })
 
-func TestEveryTestNamedInTheDocumentsExists(t *testing.T) {
-	t.Parallel()
+// declaredTests returns the names of all tests, benchmarks and examples.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
 	declared, declaration := map[string]bool{}, regexp.MustCompile(`^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 	for _, text := range sources(t, "_test.go") {
 		for line := range strings.Lines(text) {
@@ -73,6 +74,30 @@ func TestEveryTestNamedInTheDocumentsExists(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(declared), 50, "the tests were not found: the check itself is broken")
+	return declared
+}
+
+// Exported errors and reasons for a loss.
+func TestEachExportedErrorHasAnExample(t *testing.T) {
+	t.Parallel()
+	declared, found := declaredTests(t), 0
+	private := regexp.MustCompile(`^(cmd|examples|test|bench|scripts|tools)/|internal/|_test\.go$`)
+	exported := regexp.MustCompile(`(?m)^(?:var |type |\t)(Err[A-Z]\w*|Loss[A-Z]\w*|[A-Z]\w*Error)(?: Loss)? (?:=|struct)`)
+	for path, text := range sources(t, ".go") {
+		if private.MatchString(filepath.ToSlash(path)) {
+			continue
+		}
+		for _, m := range exported.FindAllStringSubmatch(text, -1) {
+			found++
+			assert.True(t, declared["Example"+m[1]], "%s: %s has no Example", path, m[1])
+		}
+	}
+	require.Greater(t, found, 30, "the errors were not found: the check itself is broken")
+}
+
+func TestEveryTestNamedInTheDocumentsExists(t *testing.T) {
+	t.Parallel()
+	declared := declaredTests(t)
 	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Z]\\w*)`")
 	found := 0
 	for path, text := range sources(t, ".md") {
