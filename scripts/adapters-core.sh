@@ -56,16 +56,20 @@ builds() {
 	)
 }
 
-# declared OUTPUT reports whether all that the compiler misses, in what it printed, are names
-# that the changelog says are gone since the last version.
+# declared OUTPUT reports whether all that the compiler misses, in what it printed, are names,
+# fields or methods that the changelog says are gone since the last version.
 declared() {
 	local errors missing name
 	errors=$(grep -vE '^(#|go: (downloading|finding|found|added) )' "$1")
-	missing=$(sed -nE 's/^[^ ]+: undefined: ([a-z]+\.[A-Z][A-Za-z]*)$/\1/p' "$1")
+	missing=$(sed -nE '
+		s/^[^ ]+: undefined: ([a-z]+\.[A-Z][A-Za-z]*)$/\1/p
+		s/^[^ ]+: unknown field ([A-Za-z]+) in struct literal of type ([a-z]+)\..*/\2.\1/p
+		s/^[^ ]+: .*\.([A-Za-z]+) undefined \(type \*?([a-z]+)\..*/\2.\1/p
+		s/^[^ ]+: invalid operation: cannot call [a-z]+\.([A-Za-z]+) .* is not a function$/redlatch.\1/p' "$1")
 	[ "$(wc -l <<<"$errors")" = "$(wc -l <<<"$missing")" ] || return 1
 	sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep '^|' >"$work/names"
 	while read -r name; do
-		grep -Eq "^\|[^|]*\b${name%.*}\b[^|]*\|[^|]*\`${name#*.}\`[^|]*\|" "$work/names" || return 1
+		grep -Eq "^\|[^|]*\b${name%.*}\b[^|]*\|[^|]*[\`.]${name#*.}(\(\))?\`[^|]*\|" "$work/names" || return 1
 		echo "adapters-core: CHANGELOG.md says that $name is gone"
 	done <<<"$(sort -u <<<"$missing")"
 }
