@@ -14,5 +14,6 @@
 // is still needed.
 //
 // With [WithInProcess] it can run in a bubble of testing/synctest, where keys expire by the fake clock.
-// docs/testing-your-code.md shows such tests, and lists the limits.
+// To make a holder lose its lock, release it with ForceUnlock, or call [Server.FailWith] and wait for one
+// lease. docs/testing-your-code.md shows such tests, and lists the limits.
 package embedded

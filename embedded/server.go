@@ -28,7 +28,13 @@ func WithAddr(addr string) Option {
 	return func(c *config) { c.addr, c.inProcess = addr, false }
 }
 
-// WithInProcess opens no port: clients connect with Dial and DialNet.
+// WithInProcess opens no port: clients connect with Dial and DialNet. A bubble of testing/synctest needs it,
+// and server and clients that are started and closed inside of it; otherwise its clock stands still:
+//
+//	srv, err := embedded.Start(embedded.WithInProcess())
+//	t.Cleanup(srv.Close)
+//	client, err := redlatch.New(srv.Dial)
+//	t.Cleanup(func() { client.Close() })
 func WithInProcess() Option { return func(c *config) { c.inProcess = true } }
 
 // maxAddr bounds addresses, because errors repeat them.

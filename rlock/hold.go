@@ -35,14 +35,14 @@ func (h *Hold) Err() error { return hold.Of(h).Err() }
 func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 
 // Context returns a context for the work that needs the lock. It ends when parent or the hold ends,
-// with [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a maximum.
-// Its Err reads the clocks, so it never reports a lost lock as held. It costs no goroutine. The hold
-// references it until either ends, so give a long hold a parent per job.
+// with [Hold.Err] as the cause; its Err is then context.Canceled. Its deadline is the hold's, if the
+// lease is fixed or has a maximum. It reads the clocks, so it never reports a lost lock as held. It
+// costs no goroutine. The hold references it until either ends, so give a long hold a parent per job.
 //
 // With it, or a context derived from it, Lock and TryLock of the same lock and client re-enter the
 // hold; each re-entry needs its own Unlock. A hold has one inner hold at a time, and other callers
 // wait in this process. Code that has the inner hold must pass on that hold's context, else it waits
-// for itself. If the hold was lost, the calls return ErrLost; once it was unlocked, they use the
+// for itself. Options of a re-entry never shorten the lease. If the hold was lost, the calls return ErrLost; once it was unlocked, they use the
 // next outer hold, if any, or acquire the lock anew.
 func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
@@ -76,8 +76,11 @@ func (h *Hold) unlockError(err error) error {
 }
 
 // LetExpire ends the hold and leaves the lock to its lease, for jobs that run at most once per
-// period. It returns ErrNotHeld after Unlock, ErrLost if the hold was lost, ErrReentered if its
-// owner has other holds, and ErrUncertain if the unlock of one may still run. It sends nothing.
+// period: take the lock with TryLock and a WithLease that ends shortly before the next period, call
+// LetExpire after the job, and Unlock if it failed. The lease must outlast the job.
+//
+// It returns ErrNotHeld after Unlock, ErrLost if the hold was lost, ErrReentered if its owner has
+// other holds, and ErrUncertain if the unlock of one may still run. It sends nothing.
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExpire()) }
 
 // HandOver passes the lock to another goroutine, process or language. It renews the lease, ends this

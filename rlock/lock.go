@@ -63,7 +63,7 @@ func (l *Lock) Name() string { return hold.Of(l).Name }
 // Errors:
 //   - ErrNotAcquired: WithWait or ctx ended the wait; joined with ctx's error
 //   - ErrNotSent: ctx had ended, or Redis was unreachable for one command timeout
-//   - ErrUncertain: the reply to the first attempt was lost; the client undoes the attempt
+//   - ErrUncertain: the reply to the first attempt was lost, or ctx ended before it; the client undoes the attempt
 //   - ErrNotReplicated, with redlatch.WithReplicaSync; ErrWrongType, ErrInvalid, ErrClosed
 //   - ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves
 //   - *transport.ServerError: the server rejected the call
@@ -73,14 +73,16 @@ func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 
 // TryLock makes one attempt, or none if callers of this client already wait. It returns
 // ErrNotAcquired if another owner holds the lock or the hold that ctx proves has an inner hold,
-// ErrInvalid with WithWait, and the other errors of [Lock.Lock].
+// ErrInvalid with WithWait, and the other errors of [Lock.Lock]. If ctx ends during the attempt, that is
+// ErrUncertain or ErrNotSent.
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "trylock", opts)
 }
 
 // Do acquires the lock as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn
-// panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error.
-// Goroutines that call Do with fn's context enter one at a time; fn itself is not excluded.
+// panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error: test
+// for ErrLost before context.Canceled. Goroutines that call Do with fn's context enter one at a time,
+// beside fn. If fn locks this lock with another context, it waits for itself.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -165,9 +167,9 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 }
 
 // Resume takes over the lock that owner holds: after [Hold.HandOver], or from another language. It
-// sets the lease and renews it, and the new hold's Unlock subtracts one from owner's count. It takes
-// the options that concern the lease. It returns ErrNotHeld if owner does not hold the lock, and
-// ErrInvalid with WithWait. It sends one EVALSHA.
+// extends the lease, never shortens it, and renews it unless WithLease is given. The new hold's Unlock
+// subtracts one from owner's count. It takes the options that concern the lease. It returns
+// ErrNotHeld if owner does not hold the lock, and ErrInvalid with WithWait. It sends one EVALSHA.
 //
 // If the previous hold was not handed over, both are renewed, and the previous one is lost within a
 // renewal period after this one is unlocked.

@@ -1,6 +1,6 @@
 // Package rreadwritelock provides Redisson's read/write lock (getReadWriteLock): several readers
-// hold it at a time, or one writer. It costs more than package rlock, so use it if readers are many
-// or read for long. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain lock.
+// hold it at a time, or one writer. It costs more than package rlock, so use it if many read at a time,
+// with pauses in which a writer can enter. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain lock.
 //
 //	catalogue := rreadwritelock.New(client, "catalogue")
 //	hold, err := catalogue.Read().Lock(ctx)
@@ -10,7 +10,8 @@
 // reader's hold cannot write, see [ErrUpgrade].
 //
 // The server does not queue. In one process, writers take turns, and a waiting writer holds back new
-// readers, see [WithoutWriterPreference]. Readers of other processes can keep it out.
+// readers, see [WithoutWriterPreference]. Readers of other processes can keep it out for as long as
+// one of them always reads: bound its wait with rlock.WithWait.
 //
 // Use one kind of lock per name: with a plain lock's name, Lock returns redlatch.ErrWrongType.
 // docs/reliability.md describes how Redisson's readers shorten each other's leases.

@@ -138,7 +138,7 @@ func (s *Expirable) run(ctx context.Context, op string, run func(context.Context
 }
 
 // TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
-// did. Every process may call it at its start. It returns the errors of [Expirable.SetPermits] and sends
+// did. Every process may call it at its start; to change the number, call SetPermits. It returns the errors of [Expirable.SetPermits] and sends
 // one EVALSHA.
 func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	const op = "try-set-permits"
