@@ -65,6 +65,7 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 			"no unit of polls":  {rlock.WithPolling(10)},
 			"no polls":          {rlock.WithPolling(0)},
 			"polls below zero":  {rlock.WithPolling(-time.Second)},
+			"eternal polls":     {rlock.WithPolling(limits.Max + 1)},
 		} {
 			_, err := l.Lock(t.Context(), opts...)
 			require.ErrorIs(t, err, redlatch.ErrInvalid, name)
@@ -79,7 +80,9 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 			require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 			require.False(t, ran)
 		}
-		_, err := l.Resume(t.Context(), redlatch.Owner{})
+		_, err := l.Lock(t.Context(), rlock.WithPolling(limits.Max+1))
+		require.ErrorContains(t, err, "is more than 100 years")
+		_, err = l.Resume(t.Context(), redlatch.Owner{})
 		requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)
 		require.Zero(t, tr.sent())
 	})

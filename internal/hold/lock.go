@@ -309,13 +309,15 @@ func CheckWait(d time.Duration) error {
 }
 
 func (a *Terms) checkPoll(l *Lock) error {
-	if !a.Polled {
+	_, can := l.Strategy.(interface{ CanPoll() })
+	switch {
+	case !a.Polled:
 		return nil
-	}
-	if a.Poll < time.Millisecond || a.Poll > limits.Max {
+	case a.Poll < time.Millisecond:
 		return fmt.Errorf("%w: WithPolling(%v) is not at least 1 ms: write a unit, as in 100*time.Millisecond", limits.ErrInvalid, a.Poll)
-	}
-	if _, can := l.Strategy.(interface{ CanPoll() }); !can {
+	case a.Poll > limits.Max:
+		return fmt.Errorf("%w: WithPolling(%v) is more than 100 years", limits.ErrInvalid, a.Poll)
+	case !can:
 		return fmt.Errorf("%w: WithPolling is not for a %s lock, whose waiters must subscribe", limits.ErrInvalid, l.Kind.Name())
 	}
 	return nil
