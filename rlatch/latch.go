@@ -65,9 +65,9 @@ func (l *Latch) Name() string { return l.name }
 func (l *Latch) TrySet(ctx context.Context, n int64) (bool, error) {
 	if n <= 0 {
 		engine.NeedContext(ctx)
-		return false, l.wrap("set", fmt.Errorf("%w: invalid count %d: must be at least 1", redlatch.ErrInvalid, n))
+		return false, l.wrap("try-set", fmt.Errorf("%w: invalid count %d: must be at least 1", redlatch.ErrInvalid, n))
 	}
-	return ask(ctx, l, "set", func(c *transport.Call) { l.scripts.Set(c, n) }, reply.Exists)
+	return ask(ctx, l, "try-set", func(c *transport.Call) { l.scripts.Set(c, n) }, reply.Exists)
 }
 
 // CountDown lowers the count by one and opens the latch at 0, as Redisson's countDown. An open latch stays

@@ -191,6 +191,7 @@ func TestTrySetRejectsInvalidCount(t *testing.T) {
 		for _, n := range []int64{0, -1, -1 << 63} {
 			_, err := l.TrySet(t.Context(), n)
 			require.ErrorIs(t, err, redlatch.ErrInvalid)
+			require.ErrorContains(t, err, "try-set")
 		}
 		require.Zero(t, s.Do(t, "EXISTS", "job"))
 		empty := rlatch.New(callers.InProcess(t, s), "")
