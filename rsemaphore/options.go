@@ -50,6 +50,9 @@ func shapeOf(opts []Option) (s shape) {
 
 // waitOf returns the wait of a [Semaphore], the only option that it supports.
 func waitOf(opts []rlock.Option, try bool) (wait time.Duration, bounded bool, err error) {
+	if len(opts) == 0 { // does not allocate
+		return 0, false, nil
+	}
 	var t hold.Terms
 	for _, o := range opts {
 		if o != nil {
