@@ -89,8 +89,8 @@ func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error)
 	return l.held(l.plain.TryLock(ctx, opts...))
 }
 
-// Resume takes over the lock that owner holds, as [rlock.Lock.Resume] does, and raises the token, so
-// that writes of the previous holder are rejected.
+// Resume takes over the lock that owner holds, as [rlock.Lock.Resume] does, and raises the token. The
+// resource rejects writes of the previous holder from the first write of this hold on.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Resume(ctx, owner, opts...))
 }
