@@ -161,17 +161,17 @@ type Option func(*settings)
 
 type settings = hold.Terms
 
-// WithWait limits how long Lock waits, in addition to its context: then it returns ErrNotAcquired.
+// WithWait limits how long Lock waits, in addition to its context, before it returns ErrNotAcquired.
 // d is 0, for one attempt, or at least 1 ms; the first attempt always has half a second for its
-// reply. By default only the context does. It is Redisson's waitTime.
+// reply. By default only the context limits the wait. It is Redisson's waitTime.
 func WithWait(d time.Duration) Option {
 	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
 
 // WithPolling makes Lock poll every d, at least 1 ms, or up to an eighth sooner, instead of
 // subscribing. It is for servers without pub/sub, for many locks with few waiters, and for locks that
-// Redisson's getSpinLock releases without a message. Fair and read/write locks do not support it. It
-// is Redisson's getSpinLock.
+// Redisson's getSpinLock releases without a message. Only plain and fenced locks support it. It is
+// Redisson's getSpinLock.
 func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }

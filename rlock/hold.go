@@ -42,8 +42,8 @@ func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 // With it, or a context derived from it, Lock and TryLock of the same lock and client re-enter the
 // hold; each re-entry needs its own Unlock. A hold has one inner hold at a time, and other callers
 // wait in this process. Code that has the inner hold must pass on that hold's context, else it waits
-// for itself. Options of a re-entry never shorten the lease. If the hold was lost, the calls return ErrLost; once it was unlocked, they use the
-// next outer hold, if any, or acquire the lock anew.
+// for itself. Options of a re-entry never shorten the lease. If the hold was lost, the calls return
+// ErrLost; once it was unlocked, they use the next outer hold, if any, or acquire the lock anew.
 func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
 // Unlock ends the hold and its contexts, and releases the lock, or leaves it to the owner's other
@@ -54,7 +54,8 @@ func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(
 //   - ErrLost: the lock was lost before
 //   - ErrMaxHold: the maximum had passed; the lock is free
 //   - ErrNotNotified: the lock is free, but the user may not publish to its waiters
-//   - ErrUncertain, ErrNotSent: the release continues in the background until the lease ends
+//   - ErrUncertain, ErrNotSent: the release continues in the background until the lease ends, or
+//     for ten seconds for an owner of WithOwner or Resume
 //   - ErrHandedOver, ErrClosed, and ErrNotHeld after LetExpire: nothing was sent
 func (h *Hold) Unlock() error { return h.unlockError(hold.Of(h).Unlock()) }
 
@@ -79,7 +80,7 @@ func (h *Hold) unlockError(err error) error {
 // period: take the lock with TryLock and a WithLease that ends shortly before the next period, call
 // LetExpire after the job, and Unlock if it failed. The lease must outlast the job.
 //
-// It returns ErrNotHeld after Unlock, ErrLost if the hold was lost, ErrReentered if its owner has
+// It returns the error of [Hold.Err] if the hold has ended, ErrReentered if its owner has
 // other holds, and ErrUncertain if the unlock of one may still run. It sends nothing.
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExpire()) }
 

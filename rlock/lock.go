@@ -58,12 +58,14 @@ func (l *Lock) Name() string { return hold.Of(l).Name }
 // Lock acquires the lock and waits until it is free. ctx bounds only the wait; the hold outlives it.
 // The lease is renewed until Unlock, unless WithLease is given. With the context of a hold of this
 // lock, Lock re-enters it, see [Hold.Context]. A free lock costs one EVALSHA; a waiting Lock also
-// subscribes. It keeps waiting while Redis is unreachable or temporarily refuses calls.
+// subscribes. Once it waits, it keeps waiting while Redis is unreachable or temporarily refuses calls.
 //
 // Errors:
-//   - ErrNotAcquired: WithWait or ctx ended the wait; joined with ctx's error
-//   - ErrNotSent: ctx had ended, or Redis was unreachable for one command timeout
-//   - ErrUncertain: the reply to the first attempt was lost, or ctx ended before it; the client undoes the attempt
+//   - ErrNotAcquired: WithWait or ctx ended the wait, joined with ctx's error; or
+//     redlatch.WithMaxWaiters was reached
+//   - ErrNotSent: ctx had ended, or the first attempt did not reach Redis in one command timeout
+//   - ErrUncertain: the reply to the first attempt was lost, or ctx ended before it; the client
+//     undoes the attempt
 //   - ErrNotReplicated, with redlatch.WithReplicaSync; ErrWrongType, ErrInvalid, ErrClosed
 //   - ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves
 //   - *transport.ServerError: the server rejected the call

@@ -1,6 +1,7 @@
 // Package rreadwritelock provides Redisson's read/write lock (getReadWriteLock): several readers
 // hold it at a time, or one writer. It costs more than package rlock, so use it if many read at a time,
-// with pauses in which a writer can enter. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain lock.
+// with pauses in which a writer can enter. [Lock.Read] and [Lock.Write] return the two roles, each used
+// like a plain lock.
 //
 //	catalogue := rreadwritelock.New(client, "catalogue")
 //	hold, err := catalogue.Read().Lock(ctx)

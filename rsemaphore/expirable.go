@@ -221,7 +221,7 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.lock.C
 func (h *Hold) Release() error { return named("release", h.lock.Unlock()) }
 
 // LetExpire ends the hold and leaves the permits to their leases, or to [Expirable.Release] of any client.
-// It returns ErrNotHeld after Release and ErrLost if a permit was lost. It sends nothing.
+// It returns the error of [Hold.Err] if the hold has ended. It sends nothing.
 func (h *Hold) LetExpire() error { return named("let-expire", h.lock.LetExpire()) }
 
 // Inspection is the state of a semaphore at one moment.
