@@ -212,7 +212,7 @@ func ExampleErrWrongType() {
 
 	ctx := context.Background()
 
-	fmt.Println(rlatch.New(client, orders.Name()).TrySet(ctx, 3))
+	fmt.Println(rlatch.New(client, orders.Name()).TrySetCount(ctx, 3))
 	_, err := orders.TryLock(ctx)
 	fmt.Println(errors.Is(err, redlatch.ErrWrongType))
 	// Output:

@@ -60,7 +60,7 @@ func TestEachKindIsShownForWhatItIs(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, permit.Release()) }()
 		latch := rlatch.New(client, "begin")
-		_, err = latch.TrySet(t.Context(), 2)
+		_, err = latch.TrySetCount(t.Context(), 2)
 		require.NoError(t, err)
 		waited := make(chan error, 1)
 		go func() { waited <- latch.Wait(t.Context()) }()

@@ -15,7 +15,7 @@ func ExampleErrNotOpen() {
 	defer done()
 
 	imports := rlatch.New(client, "imports:2026-11-26")
-	fmt.Println(imports.TrySet(ctx, 1))
+	fmt.Println(imports.TrySetCount(ctx, 1))
 	go func() {
 		for client.Stats().Waiting == 0 {
 			time.Sleep(time.Millisecond)

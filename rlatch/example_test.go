@@ -31,7 +31,7 @@ func ExampleNew() {
 	defer done()
 
 	imports := rlatch.New(client, "imports:2026-11-24")
-	if _, err := imports.TrySet(ctx, 3); err != nil {
+	if _, err := imports.TrySetCount(ctx, 3); err != nil {
 		log.Panic(err)
 	}
 	for range 3 {
@@ -55,7 +55,7 @@ func ExampleLatch_Wait_deadline() {
 	defer done()
 
 	imports := rlatch.New(client, "imports:2026-11-25")
-	if _, err := imports.TrySet(ctx, 2); err != nil {
+	if _, err := imports.TrySetCount(ctx, 2); err != nil {
 		log.Panic(err)
 	}
 	_ = imports.CountDown(ctx)

@@ -2,7 +2,7 @@
 // set has been counted down to 0.
 //
 //	imports := rlatch.New(client, "imports:2026-11-24")
-//	_, err := imports.TrySet(ctx, 3) // before anyone waits
+//	_, err := imports.TrySetCount(ctx, 3) // before anyone waits
 //	err = imports.CountDown(ctx)     // each of three workers
 //	err = imports.Wait(ctx)          // any number of callers
 //
@@ -60,9 +60,9 @@ func New(client *redlatch.Client, name string) *Latch {
 // Name returns the latch's name.
 func (l *Latch) Name() string { return l.name }
 
-// TrySet sets the count to n, at least 1, if the latch is open, and reports whether it did, as Redisson's
+// TrySetCount sets the count to n, at least 1, if the latch is open, and reports whether it did, as Redisson's
 // trySetCount. After ErrUncertain the count may be set. It sends one EVALSHA.
-func (l *Latch) TrySet(ctx context.Context, n int64) (bool, error) {
+func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {
 	if n <= 0 {
 		engine.NeedContext(ctx)
 		return false, l.wrap("try-set", fmt.Errorf("%w: invalid count %d: must be at least 1", redlatch.ErrInvalid, n))

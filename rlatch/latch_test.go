@@ -22,7 +22,7 @@ func TestWaitersOfTwoClientsGoWhenTheCountIsZero(t *testing.T) {
 		require.NoError(t, here.Wait(t.Context()), "a latch that was never set is open")
 
 		set(t, here, 3)
-		again, err := there.TrySet(t.Context(), 5)
+		again, err := there.TrySetCount(t.Context(), 5)
 		require.NoError(t, err)
 		require.False(t, again)
 		require.EqualValues(t, 3, count(t, there))
@@ -175,7 +175,7 @@ func TestKeysThatAreNoLatchAreErrorsAndStay(t *testing.T) {
 		require.ErrorIs(t, l.CountDown(t.Context()), redlatch.ErrWrongType, what)
 		_, err = l.Delete(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrWrongType, what)
-		if was, err := l.TrySet(t.Context(), 1); err != nil {
+		if was, err := l.TrySetCount(t.Context(), 1); err != nil {
 			require.ErrorIs(t, err, redlatch.ErrWrongType, what)
 		} else {
 			require.False(t, was, what)
@@ -189,7 +189,7 @@ func TestTrySetRejectsInvalidCount(t *testing.T) {
 		t.Helper()
 		l := open()
 		for _, n := range []int64{0, -1, -1 << 63} {
-			_, err := l.TrySet(t.Context(), n)
+			_, err := l.TrySetCount(t.Context(), n)
 			require.ErrorIs(t, err, redlatch.ErrInvalid)
 			require.ErrorContains(t, err, "try-set")
 		}

@@ -31,7 +31,7 @@ func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer, open 
 
 func set(t *testing.T, l *rlatch.Latch, n int64) {
 	t.Helper()
-	was, err := l.TrySet(t.Context(), n)
+	was, err := l.TrySetCount(t.Context(), n)
 	require.NoError(t, err)
 	require.True(t, was)
 }

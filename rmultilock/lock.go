@@ -98,8 +98,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 }
 
 // Hold is several locks that were acquired as one, until they are unlocked or one is lost. It lacks Owner,
-// HandOver and LetExpire of rlock.Hold, since each lock may have its own owner and lease. For UnlockAsync,
-// call Unlock in a goroutine. All methods are safe for concurrent use.
+// HandOver and LetExpire of rlock.Hold, since each lock may have its own owner and lease. All methods are
+// safe for concurrent use.
 type Hold struct {
 	lock  *Lock
 	group hold.Group

@@ -183,7 +183,7 @@ func (s *Expirable) Available(ctx context.Context) (int, error) {
 
 // Hold is permits that were acquired together, until they are released or one is lost. IDs replace the Owner
 // and HandOver of rlock.Hold: after [Hold.LetExpire] any program can release them, and none renews them.
-// For UnlockAsync, call Release in a goroutine. All methods are safe for concurrent use.
+// All methods are safe for concurrent use.
 type Hold struct {
 	anyHold // is lock
 	lock    *rlock.Hold
@@ -230,8 +230,8 @@ type Inspection struct {
 	Exists bool
 	// Available is the number of available permits, negative if more are acquired than there are.
 	Available int
-	// Taken is the number of acquired permits. Expired ones count until the next acquisition.
-	Taken int
+	// Acquired is the number of acquired permits. Expired ones count until the next acquisition.
+	Acquired int
 	// TTL is the semaphore's TTL: redlatch.NoTTL if it never expires, 0 if it does not exist.
 	TTL time.Duration
 	// Permits are the acquired permits, at most 1000, in the order in which they expire.
@@ -256,7 +256,7 @@ func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &Inspection{Exists: seen.Left != reply.NoKey, Taken: int(seen.Taken), TTL: max(seen.Left, redlatch.NoTTL)}
+	in := &Inspection{Exists: seen.Left != reply.NoKey, Acquired: int(seen.Taken), TTL: max(seen.Left, redlatch.NoTTL)}
 	if !in.Exists {
 		in.TTL = 0
 	} else if in.Available, err = strconv.Atoi(seen.Available); err != nil {

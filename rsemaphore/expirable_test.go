@@ -211,7 +211,7 @@ func TestASemaphoreIsInspected(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, in.Exists)
 		require.Equal(t, 3, in.Available)
-		require.Equal(t, 4, in.Taken)
+		require.Equal(t, 4, in.Acquired)
 		require.Equal(t, redlatch.NoTTL, in.TTL)
 		require.Len(t, in.Permits, 4)
 		require.Equal(t, rsemaphore.Permit{ID: "66656463626139383736353433323130"}, in.Permits[0], "it is over")

@@ -70,7 +70,7 @@ func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
 	require.Equal(t, available, got, "available")
 	in, err := sem.Inspect(within(t))
 	require.NoError(t, err)
-	require.Equal(t, permits, in.Available+in.Taken, "permits")
+	require.Equal(t, permits, in.Available+in.Acquired, "permits")
 }
 
 // whole checks that all permits are available, once what is in doubt is resolved.

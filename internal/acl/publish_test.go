@@ -81,7 +81,7 @@ var countable = map[string]operation{
 		return rsemaphore.NewExpirable(c, "k").SetPermits(ctx, 2)
 	}),
 	"set latch": publishing("redisson_countdownlatch__channel__{l}", func(ctx context.Context, c *redlatch.Client) error {
-		_, err := rlatch.New(c, "l").TrySet(ctx, 1)
+		_, err := rlatch.New(c, "l").TrySetCount(ctx, 1)
 		return err
 	}),
 	"count down": publishing("redisson_countdownlatch__channel__{l}", func(ctx context.Context, c *redlatch.Client) error {

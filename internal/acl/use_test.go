@@ -180,7 +180,7 @@ func (x *trial) runs(command string) error {
 func (x *trial) latches() error {
 	return x.unbraced(func(name string) error {
 		l := rlatch.New(x.client, name)
-		if _, err := l.TrySet(x.Context(), 2); err != nil {
+		if _, err := l.TrySetCount(x.Context(), 2); err != nil {
 			return err
 		}
 		bounded, cancel := context.WithTimeout(x.Context(), 50*time.Millisecond)
@@ -194,7 +194,7 @@ func (x *trial) latches() error {
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return err
 		}
-		_, err := l.TrySet(x.Context(), 1)
+		_, err := l.TrySetCount(x.Context(), 1)
 		return errors.Join(err, l.CountDown(x.Context()))
 	})
 }

@@ -212,7 +212,7 @@ func familyReceivers() map[reflect.Type][]value {
 			{what: "latch", make: func(w *world) any { return rlatch.New(w.client, w.name()) }},
 			{what: "closed latch", make: func(w *world) any {
 				l := rlatch.New(w.client, w.name())
-				_, err := l.TrySet(w.bounded(), 2)
+				_, err := l.TrySetCount(w.bounded(), 2)
 				require.NoError(w.t, err)
 				return l
 			}},
@@ -280,7 +280,7 @@ func (w *world) use(result any) {
 		_, err := r.Available(w.bounded())
 		w.sane(err)
 	case *rlatch.Latch:
-		if set, err := r.TrySet(w.bounded(), 1); w.sane(err) && set {
+		if set, err := r.TrySetCount(w.bounded(), 1); w.sane(err) && set {
 			w.sane(r.CountDown(w.bounded()))
 		}
 	case embedded.Option:

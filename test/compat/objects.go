@@ -155,7 +155,7 @@ func (p *objectPair) agree(t *testing.T, free, taken int) {
 	require.EqualValues(t, free, p.asks(t, "permits", "availablePermits"))
 	in := must(p.permits.Inspect(t.Context()))(t)
 	require.Equal(t, free, in.Available)
-	require.Equal(t, taken, in.Taken)
+	require.Equal(t, taken, in.Acquired)
 	if p.release.CountsPermits() {
 		require.EqualValues(t, taken, p.asks(t, "permits", "acquiredPermits"))
 		require.EqualValues(t, free+taken, p.asks(t, "permits", "getPermits"))
@@ -225,7 +225,7 @@ func (c *compat) testLatchOpens(t *testing.T) {
 	c.beside(t)
 	p := c.objectPair(t)
 	for _, last := range []string{"ours", "Java's"} {
-		set := must(p.latch.TrySet(t.Context(), 2))(t)
+		set := must(p.latch.TrySetCount(t.Context(), 2))(t)
 		require.True(t, set)
 		require.EqualValues(t, 2, p.asks(t, "latch", "getCount"))
 		theirs := p.starts("waits", "latch", "await")

@@ -239,7 +239,7 @@ func (u *us) permits() {
 func (u *us) latch() {
 	u.t.Helper()
 	ctx, latch := u.t.Context(), rlatch.New(u.client, u.step.Names[0])
-	_, err := latch.TrySet(ctx, 3)
+	_, err := latch.TrySetCount(ctx, 3)
 	u.did(oracle.Step{Op: oracle.LatchSet, Permits: 3}, err)
 	u.did(oracle.Step{Op: oracle.LatchCountDown}, latch.CountDown(ctx))
 	_, err = latch.Delete(ctx)

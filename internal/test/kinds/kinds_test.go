@@ -126,7 +126,7 @@ var objects = map[string]object{
 	"latch": {numberKind, func(c *redlatch.Client, name string) enter {
 		return func(ctx context.Context) (func() error, error) {
 			l := rlatch.New(c, name)
-			return func() error { return l.CountDown(context.WithoutCancel(ctx)) }, errOf(l.TrySet(ctx, 1))
+			return func() error { return l.CountDown(context.WithoutCancel(ctx)) }, errOf(l.TrySetCount(ctx, 1))
 		}
 	}, func(c *redlatch.Client, name string) enter {
 		return func(ctx context.Context) (func() error, error) {

@@ -332,9 +332,9 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 	switch {
 	case err != nil:
 		return err
-	case in.Available+in.Taken == o.count:
+	case in.Available+in.Acquired == o.count:
 		return nil
-	case in.Taken == 0 && in.Exists:
+	case in.Acquired == 0 && in.Exists:
 		return fmt.Errorf("semaphore %q: the key holds the number %d, and no permit is taken: it may be that of "+
 			"something else. If it is this semaphore with another number of permits, delete the key", o.semaphore, in.Available)
 	}

@@ -214,7 +214,7 @@ func TestStatusShowsACountDownLatch(t *testing.T) {
 	s := redistest.Start(t)
 	client := program.Open(t, s)
 	l := rlatch.New(client, "imports")
-	_, err := l.TrySet(t.Context(), 3)
+	_, err := l.TrySetCount(t.Context(), 3)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	came := make(chan error, 1)
