@@ -27,20 +27,26 @@ func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
 			w := newWorld(t, "SPUBLISH", one, two)
 			w.do(func() { w.servers[one].refuses = map[string]string{"PUBSUB": refusal} })
 			a := w.cfg
-			for mode, want := range map[transport.Sharding]string{
-				transport.ShardingAuto: want, transport.ShardingOn: "SPUBLISH", transport.ShardingOff: "PUBLISH",
-			} {
-				got, err := a.publishCommand(t.Context(), mode)
-				require.NoError(t, err, refusal)
-				require.Equal(t, want, got, refusal)
-			}
+			got, err := a.publishCommand(t.Context(), transport.ShardingAuto)
+			require.NoError(t, err, refusal)
+			require.Equal(t, want, got, refusal)
 			a.Seeds = []string{one}
-			_, err := a.publishCommand(t.Context(), transport.ShardingAuto)
+			_, err = a.publishCommand(t.Context(), transport.ShardingAuto)
 			if want == "SPUBLISH" {
 				require.ErrorIs(t, err, transport.ErrNotSent, refusal)
 				require.ErrorContains(t, err, refusal)
 			}
 		})
+	}
+}
+
+func TestShardingOnAndOffQueryNoNode(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[transport.Sharding]string{transport.ShardingOn: "SPUBLISH", transport.ShardingOff: "PUBLISH"} {
+		cfg := Config{Seeds: []string{one}} // a dial would panic
+		got, err := cfg.publishCommand(t.Context(), mode)
+		require.NoError(t, err, mode)
+		require.Equal(t, want, got, mode)
 	}
 }
 
