@@ -38,7 +38,7 @@ func (c *caller) Waits() bool { return !c.left.Load() }
 func (f *fixture) leader() (transport.Transport, builtin.Leader) {
 	f.t.Helper()
 	tr := f.open()
-	l := as[builtin.Leader](f, tr, "Leader")
+	l := as[builtin.Leader](f, tr, "Leader of the built-in transports")
 	require.True(f.t, l.Leads(tr), "it does not lead its own calls")
 	f.recovers(tr)
 	for i := range 40 {
