@@ -46,7 +46,7 @@ var errSentinel = errors.New("rueidis: a client of Sentinels cannot be used: giv
 // of Sentinels: InitAddress lists the Sentinels, Sentinel.MasterSet is their name for the master, and the
 // rest is for connections to the servers and, in Sentinel, to the Sentinels; see [Dialer] for the fields in
 // use. Redlatch queries all Sentinels concurrently and follows the first one that reports a failover.
-// NewSentinel does no I/O; redlatch.NewSentinel lists the commands that are sent.
+// NewSentinel does no I/O; redlatch.NewSentinel and redlatch.AskSentinels list the commands that are sent.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
 		return nil, errors.New("rueidis: NewSentinel needs the addresses of Sentinels and the name of their master")
