@@ -192,8 +192,8 @@ type Waiter interface {
 	// Signals returns what wakes the caller: subscription events and the strategy's wake-ups; nil
 	// for none.
 	Signals() (events <-chan transport.Event, wake <-chan struct{})
-	// OnEvent handles an event; Woken handles a wake-up. If
-	// ask is true, the caller makes an attempt; otherwise it sleeps on, for d if that is positive.
+	// OnEvent handles an event; Woken handles a wake-up. If ask is true, the caller makes an attempt;
+	// otherwise it sleeps on, for d if that is positive.
 	OnEvent(e transport.Event) (ask bool, d time.Duration)
 	Woken() (ask bool, d time.Duration)
 	// Broken returns why the subscription has ended.

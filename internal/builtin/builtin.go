@@ -1,4 +1,4 @@
-// Package builtin extends the contract of package transport by what only the engine and the built-in
+// Package builtin has the part of the transport contract that only the engine and the built-in
 // transports share.
 package builtin
 
