@@ -243,7 +243,7 @@ func ExampleErrNotNotified() {
 		if err != nil {
 			return nil, err
 		}
-		return denied{conn.(redis.ConnWithTimeout), &deny}, nil //nolint:errcheck // it is one
+		return denied{conn.(redis.ConnWithTimeout), &deny}, nil
 	})
 	if err != nil {
 		log.Panic(err)

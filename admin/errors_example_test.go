@@ -98,7 +98,7 @@ func ExampleErrNotCounted() {
 		if err != nil {
 			return nil, err
 		}
-		return uncounted{conn.(redis.ConnWithTimeout)}, nil //nolint:errcheck // it is one
+		return uncounted{conn.(redis.ConnWithTimeout)}, nil
 	})
 	defer stopOperator()
 	_, err = admin.Evict(ctx, operator, waiter.Text, false)
