@@ -5,6 +5,7 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
@@ -14,7 +15,7 @@ var droppedHold = analyzer("droppedhold", "report holds that are never released"
 	for c, call := range nodes[*ast.CallExpr](p) {
 		dropped := p.acquires(call) && slices.Contains([]edge.Kind{edge.ExprStmt_X, edge.GoStmt_Call, edge.DeferStmt_Call}, c.ParentEdgeKind())
 		if assign, ok := c.Parent().Node().(*ast.AssignStmt); ok && p.acquires(call) {
-			dropped = isBlank(assign.Lhs[0]) && !isBounded(call) || p.isForgotten(assign.Lhs[0])
+			dropped = isBlank(assign.Lhs[0]) && !p.isBounded(call) || p.isForgotten(assign.Lhs[0])
 		}
 		if dropped {
 			p.Reportf(call.Pos(), "the hold of %s is never released: call its Unlock, Release or LetExpire", types.ExprString(call.Fun))
@@ -24,20 +25,28 @@ var droppedHold = analyzer("droppedhold", "report holds that are never released"
 
 func isBlank(e ast.Expr) bool { return types.ExprString(e) == "_" }
 
+// unbounded matches options that leave a hold until it is released.
+var unbounded = regexp.MustCompile(`^` + core + `rlock\.With(Wait|Polling|Watchdog|Owner)$`)
+
 // isBounded reports whether an acquisition may have an option that ends its lease.
-func isBounded(call *ast.CallExpr) bool {
-	for n := range ast.Preorder(call) {
-		if id, ok := n.(*ast.Ident); ok && (id.Name == "WithLease" || id.Name == "WithMaxHold") {
+func (p checked) isBounded(call *ast.CallExpr) bool {
+	return call.Ellipsis.IsValid() || slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
+		if p.TypesInfo.TypeOf(arg).String() != core+"rlock.Option" {
+			return false
+		}
+		option, ok := ast.Unparen(arg).(*ast.CallExpr)
+		if !ok {
 			return true
 		}
-	}
-	return call.Ellipsis.IsValid()
+		fn, _ := p.callee(option)
+		return !unbounded.MatchString(fn.FullName())
+	})
 }
 
 // isForgotten reports whether an expression is a local variable with a hold that nothing ends or passes on.
 func (p checked) isForgotten(e ast.Expr) bool {
 	hold := p.variable(e)
-	if hold == nil || hold.Kind() != types.LocalVar {
+	if hold == nil || isBlank(e) || hold.Kind() != types.LocalVar {
 		return false
 	}
 	for use, id := range nodes[*ast.Ident](p) {
@@ -101,7 +110,11 @@ var lockAgain = analyzer("lockagain", "report locks that wait for a hold of thei
 })
 
 func (p checked) waits(call *ast.CallExpr, first ast.Node, use string) {
-	p.Reportf(call.Pos(), "%s waits for the hold of line %d: use %s", types.ExprString(call.Fun), p.Fset.Position(first.Pos()).Line, use)
+	verb := "waits for"
+	if fn, _ := p.callee(call); strings.HasPrefix(fn.Name(), "Try") {
+		verb = "fails because of"
+	}
+	p.Reportf(call.Pos(), "%s %s the hold of line %d: use %s", types.ExprString(call.Fun), verb, p.Fset.Position(first.Pos()).Line, use)
 }
 
 // outerDo returns a call of Do that has the lock which the function passed to it acquires again, with a
@@ -124,20 +137,21 @@ func (p checked) outerDo(c inspector.Cursor, call *ast.CallExpr) *ast.CallExpr {
 // afterHold looks for a second acquisition after a statement that assigns a hold, while the lock is certainly held.
 func (p checked) afterHold(c inspector.Cursor, to []ast.Expr, first *ast.CallExpr) {
 	lock, ctx := p.acquisition(first)
-	hold := p.variable(to[0])
+	id, _ := to[0].(*ast.Ident)
+	hold, _ := p.TypesInfo.Defs[id].(*types.Var) // others may be released elsewhere
 	next, ok := c.NextSibling()
 	if !isBlank(to[1]) {
 		next, ok = afterError(next, ok, types.ExprString(to[1])+" != nil")
 	}
-	if hold == nil || lock == "" || ctx == "" || isBounded(first) {
+	if hold == nil || isBlank(id) || lock == "" || ctx == "" || p.isBounded(first) {
 		return
 	}
-	for ; ok && !p.ends(next, hold); next, ok = next.NextSibling() {
+	for ; ok && !p.ends(next, hold) && !p.assigns(next, lock, ctx); next, ok = next.NextSibling() {
 		if again := p.find(next, lock, ctx); again != nil {
 			p.waits(again, first, hold.Name()+".Context")
 			return
 		}
-		if p.assigns(next, lock, ctx, p.path(to[0])) {
+		if p.assigns(next, p.path(id)) {
 			return
 		}
 	}
@@ -165,14 +179,25 @@ func leaves(block []ast.Stmt) bool {
 	})
 }
 
-// ends reports whether a statement may end a hold, or pass it on, before the function returns.
+// ends reports whether a statement may end a hold, pass it on, or find that it has ended, before the function
+// returns.
 func (p checked) ends(c inspector.Cursor, hold *types.Var) bool {
 	for use, id := range within[*ast.Ident](c) {
-		if p.TypesInfo.Uses[id] == hold && !keeps(use) && !isIn[*ast.DeferStmt](use, c) {
+		if p.TypesInfo.Uses[id] == hold && (!keeps(use) || isCheck(use)) && !isIn[*ast.DeferStmt](use, c) {
 			return true
 		}
 	}
 	return false
+}
+
+// isCheck reports whether a use of a hold compares it, or a context of it, with its end.
+func isCheck(use inspector.Cursor) bool {
+	selector, ok := use.Parent().Node().(*ast.SelectorExpr)
+	if !ok {
+		return true
+	}
+	_, isMethod := use.Parent().Parent().Parent().Node().(*ast.SelectorExpr) // such as hold.Context(ctx).Done
+	return selector.Sel.Name == "Err" || isMethod
 }
 
 // find returns a call in a statement that acquires a lock with a context.

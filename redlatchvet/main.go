@@ -114,7 +114,21 @@ func (p checked) acquisition(call *ast.CallExpr) (lock, ctx string) {
 	if _, isFunc := second.Underlying().(*types.Signature); !isFunc && !optionType.MatchString(second.String()) {
 		return "", ""
 	}
+	if _, isCall := ast.Unparen(receiver).(*ast.CallExpr); !isCall && p.hasReaders() {
+		return "", ""
+	}
 	return p.path(receiver), p.path(call.Args[0])
+}
+
+// hasReaders reports whether a variable of the package may be the readers' side of a lock, which several holds
+// may share.
+func (p checked) hasReaders() bool {
+	for _, used := range p.TypesInfo.Uses {
+		if fn, ok := used.(*types.Func); ok && fn.FullName() == "(*"+core+"rreadwritelock.Lock).Read" {
+			return true
+		}
+	}
+	return false
 }
 
 // isIn reports whether a node is in one of a type that is in another node, or is it.

@@ -25,9 +25,9 @@ func blank(ctx context.Context, lock *rlock.Lock, all *rmultilock.Lock, permits 
 	if _, err := lock.Lock(ctx); err != nil { // want `the hold of lock.Lock is never released`
 		return err
 	}
-	_, err := lock.Resume(ctx, owner) // want `lock.Resume`
-	_, err = all.TryLock(ctx)         // want `all.TryLock`
-	_, err = permits.Acquire(ctx, 2)  // want `permits.Acquire`
+	_, err := lock.Resume(ctx, owner, rlock.WithWatchdog(time.Minute)) // want `lock.Resume`
+	_, err = all.TryLock(ctx)                                          // want `all.TryLock`
+	_, err = permits.Acquire(ctx, 2)                                   // want `permits.Acquire`
 	return err
 }
 
@@ -56,10 +56,15 @@ func assignedAndForgotten(ctx context.Context, lock *rfencedlock.Lock) (token in
 
 // The rest is correct.
 
-func bounded(ctx context.Context, lock *rlock.Lock, opts ...rlock.Option) {
+var brief = rlock.WithLease(time.Second)
+
+func bounded(ctx context.Context, lock *rlock.Lock, opts ...rlock.Option) error {
 	_, _ = lock.TryLock(ctx, rlock.WithLease(time.Hour))
 	_, _ = lock.TryLock(ctx, rlock.WithMaxHold(time.Hour))
 	_, _ = lock.TryLock(ctx, opts...)
+	_, _ = lock.TryLock(ctx, brief)
+	_, err := lock.TryLock(ctx, rlock.WithLease(time.Hour))
+	return err
 }
 
 func released(ctx context.Context, lock *rlock.Lock, permits *rsemaphore.Expirable) error {

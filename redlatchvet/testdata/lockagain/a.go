@@ -68,7 +68,7 @@ func afterTryLock(ctx context.Context, lock *rlock.Lock) {
 
 func withoutError(lock *rlock.Lock) {
 	hold, _ := lock.Lock(context.Background())
-	second, _ := lock.TryLock(context.Background()) // want `lock.TryLock waits for the hold`
+	second, _ := lock.TryLock(context.Background()) // want `lock.TryLock fails because of the hold of line 70: use hold.Context`
 	_, _ = second.Unlock(), hold.Unlock()
 }
 
@@ -159,10 +159,58 @@ func expired(ctx context.Context, lock *rlock.Lock) error {
 	return errors.Join(lock.Do(ctx, work), hold.Unlock())
 }
 
-func readers(ctx context.Context, rw *rreadwritelock.Lock) error {
-	return rw.Read().Do(ctx, func(context.Context) error {
-		return rw.Read().Do(context.Background(), work)
-	})
+func waitsInTheOpen(ctx context.Context, lock *rlock.Lock) (err error) {
+	hold, _ := lock.TryLock(ctx)
+	if hold == nil {
+		hold, err = lock.Lock(ctx)
+	}
+	return errors.Join(err, hold.Unlock())
+}
+
+func withNewContext(ctx context.Context, lock *rlock.Lock, again bool) error {
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer hold.Unlock()
+	if again {
+		ctx = hold.Context(ctx)
+		err = lock.Do(ctx, work)
+	}
+	return err
+}
+
+func afterLoss(ctx context.Context, lock *rlock.Lock) error {
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer hold.Unlock()
+	<-hold.Context(ctx).Done()
+	return lock.Do(ctx, work)
+}
+
+func ifLost(ctx context.Context, lock *rlock.Lock) error {
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer hold.Unlock()
+	if hold.Err() != nil {
+		return lock.Do(ctx, work)
+	}
+	return nil
+}
+
+func releasedByClosure(ctx context.Context, lock *rlock.Lock) error {
+	var hold *rlock.Hold
+	release := func() { _ = hold.Unlock() }
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	release()
+	return lock.Do(ctx, work)
 }
 
 func permits(ctx context.Context, s *rsemaphore.Expirable) error {
