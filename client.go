@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -72,7 +71,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 // [ErrNotSent] by the calls that need the connection.
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
 	if dial == nil {
-		return nil, errors.New("redlatch: New needs a dial function")
+		return nil, fmt.Errorf("%w: New needs a dial function", ErrInvalid)
 	}
 	set, err := configure(opts)
 	if err != nil {
@@ -84,7 +83,7 @@ func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*C
 // NewWithTransport returns a client over t, which Close closes. It does no I/O.
 func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 	if t == nil {
-		return nil, errors.New("redlatch: NewWithTransport needs a transport")
+		return nil, fmt.Errorf("%w: NewWithTransport needs a transport", ErrInvalid)
 	}
 	set, err := configure(opts)
 	if err != nil {
@@ -100,7 +99,7 @@ func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 func (s *settings) mayUse(t transport.Transport) error {
 	if s.Replicas > 0 {
 		if err := engine.NoReplicator(t); err != nil {
-			return fmt.Errorf("redlatch: %w", err)
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func TestMissingArgumentsAreErrors(t *testing.T) {
 		"transport": second(redlatch.NewWithTransport(nil)),
 		"url":       second(redlatch.Open(t.Context(), "")),
 	} {
-		require.Error(t, err, name)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		require.True(t, strings.HasPrefix(err.Error(), "redlatch: "), "%s: %v", name, err)
 	}
 	require.PanicsWithValue(t, "redlatch: a nil Client", func() { rlock.New(nil, "job") })

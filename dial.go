@@ -75,7 +75,7 @@ func NewCluster(
 ) (*Client, error) {
 	engine.NeedContext(ctx)
 	if dial == nil || len(seeds) == 0 {
-		return nil, errors.New("redlatch: NewCluster needs the address of a node and a dial function")
+		return nil, fmt.Errorf("%w: NewCluster needs the address of a node and a dial function", ErrInvalid)
 	}
 	set, err := configure(opts)
 	if err != nil {
@@ -192,20 +192,20 @@ func (s *settings) conn() redisconn.Config {
 func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	a, err := redisurl.Parse(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("redlatch: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if s.tls != nil && !a.Secure {
 		// Otherwise the connection would silently be plain text.
-		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss, "+
-			"rediss-cluster or rediss-sentinel", a)
+		return nil, fmt.Errorf("%w: address %s: WithTLSConfig needs an address with the scheme rediss, "+
+			"rediss-cluster or rediss-sentinel", ErrInvalid, a)
 	}
 	if _, _, err := a.Credentials(); err != nil && s.credentials == nil {
-		return nil, fmt.Errorf("redlatch: address %s: %w", a, err)
+		return nil, fmt.Errorf("%w: address %s: %w", ErrInvalid, a, err)
 	}
 	if s.lazy && a.Kind == redisurl.Cluster && s.publishing(a) == transport.ShardingAuto {
 		// With a wrong guess waiters are never woken.
-		return nil, fmt.Errorf("redlatch: address %s: WithLazyConnect cannot ask a node how messages are published: "+
-			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", a)
+		return nil, fmt.Errorf("%w: address %s: WithLazyConnect cannot ask a node how messages are published: "+
+			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", ErrInvalid, a)
 	}
 	return a, nil
 }

@@ -92,6 +92,7 @@ func TestOpenRejectsInvalidAddressWithoutDialing(t *testing.T) {
 		for _, opts := range [][]redlatch.Option{c.opts, append(c.opts, redlatch.WithLazyConnect())} {
 			_, err := redlatch.Open(t.Context(), address, opts...)
 			require.ErrorContains(t, err, c.want, "%q", address)
+			require.ErrorIs(t, err, redlatch.ErrInvalid, "%q", address)
 			require.NotErrorIs(t, err, redlatch.ErrNotSent, "%q", address)
 			require.NotContains(t, err.Error(), "pw")
 		}

@@ -22,5 +22,5 @@
 // all guarantees.
 //
 // Invalid arguments give [ErrInvalid] and nothing is sent. A nil [Client], Context or function
-// panics.
+// panics, except that functions which make a Client return ErrInvalid for a nil argument.
 package redlatch

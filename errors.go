@@ -62,9 +62,9 @@ var (
 	// was closed, that error is joined.
 	ErrNotReplicated = engine.ErrNotReplicated
 
-	// ErrInvalid means that an argument is invalid and nothing was sent: a name that is empty,
-	// not UTF-8 or unusable in a cluster; a lease or a wait out of range; mutually exclusive
-	// options; a malformed or zero Owner.
+	// ErrInvalid means that an argument is invalid and nothing was sent: an address; a name that
+	// is empty, not UTF-8 or unusable in a cluster; a lease or a wait out of range; mutually
+	// exclusive options; a malformed or zero Owner.
 	ErrInvalid = limits.ErrInvalid
 )
 
