@@ -130,8 +130,9 @@ func WithClientName(name string) Option { return func(s *settings) { s.clientNam
 func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
 // WithTLSConfig sets the TLS configuration, such as other authorities or a client certificate, for
-// addresses with the scheme rediss; with another scheme it is an error. Default: the system's roots,
-// with the dialed host as server name.
+// addresses with the scheme rediss; with another scheme it is an error. It does not apply to the
+// caller's dial functions and transports. Default: the system's roots, with the dialed host as server
+// name.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
 // WithCredentials replaces the user and the password of the URL, but not those of Sentinels. f is
