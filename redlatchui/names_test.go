@@ -268,12 +268,12 @@ func TestWhatAUserMayNotCountIsNotKnown(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, errors.Join(page.Close(), plain.Close(), client.Close())) }()
 	require.Contains(t, says(t, plain, "/", "1 lock ·"), "which waiters are dead, is not known", "of plain locks alone")
-	text := says(t, page, "/?sort=name", "5 locks")
+	text := says(t, page, "/?sort=name", "app:fair fair Free with a queue free 1 Redisson") // for two looks
+	require.Contains(t, text, "5 locks")
 	require.Contains(t, text, "which waiters are dead, is not known: subscribers cannot be counted. ")
 	require.Contains(t, text, "app:books read/write, write Redisson 0b8f3a11:1w at least")
 	require.Contains(t, text, "not known app:calm")
 	require.Contains(t, text, "1 taken, 0 free not known")
-	require.Contains(t, text, "app:fair fair Free with a queue free 1 Redisson")
 	for _, name := range []string{"plain", "calm", "books"} {
 		text := says(t, page, "/lock?name=app:"+name, "Held by")
 		require.Contains(t, text, "is not known: subscribers cannot be counted.", name)
