@@ -24,18 +24,18 @@ func TestLockErrorNamesOperationLockAndReason(t *testing.T) {
 		`lock "orders:42": redlatch: lock not acquired`: {
 			Op: "lock", Name: "orders:42", Err: redlatch.ErrNotAcquired,
 		},
-		`trylock "a\nb": redlatch: lock not acquired (the lease of its holder had 29.5s left)`: {
-			Op: "trylock", Name: "a\nb", Err: redlatch.ErrNotAcquired, TTL: 29500*time.Millisecond + 1,
+		`try-lock "a\nb": redlatch: lock not acquired (the lease of its holder had 29.5s left)`: {
+			Op: "try-lock", Name: "a\nb", Err: redlatch.ErrNotAcquired, TTL: 29500*time.Millisecond + 1,
 		},
 		`unlock "` + strings.Repeat("x", 64) + `"...: redlatch: lock lost`: {
 			Op: "unlock", Name: strings.Repeat("x", 1000), Err: redlatch.ErrLost,
 		},
-		`trylock "held": redlatch: lock not acquired (the lease of 01000000-0000-0000-0000-000000000000:7 had 2s left)`: {
-			Op: "trylock", Name: "held", Err: redlatch.ErrNotAcquired, TTL: 2 * time.Second,
+		`try-lock "held": redlatch: lock not acquired (the lease of 01000000-0000-0000-0000-000000000000:7 had 2s left)`: {
+			Op: "try-lock", Name: "held", Err: redlatch.ErrNotAcquired, TTL: 2 * time.Second,
 			Holder: codec.NewOwner(uuid.UUID{1}, 7),
 		},
-		`trylock "kept": redlatch: lock not acquired (held by 01000000-0000-0000-0000-000000000000:7)`: {
-			Op: "trylock", Name: "kept", Err: redlatch.ErrNotAcquired, Holder: codec.NewOwner(uuid.UUID{1}, 7),
+		`try-lock "kept": redlatch: lock not acquired (held by 01000000-0000-0000-0000-000000000000:7)`: {
+			Op: "try-lock", Name: "kept", Err: redlatch.ErrNotAcquired, Holder: codec.NewOwner(uuid.UUID{1}, 7),
 		},
 		`lock "stays": redlatch: lock not acquired (the key has no time to live: it is no lock, or its lease never ends)`: {
 			Op: "lock", Name: "stays", Err: redlatch.ErrNotAcquired, TTL: redlatch.NoTTL,

@@ -153,7 +153,7 @@ func ExampleLockError() {
 	if errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &locked) {
 		fmt.Printf("%s %s: held for up to %.0f s\n", locked.Op, locked.Name, locked.TTL.Seconds())
 	}
-	// Output: trylock orders:42: held for up to 30 s
+	// Output: try-lock orders:42: held for up to 30 s
 }
 
 // Whose a lock is: redlatch status, list and watch show the label beside the owner.

@@ -10,7 +10,7 @@ import (
 // metrics and traces. A nil function costs nothing. Latches are not reported.
 //
 // In all events, Name is the lock's name as the caller passed it, Kind is its kind, such as "plain"
-// or "fair", and Op is "lock", "trylock", "resume", "acquire" or "try-acquire". A multi-lock is
+// or "fair", and Op is "lock", "try-lock", "resume", "acquire" or "try-acquire". A multi-lock is
 // reported as the locks in it.
 //
 // Functions run on the goroutine of the event, concurrently: a slow one delays Lock, Do or Unlock, or

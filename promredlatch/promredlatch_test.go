@@ -132,7 +132,7 @@ func countWhatHappens(o *observation) {
 	acquire := func(labels string) int { return count(t, registry, "redlatch_lock_acquire_duration_seconds", labels) }
 	require.Equal(t, 2, acquire("kind=plain operation=lock outcome=acquired"))
 	require.Equal(t, 1, acquire("kind=fair operation=lock outcome=acquired"))
-	require.Equal(t, 1, acquire("kind=plain operation=trylock outcome=refused"))
+	require.Equal(t, 1, acquire("kind=plain operation=try-lock outcome=refused"))
 	require.Equal(t, 1, acquire("kind=plain operation=lock outcome=refused"))
 	require.Equal(t, 1, acquire("kind=plain operation=lock outcome=canceled"))
 	require.Equal(t, 1, acquire("kind=plain operation=lock outcome=failed error_type=wrong_type"))

@@ -55,7 +55,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	if a.set, err = hold.Ask(l, opts); err != nil {
 		return err
 	}
-	if a.set.Bounded && a.Op == "trylock" {
+	if a.set.Bounded && a.Op == "try-lock" {
 		return fmt.Errorf("%w: TryLock does not wait; use Lock with WithWait", redlatch.ErrInvalid)
 	}
 	// Before ctx's own error: the proof says why the hold ended.
@@ -72,7 +72,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	defer l.Engine.Leave()
 	l.Engine.Announce()
 	if a.set.Bound <= 0 {
-		a.set.Try = a.Op == "trylock" || a.set.Bounded
+		a.set.Try = a.Op == "try-lock" || a.set.Bounded
 		return a.choose(ctx, outer)
 	}
 	ctx, cancel := a.Within(ctx, a.set.Bound)

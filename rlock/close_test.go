@@ -42,7 +42,7 @@ func requireClosedFor(t *testing.T, l *rlock.Lock) {
 	_, err := l.Lock(t.Context())
 	requireOnly(t, err, "lock", l.Name(), redlatch.ErrClosed)
 	_, err = l.TryLock(t.Context())
-	requireOnly(t, err, "trylock", l.Name(), redlatch.ErrClosed)
+	requireOnly(t, err, "try-lock", l.Name(), redlatch.ErrClosed)
 	_, err = l.IsLocked(t.Context())
 	requireOnly(t, err, "is-locked", l.Name(), redlatch.ErrClosed)
 	_, err = l.ForceUnlock(t.Context())

@@ -105,7 +105,7 @@ func TestU42DocumentedUserMayNotTouchOtherNames(t *testing.T) {
 	s, url := leastPrivileged(t)
 	name := redistest.Key(t)
 	_, err := rlock.New(connect(t, url), name).TryLock(t.Context())
-	requireOnly(t, err, "trylock", name)
+	requireOnly(t, err, "try-lock", name)
 	require.True(t, transport.IsCode(err, "NOPERM"), err)
 	require.False(t, locked(t, s, name))
 }
@@ -130,7 +130,7 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 		w := await(t.Context(), rlock.New(client, name))
 		awaitWaiters(t, s, name)
 		_, err := rlock.New(client, name).TryLock(t.Context())
-		requireOnly(t, err, "trylock", name, redlatch.ErrNotAcquired)
+		requireOnly(t, err, "try-lock", name, redlatch.ErrNotAcquired)
 		require.NoError(t, hold.Unlock())
 		require.NoError(t, w.acquired(t, soon).Unlock())
 	}

@@ -46,7 +46,7 @@ func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
 		l := rlock.New(client, "job")
 		holdByHand(t, srv, "job", forever)
 		_, err := l.TryLock(t.Context())
-		details := requireOnly(t, err, "trylock", "job", redlatch.ErrNotAcquired)
+		details := requireOnly(t, err, "try-lock", "job", redlatch.ErrNotAcquired)
 		require.Equal(t, forever, details.TTL)
 		require.Equal(t, client.ID(), details.Owner.Client())
 		require.ErrorContains(t, err, "left")
@@ -98,7 +98,7 @@ func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
 			require.Equal(t, lost == &w.deaf, locked(t, w.srv, "job"))
 			lost.Store(false)
 			w.reset()
-			requireOnly(t, try.failed(t, time.Millisecond), "trylock", "job", redlatch.ErrUncertain)
+			requireOnly(t, try.failed(t, time.Millisecond), "try-lock", "job", redlatch.ErrUncertain)
 			time.Sleep(2 * time.Second)
 			require.False(t, locked(t, w.srv, "job"))
 		}
@@ -107,7 +107,7 @@ func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
 		w.reset()
 		synctest.Wait()
 		_, err := l.TryLock(t.Context())
-		requireOnly(t, err, "trylock", "job", redlatch.ErrNotSent)
+		requireOnly(t, err, "try-lock", "job", redlatch.ErrNotSent)
 		_, err = l.Lock(t.Context())
 		requireOnly(t, err, "lock", "job", redlatch.ErrNotSent)
 		_, err = l.TTL(t.Context())
@@ -176,7 +176,7 @@ func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
 		_, err := l.Lock(t.Context())
 		requireOnly(t, err, "lock", name, redlatch.ErrWrongType)
 		_, err = l.TryLock(t.Context())
-		requireOnly(t, err, "trylock", name, redlatch.ErrWrongType)
+		requireOnly(t, err, "try-lock", name, redlatch.ErrWrongType)
 		_, err = l.HoldCount(t.Context(), hold.Owner())
 		requireOnly(t, err, "hold-count", name, redlatch.ErrWrongType)
 
@@ -224,7 +224,7 @@ func TestAHashOfAnotherProgramIsNotWaitedFor(t *testing.T) {
 		require.ErrorContains(t, err, `a hash with the field "age", which no owner has`)
 		require.NotContains(t, err.Error(), "bob")
 		_, err = l.TryLock(t.Context())
-		requireOnly(t, err, "trylock", l.Name(), redlatch.ErrWrongType)
+		requireOnly(t, err, "try-lock", l.Name(), redlatch.ErrWrongType)
 	})
 }
 

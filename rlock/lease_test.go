@@ -70,7 +70,7 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 			_, err := l.Lock(t.Context(), opts...)
 			require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 			_, err = l.TryLock(t.Context(), opts...)
-			requireOnly(t, err, "trylock", "job", redlatch.ErrInvalid)
+			requireOnly(t, err, "try-lock", "job", redlatch.ErrInvalid)
 			if name != "no owner" {
 				_, err = l.Resume(t.Context(), newOwner(), opts...)
 				requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)

@@ -78,7 +78,7 @@ func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 // ErrInvalid with WithWait, and the other errors of [Lock.Lock]. If ctx ends during the attempt, that is
 // ErrUncertain or ErrNotSent.
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
-	return l.acquire(ctx, "trylock", opts)
+	return l.acquire(ctx, "try-lock", opts)
 }
 
 // Do acquires the lock as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn

@@ -77,7 +77,7 @@ func TestObserverSeesTheLifeOfAHold(t *testing.T) {
 		require.Equal(t, []any{
 			redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain", Owner: owner, Wait: ms, Attempts: 1},
 			redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain", Owner: owner, Wait: ms, Reentry: true},
-			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: ms, Attempts: 1, Outcome: "refused", Err: refused},
+			redlatch.NotAcquired{Op: "try-lock", Name: "job", Kind: "plain", Wait: ms, Attempts: 1, Outcome: "refused", Err: refused},
 			redlatch.Ended{Name: "job", Kind: "plain", Owner: owner, Held: 2 * ms, End: "unlocked"},
 			redlatch.Released{Name: "job", Kind: "plain", Owner: owner, Took: ms},
 			redlatch.Ended{Name: "job", Kind: "plain", Owner: owner, Held: 4 * ms, End: "unlocked"},
@@ -252,7 +252,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 		}
 		before := calls.n.Load()
 		_, err := ours.TryLock(t.Context())
-		reported("trylock", err)
+		reported("try-lock", err)
 		require.EqualValues(t, 1, calls.n.Load()-before)
 		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
 		reported("lock", err)
@@ -263,7 +263,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 		time.Sleep(time.Second)
 		before = calls.n.Load()
 		_, err = ours.TryLock(t.Context())
-		reported("trylock", err)
+		reported("try-lock", err)
 		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
 		reported("lock", err)
 		require.Equal(t, before, calls.n.Load())
@@ -271,6 +271,6 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 		require.ErrorContains(t, first.failed(t, soon), hold.Owner().String())
 		require.NoError(t, hold.Unlock())
 		_, err = ours.TryLock(t.Context(), rlock.WithLease(0))
-		require.Zero(t, requireOnly(t, err, "trylock", "job", redlatch.ErrInvalid).Holder, "no server was asked")
+		require.Zero(t, requireOnly(t, err, "try-lock", "job", redlatch.ErrInvalid).Holder, "no server was asked")
 	})
 }

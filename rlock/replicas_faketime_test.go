@@ -190,7 +190,7 @@ func TestObserverIsNotifiedOnlyOfHoldsThatReplicasHave(t *testing.T) {
 		_, err := l.TryLock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 		require.Equal(t, []any{
-			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: time.Second, Attempts: 1, Outcome: "failed", Err: err},
+			redlatch.NotAcquired{Op: "try-lock", Name: "job", Kind: "plain", Wait: time.Second, Attempts: 1, Outcome: "failed", Err: err},
 		}, w.since())
 		replica.answers(0, 1)
 		hold := take(t, l)

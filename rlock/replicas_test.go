@@ -57,7 +57,7 @@ func TestLockThatNoReplicaHasIsRefusedAndOtherCallsDoNotWait(t *testing.T) {
 	_, err := rlock.New(connect(t, master.URL(), redlatch.WithReplicaSync(1, 300*time.Millisecond)), "refused").TryLock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
-	require.EqualError(t, err, `trylock "refused": redlatch: too few replicas have the lock: 0 of the 1 asked for within 300ms`)
+	require.EqualError(t, err, `try-lock "refused": redlatch: too few replicas have the lock: 0 of the 1 asked for within 300ms`)
 	require.False(t, locked(t, master, "refused"), "it was given back before the error was returned")
 	waiting := await(t.Context(), rlock.New(client, "job"))
 	waiting.awaitsReplicas(t, master)

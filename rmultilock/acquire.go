@@ -67,7 +67,7 @@ func (t *taking) run(ctx context.Context) error {
 	switch {
 	case t.asked.Given:
 		return fmt.Errorf("%w: WithOwner is for one lock, not for several", redlatch.ErrInvalid)
-	case t.asked.Bounded && t.op == "trylock":
+	case t.asked.Bounded && t.op == "try-lock":
 		return fmt.Errorf("%w: TryLock does not wait; use Lock with WithWait", redlatch.ErrInvalid)
 	}
 	several := func(a *hold.Terms) { a.Several = true }
@@ -204,7 +204,7 @@ func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*ho
 func called[H hold.AnyHold](
 	ctx context.Context, op string, lock, try func(context.Context, ...rlock.Option) (H, error), opts []rlock.Option,
 ) (*hold.Hold, error) {
-	if op == "trylock" {
+	if op == "try-lock" {
 		lock = try
 	}
 	h, err := lock(ctx, opts...)

@@ -51,7 +51,7 @@ func scriptsOf(locks []*hold.Lock) luasrc.All {
 func (b *batch) take(ctx context.Context) error {
 	b.Engine, b.Kind, b.Lock, b.Op = b.lock.engine, b, b.locks[0].Name, b.op
 	b.Claims, b.Poll = b, b.asked.Poll
-	b.Try = b.op == "trylock"
+	b.Try = b.op == "try-lock"
 	b.Start(ctx, len(b.locks))
 	if left := b.left(); b.asked.Bounded && left > 0 {
 		var cancel context.CancelFunc

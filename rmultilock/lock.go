@@ -84,7 +84,7 @@ func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 // TryLock is like [Lock.Lock] but does not wait: it returns ErrNotAcquired if another owner holds any of the
 // locks. WithWait gives ErrInvalid.
 func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
-	return l.acquire(ctx, "trylock", opts)
+	return l.acquire(ctx, "try-lock", opts)
 }
 
 // Do acquires all locks as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn panics. It

@@ -162,7 +162,7 @@ func (c *caller) take(s step) *held {
 	l, options := c.lock(s), c.options(s)
 	switch s.Call {
 	case callTry:
-		return c.call(s, "trylock", overhead, nil, func(ctx context.Context) (*rlock.Hold, error) { return l.TryLock(ctx, options...) })
+		return c.call(s, "try-lock", overhead, nil, func(ctx context.Context) (*rlock.Hold, error) { return l.TryLock(ctx, options...) })
 	case callWait:
 		options = append(options, rlock.WithWait(s.Limit.d()))
 		return c.call(s, "lock", s.Limit.d()+overhead, nil, func(ctx context.Context) (*rlock.Hold, error) { return l.Lock(ctx, options...) })

@@ -187,7 +187,7 @@ func TestAProofThatTheServerHasForgottenIsRefused(t *testing.T) {
 
 func TestCallsThatDoNotReturnInTimeAreFound(t *testing.T) {
 	t.Parallel()
-	call := Record{T: 1 * s, P: "p", Kind: Call, ID: "c", Op: "trylock", Key: "k", Wait: s}
+	call := Record{T: 1 * s, P: "p", Kind: Call, ID: "c", Op: "try-lock", Key: "k", Wait: s}
 	back := Record{T: 1*s + 8*time.Second + s + 1, P: "p", Kind: Return, ID: "c"}
 	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call, back})))
 	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call})), "it never returned")

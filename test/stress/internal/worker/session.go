@@ -64,7 +64,7 @@ func (s *session) take() *sampledHold {
 	lease, opts := s.leaseOptions()
 	switch {
 	case s.chance(habits.Try):
-		return s.call("trylock", 0, nil, lease, func(ctx context.Context) (*rlock.Hold, error) {
+		return s.call("try-lock", 0, nil, lease, func(ctx context.Context) (*rlock.Hold, error) {
 			return s.lock.TryLock(ctx, opts...)
 		})
 	case s.chance(habits.Cancel):
