@@ -68,8 +68,8 @@ func requirePublishes(t *testing.T, c *redistest.Cluster, client *redlatch.Clien
 func requireNamesAndNews(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	var reconnects atomic.Int64
-	observer := redlatch.Observer{Reconnected: func(connection string) {
-		if connection == "commands" {
+	observer := redlatch.Observer{Reconnected: func(e redlatch.Reconnected) {
+		if e.Connection == "commands" {
 			reconnects.Add(1)
 		}
 	}}

@@ -184,7 +184,8 @@ func (s *settings) conn() redisconn.Config {
 		DialTimeout: s.dialTimeout,
 		ClientName:  s.clientName,
 		Logger:      s.Logger,
-		Reconnected: alone(s, "Reconnected", s.observer.Reconnected, func(connection string) string { return connection }),
+		Reconnected: alone(s, "Reconnected", s.observer.Reconnected,
+			func(connection string) Reconnected { return Reconnected{Connection: connection} }),
 	}
 }
 

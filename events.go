@@ -162,3 +162,10 @@ type Evicted struct {
 	// WasSubscribed is true if the waiter had been subscribed before.
 	WasSubscribed bool
 }
+
+// Reconnected reports that a lost connection was replaced. Only the built-in transport reports
+// it.
+type Reconnected struct {
+	// Connection is "commands" or "subscriptions".
+	Connection string
+}

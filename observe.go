@@ -50,11 +50,9 @@ type Observer struct {
 	Ended     func(ctx context.Context, e Ended)
 	Released  func(ctx context.Context, e Released)
 
-	Renewed func(e Renewed)
-	Evicted func(e Evicted)
-	// Reconnected is called when a lost connection, "commands" or "subscriptions", was replaced.
-	// Only the built-in transport reports it.
-	Reconnected func(connection string)
+	Renewed     func(e Renewed)
+	Evicted     func(e Evicted)
+	Reconnected func(e Reconnected)
 }
 
 // WithObserver adds observers of the client's locks. Each event goes to all of them in order; later

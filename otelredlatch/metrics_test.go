@@ -97,7 +97,7 @@ func (c *collected) everything() {
 	c.tell.Renewed(redlatch.Renewed{Holds: 1, Slack: time.Second})
 	c.tell.Renewed(redlatch.Renewed{Holds: 1, Err: redlatch.ErrNotSent})
 	c.tell.Evicted(redlatch.Evicted{Name: "a", Kind: "fair"})
-	c.tell.Reconnected("commands")
+	c.tell.Reconnected(redlatch.Reconnected{Connection: "commands"})
 }
 
 // The golden list names each metric, its unit and its attributes.

@@ -215,4 +215,4 @@ func (t *Telemetry) evicted(e redlatch.Evicted) {
 	t.evictions.Add(context.Background(), 1, t.attributes(t.of(e.Name, e.Kind)).add...)
 }
 
-func (t *Telemetry) reconnected(string) { t.reconnects.Add(context.Background(), 1) }
+func (t *Telemetry) reconnected(redlatch.Reconnected) { t.reconnects.Add(context.Background(), 1) }

@@ -78,7 +78,7 @@ func (m *Metrics) evicted(e redlatch.Evicted) {
 	m.evictions.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
 }
 
-func (m *Metrics) reconnected(string) { m.reconnects.Inc() }
+func (m *Metrics) reconnected(redlatch.Reconnected) { m.reconnects.Inc() }
 
 func (m *Metrics) addAcquisition(ctx context.Context, d time.Duration, k acquireKey) {
 	to, known := m.acquires.all()[k]

@@ -156,7 +156,7 @@ func everything(t *testing.T, m *promredlatch.Metrics) {
 	o.Woken(ctx, redlatch.Woken{Name: "a", Kind: "plain", By: "message"})
 	o.Renewed(redlatch.Renewed{Holds: 1, Slack: time.Second})
 	o.Evicted(redlatch.Evicted{Name: "a", Kind: "fair"})
-	o.Reconnected("commands")
+	o.Reconnected(redlatch.Reconnected{Connection: "commands"})
 }
 
 // The golden list names each metric, its type and its labels.

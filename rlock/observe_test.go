@@ -142,7 +142,7 @@ func TestObserverSeesConnectionsComeBack(t *testing.T) {
 		lan.reset()
 		time.Sleep(time.Second)
 		require.ElementsMatch(t, []any{
-			observed.Reconnected{Connection: "subscriptions"}, redlatch.Woken{Name: "job", Kind: "plain", By: "gap"}, observed.Reconnected{Connection: "commands"},
+			redlatch.Reconnected{Connection: "subscriptions"}, redlatch.Woken{Name: "job", Kind: "plain", By: "gap"}, redlatch.Reconnected{Connection: "commands"},
 		}, w.since())
 		freeByHand(t, lan.srv, "job")
 		require.NoError(t, waiting.acquired(t, time.Second).Unlock())

@@ -17,11 +17,6 @@ type Closed struct {
 	Client *redlatch.Client // the client
 }
 
-// Reconnected is the event of a connection that was replaced.
-type Reconnected struct {
-	Connection string
-}
-
 // By returns an observer that passes all events to see and returns its contexts.
 func By(see func(ctx context.Context, event any) context.Context) redlatch.Observer {
 	alone := func(event any) { see(context.Background(), event) }
@@ -40,7 +35,7 @@ func By(see func(ctx context.Context, event any) context.Context) redlatch.Obser
 		Released:    func(ctx context.Context, e redlatch.Released) { see(ctx, e) },
 		Renewed:     func(e redlatch.Renewed) { alone(e) },
 		Evicted:     func(e redlatch.Evicted) { alone(e) },
-		Reconnected: func(connection string) { alone(Reconnected{connection}) },
+		Reconnected: func(e redlatch.Reconnected) { alone(e) },
 	}
 }
 
@@ -59,6 +54,6 @@ func Outcomes(see func(event any)) redlatch.Observer {
 		},
 		Renewed:     func(e redlatch.Renewed) { see(e) },
 		Evicted:     func(e redlatch.Evicted) { see(e) },
-		Reconnected: func(connection string) { see(Reconnected{connection}) },
+		Reconnected: func(e redlatch.Reconnected) { see(e) },
 	}
 }
