@@ -38,7 +38,7 @@ func NewSentinel(
 	opts ...Option,
 ) (*Client, error) {
 	if master == nil || dial == nil {
-		return nil, errors.New("redlatch: NewSentinel needs two functions, one that names the master and one that dials")
+		return nil, fmt.Errorf("%w: NewSentinel needs two functions, one that names the master and one that dials", ErrInvalid)
 	}
 	set, err := configure(opts)
 	if err != nil {
@@ -240,6 +240,8 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 // redigo's redis.NewConn: a reply longer than any reply to Redlatch closes the connection before
 // memory is allocated for it, and a lone caller reads and writes on its own goroutine, which halves
 // the client's time per call (TCP or Unix sockets, except on Windows and AIX). The server must be
-// ready for commands. A write that takes longer than write closes the connection; 0 means no limit.
-// The caller must not use conn afterward.
-func NewConn(conn net.Conn, write time.Duration) redis.Conn { return respconn.NewConn(conn, write) }
+// ready for commands. A write that takes longer than writeTimeout closes the connection; 0 means no
+// limit. The caller must not use conn afterward.
+func NewConn(conn net.Conn, writeTimeout time.Duration) redis.Conn {
+	return respconn.NewConn(conn, writeTimeout)
+}

@@ -57,7 +57,7 @@ func countWhatHappens(c *collected, s *redistest.MiniServer, client *redlatch.Cl
 	all = c.metrics()
 	require.Equal(t, map[string]float64{
 		"kind=plain,operation=lock,outcome=acquired":                     2,
-		"kind=plain,operation=try-lock,outcome=refused":                   1,
+		"kind=plain,operation=try-lock,outcome=refused":                  1,
 		"kind=plain,operation=lock,outcome=canceled":                     1,
 		"error.type=wrong_type,kind=plain,operation=lock,outcome=failed": 1,
 		"kind=fair,operation=lock,outcome=acquired":                      1,
