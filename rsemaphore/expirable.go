@@ -28,11 +28,8 @@ type Expirable struct {
 	semaphore *semaphore
 }
 
-// anyLock and anyHold keep the embedded types out of the documentation.
-type (
-	anyLock = hold.AnyLock
-	anyHold = hold.AnyHold
-)
+// anyLock keeps the embedded type out of the documentation.
+type anyLock = hold.AnyLock
 
 // NewExpirable returns the semaphore called name, Redisson's getPermitExpirableSemaphore. It sends nothing.
 // If name is not valid, every call returns redlatch.ErrInvalid.
@@ -72,7 +69,7 @@ func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 	if err != nil {
 		return err
 	}
-	return hold.Of(h).Do(ctx, doing{h}, fn)
+	return hold.Of(h.lock).Do(ctx, doing{h}, fn)
 }
 
 // doing is a hold for hold.Do.
@@ -99,7 +96,7 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 	if err != nil {
 		return nil, named(op, err)
 	}
-	return &Hold{h, h}, nil
+	return &Hold{h}, nil
 }
 
 type locking func(*rlock.Lock, context.Context, ...rlock.Option) (*rlock.Hold, error)
@@ -185,8 +182,7 @@ func (s *Expirable) Available(ctx context.Context) (int, error) {
 // and HandOver of rlock.Hold: after [Hold.LetExpire] any program can release them, and none renews them.
 // All methods are safe for concurrent use.
 type Hold struct {
-	anyHold // is lock
-	lock    *rlock.Hold
+	lock *rlock.Hold
 }
 
 // Name returns the semaphore's name.

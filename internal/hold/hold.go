@@ -329,7 +329,7 @@ func (h *Handle) internal() *Hold { return &h.hold }
 // AnyLock is a public type that embeds a [LockHandle], or an AnyLock.
 type AnyLock interface{ internal() *Lock }
 
-// AnyHold is a public type that embeds a [Handle], or an AnyHold.
+// AnyHold is a public type that embeds a [Handle].
 type AnyHold interface{ internal() *Hold }
 
 // Of returns the lock or the hold of a public type.
