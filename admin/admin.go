@@ -224,19 +224,22 @@ type Eviction struct {
 
 // Evict removes a dead waiter from the queue of a fair lock, so that the waiters behind it need not wait for
 // its deadline, and wakes the first waiter if the lock is free. owner is the waiter's Text from [Inspect].
-// With force, Evict also removes a waiter that is alive or not known to be dead; a live one queues again at
-// the end. Waiting Redlatch clients evict dead waiters automatically, see redlatch.WithDeadWaiterGrace.
+// Waiting Redlatch clients evict dead waiters automatically, see redlatch.WithDeadWaiterGrace.
 //
 // A waiter without a subscribed connection may be about to subscribe: check repeatedly, as redlatch status
 // does. Evict sends an EVALSHA per 200 places that it searches, SUBSCRIBE, PUBSUB and UNSUBSCRIBE to count,
 // ROLE at most once in ten seconds, and two EVALSHA to evict.
 //
-// Errors are [ErrNotQueued], without force [ErrWaiterAlive] and [ErrNotCounted], redlatch.ErrInvalid if the
-// lock is not fair, ErrUncertain if the reply was lost and Evict may be retried, and the others of Inspect.
-func Evict(ctx context.Context, of Lock, owner string, force bool) (*Eviction, error) {
-	l := hold.Of(of)
-	evicted, err := evict(ctx, l, owner, force)
-	return evicted, wrap(l, "evict", owner, err)
+// Errors are [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is not fair,
+// ErrUncertain if the reply was lost and Evict may be retried, and the others of Inspect.
+func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
+	return evict(ctx, hold.Of(of), owner, false)
+}
+
+// ForceEvict is [Evict] for any waiter: it never returns [ErrWaiterAlive] or [ErrNotCounted]. A live waiter
+// queues again at the end.
+func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
+	return evict(ctx, hold.Of(of), owner, true)
 }
 
 var errNoQueue = fmt.Errorf("%w: only fair locks have a queue on the server", redlatch.ErrInvalid)
@@ -244,16 +247,16 @@ var errNoQueue = fmt.Errorf("%w: only fair locks have a queue on the server", re
 func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Eviction, error) {
 	engine.NeedContext(ctx)
 	if err := l.Check(ctx); err != nil {
-		return nil, err
+		return nil, wrap(l, "evict", owner, err)
 	}
 	kind, queues := l.Kind.(fairqueue.Inspected)
 	if !queues {
-		return nil, errNoQueue
+		return nil, wrap(l, "evict", owner, errNoQueue)
 	}
 	e := fairqueue.Eviction{Queues: fairqueue.Of(l.Engine), Kind: kind, Ask: l.Ask, Owner: owner, Force: force}
 	out, err := e.Run(ctx)
 	if err != nil {
-		return nil, err
+		return nil, wrap(l, "evict", owner, err)
 	}
 	return &Eviction{
 		Waiter: Waiter{

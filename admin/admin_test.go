@@ -22,10 +22,8 @@ func TestNamesThatNoLockCanHaveAreRefusedAndNothingIsSent(t *testing.T) {
 	for what, do := range map[string]func(ctx context.Context, of admin.Lock) error{
 		"inspect":      func(ctx context.Context, of admin.Lock) error { _, err := admin.Inspect(ctx, of); return err },
 		"inspect part": func(ctx context.Context, of admin.Lock) error { _, err := admin.InspectPart(ctx, of, 1, 2); return err },
-		"evict": func(ctx context.Context, of admin.Lock) error {
-			_, err := admin.Evict(ctx, of, "a:1", false)
-			return err
-		},
+		"evict":        func(ctx context.Context, of admin.Lock) error { _, err := admin.Evict(ctx, of, "a:1"); return err },
+		"force evict":  func(ctx context.Context, of admin.Lock) error { _, err := admin.ForceEvict(ctx, of, "a:1"); return err },
 	} {
 		for _, lock := range []admin.Lock{rlock.New(client, ""), rfairlock.New(client, "")} {
 			err := do(t.Context(), lock)

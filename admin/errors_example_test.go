@@ -52,7 +52,7 @@ func ExampleErrNotQueued() {
 	orders, stop := fairLock(srv.Dial)
 	defer stop()
 
-	_, err = admin.Evict(context.Background(), orders, "5c6f4d8e-4c5b-4f37-a2cb-1d8e0b8a5f10:1", false)
+	_, err = admin.Evict(context.Background(), orders, "5c6f4d8e-4c5b-4f37-a2cb-1d8e0b8a5f10:1")
 	fmt.Println(errors.Is(err, admin.ErrNotQueued))
 	// Output: true
 }
@@ -67,7 +67,7 @@ func ExampleErrWaiterAlive() {
 	defer stop()
 	ctx := context.Background()
 
-	_, err = admin.Evict(ctx, orders, queue(ctx, orders).Text, false)
+	_, err = admin.Evict(ctx, orders, queue(ctx, orders).Text)
 	fmt.Println(errors.Is(err, admin.ErrWaiterAlive))
 	// Output: true
 }
@@ -101,7 +101,7 @@ func ExampleErrNotCounted() {
 		return uncounted{conn.(redis.ConnWithTimeout)}, nil
 	})
 	defer stopOperator()
-	_, err = admin.Evict(ctx, operator, waiter.Text, false)
+	_, err = admin.Evict(ctx, operator, waiter.Text)
 	fmt.Println(errors.Is(err, admin.ErrNotCounted))
 	// Output: true
 }

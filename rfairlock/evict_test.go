@@ -40,7 +40,7 @@ func TestEvictTakesTheDeadHeadOfAFreeLockOutAndWakesTheNext(t *testing.T) {
 		queueByHand(t, srv, "job", foreignHead, deadline)
 		w, _ := waitTogether(t, l, 1)
 		next := queueOf(t, srv, "job")[1]
-		done, err := admin.Evict(t.Context(), l, foreignHead, false)
+		done, err := admin.Evict(t.Context(), l, foreignHead)
 		require.NoError(t, err)
 		w[0].acquired(t, time.Second)
 		head, err := codec.ParseOwner(foreignHead)
@@ -59,7 +59,7 @@ func TestEvictWhileTheLockIsHeldWakesNoWaiter(t *testing.T) {
 		now := time.Now()
 		queueByHand(t, srv, "job", "no owner", now.Add(65*time.Minute))
 		queueByHand(t, srv, "job", foreignTail, now.Add(70*time.Minute))
-		done, err := admin.Evict(t.Context(), l, "no owner", false)
+		done, err := admin.Evict(t.Context(), l, "no owner")
 		require.NoError(t, err)
 		require.Zero(t, done.Owner)
 		require.Equal(t, "no owner", done.Text)
@@ -69,7 +69,7 @@ func TestEvictWhileTheLockIsHeldWakesNoWaiter(t *testing.T) {
 		// By the time from the end of the lease to the dead waiter's deadline, less 15 s.
 		require.Equal(t, now.Add(65*time.Minute+15*time.Second).UnixMilli(), deadlinesOf(t, srv, "job")[foreignTail])
 
-		done, err = admin.Evict(t.Context(), l, foreignTail, false)
+		done, err = admin.Evict(t.Context(), l, foreignTail)
 		require.NoError(t, err)
 		require.Empty(t, done.Next)
 		require.Empty(t, deadlinesOf(t, srv, "job"))
@@ -81,7 +81,7 @@ func TestEvictTakesOutAHolderThatIsStillQueued(t *testing.T) {
 		t.Helper()
 		holdByHand(t, srv, "job", time.Hour)
 		queueByHand(t, srv, "job", foreignOwner, time.Now().Add(2*time.Hour))
-		_, err := admin.Evict(t.Context(), l, foreignOwner, false)
+		_, err := admin.Evict(t.Context(), l, foreignOwner)
 		require.NoError(t, err, "it did not acquire the lock meanwhile")
 	})
 }
@@ -97,7 +97,7 @@ func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
 		}
 		srv.Do(t, "RPUSH", codec.QueueKey("job"), "a", "short", "b", "long", "none", "c")
 		for i, owner := range []string{"short", "long", "none"} {
-			done, err := admin.Evict(t.Context(), l, owner, false)
+			done, err := admin.Evict(t.Context(), l, owner)
 			require.NoError(t, err)
 			require.Equal(t, []int{2, 3, 3}[i], done.Position)
 			require.Equal(t, "a", done.Next)
@@ -118,7 +118,7 @@ func TestEvictBehindOneThatIsOverdueLeavesTheLivingTheirDeadlines(t *testing.T) 
 		queueByHand(t, srv, "job", "overdue", now.Add(-100*time.Second))
 		queueByHand(t, srv, "job", "dead", now.Add(30*time.Second))
 		queueByHand(t, srv, "job", "lives", now.Add(60*time.Second))
-		_, err := admin.Evict(t.Context(), l, "dead", false)
+		_, err := admin.Evict(t.Context(), l, "dead")
 		require.NoError(t, err)
 		require.Equal(t, now.Add(30*time.Second).UnixMilli(), deadlinesOf(t, srv, "job")["lives"])
 	})
@@ -130,7 +130,7 @@ func TestEvictLeavesAWaiterWhoseChannelHasASubscriber(t *testing.T) {
 		holdByHand(t, srv, "job", time.Hour)
 		_, end := waitTogether(t, l, 1)
 		owner := queueOf(t, srv, "job")[0]
-		_, err := admin.Evict(t.Context(), l, owner, false)
+		_, err := admin.Evict(t.Context(), l, owner)
 		require.ErrorIs(t, err, admin.ErrWaiterAlive)
 		var reported *redlatch.LockError
 		require.ErrorAs(t, err, &reported)
@@ -138,7 +138,7 @@ func TestEvictLeavesAWaiterWhoseChannelHasASubscriber(t *testing.T) {
 		require.Equal(t, owner, reported.Owner.String())
 		require.Equal(t, []string{owner}, queueOf(t, srv, "job"))
 
-		done, err := admin.Evict(t.Context(), l, owner, true)
+		done, err := admin.ForceEvict(t.Context(), l, owner)
 		require.NoError(t, err)
 		require.True(t, done.Subscribed)
 		end()
@@ -150,12 +150,12 @@ func TestEvictLeavesAWaiterWhoseLivenessIsUnknown(t *testing.T) {
 	s, url := leastPrivileged(t, "+zrem", "-pubsub")
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
 	queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(time.Hour))
-	_, err := admin.Evict(t.Context(), l, foreignHead, false)
+	_, err := admin.Evict(t.Context(), l, foreignHead)
 	require.ErrorIs(t, err, admin.ErrNotCounted)
 	require.ErrorContains(t, err, "NOPERM")
 	require.Equal(t, []string{foreignHead}, queueOf(t, s, l.Name()))
 
-	done, err := admin.Evict(t.Context(), l, foreignHead, true)
+	done, err := admin.ForceEvict(t.Context(), l, foreignHead)
 	require.NoError(t, err)
 	require.False(t, done.Counted)
 	require.Empty(t, queueOf(t, s, l.Name()))
@@ -171,7 +171,7 @@ func TestU42DocumentedUserMayEvictWhereItMayCount(t *testing.T) {
 			queueByHand(t, s, name, owner, time.Now().Add(time.Duration(i+1)*time.Hour))
 		}
 		for _, owner := range []string{foreignOwner, foreignHead, foreignTail} {
-			done, err := admin.Evict(t.Context(), l, owner, false)
+			done, err := admin.Evict(t.Context(), l, owner)
 			require.NoError(t, err)
 			require.True(t, done.Counted && !done.Subscribed)
 		}
@@ -183,7 +183,7 @@ func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
 	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 		t.Helper()
 		evict := func(l *rlock.Lock, owner string) error {
-			_, err := admin.Evict(t.Context(), l, owner, false)
+			_, err := admin.Evict(t.Context(), l, owner)
 			return err
 		}
 		hold := take(t, l)
@@ -197,7 +197,7 @@ func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
 		srv.Do(t, "DEL", codec.QueueKey("job"))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := admin.Evict(ended, l, foreignHead, false)
+		_, err := admin.Evict(ended, l, foreignHead)
 		require.ErrorIs(t, err, redlatch.ErrNotSent)
 		require.ErrorIs(t, err, context.Canceled)
 	})
@@ -234,7 +234,7 @@ func TestEvictLooksAgainWhenTheQueueHasChanged(t *testing.T) {
 						c.changes(t, srv)
 					}
 				}
-				_, err := admin.Evict(t.Context(), rfairlock.New(over(t, h), "job"), c.owner, false)
+				_, err := admin.Evict(t.Context(), rfairlock.New(over(t, h), "job"), c.owner)
 				require.ErrorIs(t, err, c.want)
 				require.Len(t, queueOf(t, srv, "job"), c.left)
 				require.Len(t, deadlinesOf(t, srv, "job"), c.left)
@@ -255,7 +255,7 @@ func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
 	require.NoError(t, c.Flush())
 	_, err := redis.ReceiveWithTimeout(c, soon)
 	require.NoError(t, err)
-	_, err = admin.Evict(t.Context(), l, foreignHead, false)
+	_, err = admin.Evict(t.Context(), l, foreignHead)
 	require.ErrorIs(t, err, admin.ErrWaiterAlive)
 	in, err := admin.Inspect(t.Context(), l)
 	require.NoError(t, err)
@@ -280,7 +280,7 @@ func TestTheNextWaiterHoldsWithinASecondOfAnyEvict(t *testing.T) {
 				time.Sleep(time.Duration(draw.Int64N(int64(2 * time.Second))))
 			}
 			time.Sleep(time.Duration(draw.Int64N(int64(30 * time.Second))))
-			done, err := admin.Evict(t.Context(), others, foreignHead, false)
+			done, err := admin.Evict(t.Context(), others, foreignHead)
 			require.NoError(t, err)
 			require.True(t, done.Woken)
 			for _, w := range all {

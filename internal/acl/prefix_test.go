@@ -110,7 +110,7 @@ func TestUserOfOnePrefixCanDoNothingWithTheLocksOfAnother(t *testing.T) {
 			for what, try := range intrusions(t.Context(), fair) {
 				tries["fair "+what] = try
 			}
-			tries["fair Evict"] = func() error { _, err := admin.Evict(t.Context(), fair, "second", true); return err }
+			tries["fair Evict"] = func() error { _, err := admin.ForceEvict(t.Context(), fair, "second"); return err }
 			for what, try := range tries {
 				err := try()
 				assert.True(t, transport.IsCode(err, "NOPERM"), "%s of %s: %v", what, name, err)

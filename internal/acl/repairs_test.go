@@ -35,7 +35,7 @@ func (x *trial) repairs() error {
 		x.queuedByHand(name, dead, "first", "second", "third", "late", "soon")
 		l := rfairlock.New(x.client, name)
 		for _, owner := range []string{"third", "second", "first"} {
-			if _, err := admin.Evict(x.Context(), l, owner, false); err != nil {
+			if _, err := admin.Evict(x.Context(), l, owner); err != nil {
 				return err
 			}
 			if slices.Contains(x.queue(name), owner) {

@@ -60,7 +60,7 @@ var functions = []any{
 	rfairlock.New, rfencedlock.New, rfencedlock.NewFair, rfencedlock.WithEpoch, rreadwritelock.New, rreadwritelock.WithoutWriterPreference,
 	rsemaphore.New, rsemaphore.NewExpirable, rsemaphore.WithStrictOrder,
 	rlatch.New, leader.Run, rmultilock.New, rmultilock.Of,
-	admin.Evict, admin.Inspect, admin.InspectPart,
+	admin.Evict, admin.ForceEvict, admin.Inspect, admin.InspectPart,
 
 	codec.LockChannel, codec.NewOwner, codec.ParseOwner, codec.QueueKey, codec.TimeoutKey,
 

@@ -151,12 +151,12 @@ func asks(s *stage, l *rlock.Lock) []error {
 }
 
 func evicts(s *stage, l *rlock.Lock) []error {
-	_, err := admin.Evict(s.bounded(), l, "first", true)
+	_, err := admin.ForceEvict(s.bounded(), l, "first")
 	return []error{err}
 }
 
 func evictsSecond(s *stage, l *rlock.Lock) []error {
-	_, err := admin.Evict(s.bounded(), l, "second", true)
+	_, err := admin.ForceEvict(s.bounded(), l, "second")
 	return []error{err}
 }
 

@@ -139,7 +139,6 @@ var dials = []value{
 var values = map[reflect.Type][]value{
 	typeOf[string]():        vals(texts...),
 	typeOf[[]byte]():        vals([]byte("x"), nil, []byte{}, []byte("\xff\x00"), make([]byte, long)),
-	typeOf[bool]():          vals(false, true),
 	typeOf[int]():           vals(1, 0, -1, math.MaxInt, math.MinInt),
 	typeOf[int64]():         vals[int64](1, 0, -1, math.MaxInt64, math.MinInt64),
 	typeOf[time.Duration](): vals(durations...),

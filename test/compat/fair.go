@@ -109,7 +109,7 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	waiter := p.begin("tryLock", fair(peer.Command{"thread": p.name, "wait": time.Minute.Milliseconds(), "lease": 60000}))
 	o.attempted(t, p.name, 2)
 	dead := p.java.owner(t, p.name)
-	_, err := admin.Evict(t.Context(), p.lock, dead, false)
+	_, err := admin.Evict(t.Context(), p.lock, dead)
 	require.ErrorIs(t, err, admin.ErrWaiterAlive)
 	next := p.begin("lock", fair(peer.Command{"thread": "t2"}))
 	awaitQueued(t, o.server, p.name, 2)
@@ -123,7 +123,7 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	require.False(t, protocol.IsRedlatch(in.Queue[0].Owner))
 	var done *admin.Eviction
 	require.Eventually(t, func() bool { // Redisson unsubscribes in the background
-		done, err = admin.Evict(t.Context(), p.lock, dead, false)
+		done, err = admin.Evict(t.Context(), p.lock, dead)
 		return err == nil
 	}, atMost, 10*time.Millisecond)
 	must(next.Wait(wakeBound))(t)

@@ -81,7 +81,7 @@ func evictBothWays(t *testing.T, s redistest.Target, length int, held bool, live
 	woken := ""
 	want := make([]admin.Waiter, len(dead))
 	for i := len(dead) - 1; i >= 0; i-- {
-		e, err := admin.Evict(t.Context(), rfairlock.New(client, one), dead[i], false)
+		e, err := admin.Evict(t.Context(), rfairlock.New(client, one), dead[i])
 		require.NoError(t, err)
 		want[i] = e.Waiter
 		if e.Woken {

@@ -120,7 +120,10 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 	if err := e.CheckIsLock(ctx, e.Name); err != nil {
 		return nil, err
 	}
-	if e.Absent > 0 && !e.EvenIfAlive {
+	if e.EvenIfAlive {
+		return admin.ForceEvict(ctx, rfairlock.New(e.Client, e.Name), e.Owner)
+	}
+	if e.Absent > 0 {
 		counts, err := inspect.Listeners(ctx, e.Client, e.Name, e.Owner)
 		switch {
 		case err != nil:
@@ -132,7 +135,7 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 			return nil, err
 		}
 	}
-	return admin.Evict(ctx, rfairlock.New(e.Client, e.Name), e.Owner, e.EvenIfAlive)
+	return admin.Evict(ctx, rfairlock.New(e.Client, e.Name), e.Owner)
 }
 
 func (e *Evict) refused(err error) error {
