@@ -70,9 +70,9 @@ func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.
 // In Redisson: lazyInitialization.
 func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
-// WithCommandTimeout bounds the time from the call of a command to its reply. A command not sent
-// within half of d, because 1,024 others are in flight, fails with [ErrNotSent]. Default 3 s. In
-// Redisson: timeout.
+// WithCommandTimeout bounds the time from the call of a command to its reply. At most 1,024 commands
+// are in flight; one not sent within half of d fails with [ErrNotSent]. Default 3 s. In Redisson:
+// timeout.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.Command = d } }
 
 // WithDialTimeout bounds the time to connect, including TLS and authentication, and the context of
@@ -125,8 +125,9 @@ func WithClientName(name string) Option { return func(s *settings) { s.clientNam
 
 // WithLabel sets a label of at most 200 bytes on one line, such as service, host and process, that
 // shows people which client holds a lock. It is stored in the key redlatch:label:<client id>, which
-// needs the rights to SET and DEL it; everyone who may read the server can read it. Default: none.
-// Not in Redisson.
+// Close deletes and which otherwise expires after 10 minutes. Everyone who may read the server can
+// read it. Without the rights to SET and DEL the key the client logs one line, and locks work as
+// usual. Default: none. Not in Redisson.
 func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
 // WithTLSConfig sets the TLS configuration, such as other authorities or a client certificate, for
