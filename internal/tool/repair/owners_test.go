@@ -306,6 +306,7 @@ func compareReleases(t *testing.T) {
 				_, err := u.Run(t.Context())
 				require.NoError(t, err)
 			}
+			synctest.Wait() // for messages that the server has not delivered yet
 			left[i] = traces(t, s, name, messages)
 			require.NotEmpty(t, left[i], what)
 		}
