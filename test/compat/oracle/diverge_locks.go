@@ -147,11 +147,13 @@ func isLatchOf(seen *Seen, key string, s Step) bool {
 }
 
 // isTarget: the release was repeated, or its target is not one below the count. Ours leaves the
-// target count, deletes a lock of dead reads, or fails at a latch of another type.
+// target count, deletes a lock of dead reads, does nothing to a lock of another kind, or fails at a
+// latch of another type.
 func isTarget(o *Outcome, d Diff) bool {
 	s, count := o.Step, o.count()
 	_, there := o.Ours.After[o.name()]
-	done := o.counts(min(count, s.Target)) || s.isRead(free) && !there || o.Ours.Reply == wrongType && o.untouched()
+	refused := o.Ours.Reply == wrongType || o.Ours.Reply == nil && s.Op.role != nil && o.mode() == ""
+	done := o.counts(min(count, s.Target)) || s.isRead(free) && !there || refused && o.untouched()
 	return s.Op.act == free && o.isAbout(d) && (s.Repeat || count > 0 && s.Target != count-1) && done
 }
 
