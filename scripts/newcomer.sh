@@ -291,12 +291,12 @@ redlatch() {
 	*) "$work/bin/redlatch" "$@" ;;
 	esac
 }
-does "go run ./cmd/redlatch demo"
-does "make test"
 cd go-worker
 does "go get $module" 2>>../errors
 cd ..
 does "go install $module/cmd/redlatch@latest"
+does "go run ./cmd/redlatch demo"
+does "make test"
 # shellcheck disable=SC2016 # the name is that of the script
 printf '#!/bin/sh\necho "$0 ran"\n' >job.sh
 chmod +x job.sh
