@@ -3,15 +3,15 @@
 # upgrade one of the two modules and not the other:
 #
 #	the adapter of the other commit with the core of this tree: must build, since a
-#	program may upgrade the core alone. It may lack only names that the table of names
-#	in CHANGELOG.md, under Unreleased, says are gone: then this is told;
+#	program may upgrade the core alone. Until CHANGELOG.md has a released version,
+#	a failure is only reported;
 #	the adapter of this tree with the core of the other commit: must build, unless the
-#	core of this tree declares more in its public packages. Then the adapter may use what
-#	is new, as on the commit that brings the constructors that adapters use, and its
-#	go.mod has to ask for that core when it is tagged. This is told.
+#	core of this tree declares more in its public packages. Then the adapter may use the
+#	new names, its go.mod must require that core when it is tagged, and the script
+#	reports it.
 #
-# An adapter of this tree that imports an internal package of the core is an error. One of
-# the other commit that did is left out, because nothing was promised for those.
+# It is an error if an adapter of this tree imports an internal package of the core. An
+# adapter of the other commit that did so is skipped.
 #
 # scripts/adapters-core.sh [REVISION]: by default REDLATCH_BASE, else HEAD, or the commit
 # before it when the tree has no changes.
@@ -56,24 +56,6 @@ builds() {
 	)
 }
 
-# declared OUTPUT reports whether all that the compiler misses, in what it printed, are names,
-# fields or methods that the changelog says are gone since the last version.
-declared() {
-	local errors missing name
-	errors=$(grep -vE '^(#|go: (downloading|finding|found|added) )' "$1")
-	missing=$(sed -nE '
-		s/^[^ ]+: undefined: ([a-z]+\.[A-Z][A-Za-z]*)$/\1/p
-		s/^[^ ]+: unknown field ([A-Za-z]+) in struct literal of type ([a-z]+)\..*/\2.\1/p
-		s/^[^ ]+: .*\.([A-Za-z]+) undefined \(type \*?([a-z]+)\..*/\2.\1/p
-		s/^[^ ]+: invalid operation: cannot call [a-z]+\.([A-Za-z]+) .* is not a function$/redlatch.\1/p' "$1")
-	[ "$(wc -l <<<"$errors")" = "$(wc -l <<<"$missing")" ] || return 1
-	sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep '^|' >"$work/names"
-	while read -r name; do
-		grep -Eq "^\|[^|]*\b${name%.*}\b[^|]*\|[^|]*[\`.]${name#*.}(\(\))?\`[^|]*\|" "$work/names" || return 1
-		echo "adapters-core: CHANGELOG.md says that $name is gone"
-	done <<<"$(sort -u <<<"$missing")"
-}
-
 # public ROOT prints what the public packages of the core declare.
 public() {
 	(
@@ -103,13 +85,11 @@ for mod in adapter/*/go.mod gocronredlatch/go.mod otelredlatch/go.mod promredlat
 	cp -R "$name" "$work/tree/"
 	if builds "$work/base/$name" "$root" 2>"$work/errors"; then
 		:
-	elif declared "$work/errors"; then
-		echo "adapters-core: $name of ${base:0:12} needs that: a program has to upgrade both"
 	else
 		cat "$work/errors" >&2
 		echo "adapters-core: $name of ${base:0:12} does not build with the core of this tree:" >&2
 		echo "adapters-core: a program that upgrades the core alone would break" >&2
-		exit 1
+		! grep -q '^## \[[0-9]' CHANGELOG.md || exit 1
 	fi
 	if ! builds "$work/tree/$(basename "$name")" "$work/base"; then
 		public "$work/base" >"$work/older"
