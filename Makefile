@@ -31,7 +31,7 @@ DURATION ?= 10m
 SEED     ?= 0
 FLEETS   ?= 0
 
-.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed stress fleet failover bench bench-quick loss pictures release clean
+.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed stress fleet failover bench bench-quick loss pictures site release clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. docs/testing.md says more."
@@ -120,6 +120,11 @@ pictures: setup ## measure | 2 min | Draw the live page for docs/ui.md, and the 
 	scripts/prometheus.sh >/dev/null
 	cd test/observability && REDLATCH_PICTURE=$(CURDIR)/docs/observability/dashboard.svg $(GO) test -count=1 -run NoPanel .
 	chmod 644 docs/observability/dashboard.svg
+
+site: ## change | 15 s | Build the documentation site in bin/site (Python 3 with venv); fails on broken links
+	python3 -m venv bin/mkdocs
+	bin/mkdocs/bin/pip install --quiet --disable-pip-version-check --requirement scripts/site.txt
+	NO_MKDOCS_2_WARNING=1 bin/mkdocs/bin/mkdocs build
 
 lint: check ## day | 30 s | All of check, the linters (3 min the first time), and no test in real time
 	$(GO) vet ./...
