@@ -146,6 +146,18 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
+// ReleaseIfExists is like [Semaphore.Release] but never creates the semaphore: it reports whether the
+// semaphore exists, and releases nothing if it does not. Use it for a semaphore with a TTL, which
+// may have expired while the permits were acquired.
+func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
+	const op = "release-if-exists"
+	answer, err := s.ask(ctx, op, int64(n), 1, func(c *transport.Call) {
+		s.kind.scripts.ReleaseExisting(c, int64(n))
+		c.Urgent = true
+	})
+	return decoded(op, s.name, answer, err, reply.Exists)
+}
+
 // AddPermits makes n more permits available, or fewer if n is negative; their number may fall below 0. It
 // keeps the TTL, unlike Redisson's addPermits. It returns the errors of [Semaphore.Release] and sends one
 // EVALSHA.

@@ -98,6 +98,29 @@ func TestACounterWithATimeToLiveEnds(t *testing.T) {
 	})
 }
 
+func TestReleaseIfExistsDoesNotCreateSemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, sem, _, _, _ := inCounter(t, 0)
+		srv.Do(t, "DEL", "job")
+		_, err := sem.TrySetPermits(t.Context(), 2, time.Minute)
+		require.NoError(t, err)
+		require.NoError(t, sem.Acquire(within(t), 2))
+		waiter := taking(within(t), sem, 1)
+		existed, err := sem.ReleaseIfExists(within(t), 1)
+		require.NoError(t, err)
+		require.True(t, existed)
+		require.NoError(t, <-waiter)
+		require.EqualValues(t, time.Minute.Milliseconds(), srv.Do(t, "PTTL", "job"))
+		srv.Do(t, "DEL", "job")
+		existed, err = sem.ReleaseIfExists(within(t), 1)
+		require.NoError(t, err)
+		require.False(t, existed)
+		require.EqualValues(t, 0, srv.Do(t, "EXISTS", "job"))
+		_, err = sem.ReleaseIfExists(within(t), 0)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+	})
+}
+
 func TestBadInputOfACounterIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, sem, _, _, _ := inCounter(t, 3)

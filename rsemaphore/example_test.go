@@ -101,6 +101,50 @@ func ExampleExpirable_Release() {
 	// true
 }
 
+func ExampleExpirable_Extend() {
+	ctx := context.Background()
+	client, done := open(ctx)
+	defer done()
+
+	slots := rsemaphore.NewExpirable(client, "slots")
+	if err := slots.SetPermits(ctx, 1); err != nil {
+		log.Panic(err)
+	}
+	slot, err := slots.Acquire(ctx, 1, rlock.WithLease(time.Minute))
+	if err != nil {
+		log.Panic(err)
+	}
+	ids := slot.IDs()
+	_ = slot.LetExpire() // the program that gets the IDs keeps the permit
+
+	fmt.Println(slots.Extend(ctx, time.Hour, ids...))
+	in, err := slots.Inspect(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(in.Permits[0].Left > 59*time.Minute)
+	// Output:
+	// <nil>
+	// true
+}
+
+func ExampleSemaphore_ReleaseIfExists() {
+	ctx := context.Background()
+	client, done := open(ctx)
+	defer done()
+
+	today := rsemaphore.New(client, "exports:2026-12-01")
+	if _, err := today.TrySetPermits(ctx, 3, 24*time.Hour); err != nil {
+		log.Panic(err)
+	}
+	if err := today.Acquire(ctx, 1); err != nil {
+		log.Panic(err)
+	}
+	// Release would create the semaphore again if it had expired.
+	fmt.Println(today.ReleaseIfExists(ctx, 1))
+	// Output: true <nil>
+}
+
 func ExampleNew() {
 	ctx := context.Background()
 	client, done := open(ctx)

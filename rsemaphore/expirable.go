@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/rlock"
@@ -122,6 +123,38 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 		err = fmt.Errorf("%w: the permits are not acquired", redlatch.ErrNotHeld)
 	}
 	return int(returned), failed("release", s.Name(), err)
+}
+
+// Extend makes the leases of the permits with these IDs, 1 to 1000 of any client or language, end no earlier
+// than lease from now. Unlike Redisson's updateLeaseTime it never shortens a lease. A [Hold] still ends with
+// its own lease: use Extend after [Hold.LetExpire], or for permits of other programs. An expired permit can
+// be extended until the next acquisition removes it. It may be repeated, and sends one EVALSHA.
+//
+// Errors: ErrNotHeld if a permit was released or has expired; then none is extended. It also returns the
+// errors of [Expirable.SetPermits].
+func (s *Expirable) Extend(ctx context.Context, lease time.Duration, ids ...string) error {
+	const op = "extend"
+	raw, err := parseIDs(ids)
+	if err != nil {
+		return failed(op, s.Name(), err)
+	}
+	ms, err := limits.Lease(lease)
+	if err != nil {
+		return failed(op, s.Name(), err)
+	}
+	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) {
+		luasrc.FillPermitRenew(c, s.semaphore.engine.Clock.NowMillis(), 1, func(int) (key, ids, lease any) {
+			return s.semaphore.scripts.Permits, raw, ms
+		})
+	})
+	if err != nil {
+		return err
+	}
+	extended, err := reply.RenewedAt(answer, 0, 1)
+	if err == nil && !extended {
+		err = fmt.Errorf("%w: not all of the permits are acquired", redlatch.ErrNotHeld)
+	}
+	return failed(op, s.Name(), err)
 }
 
 // run runs a call by Ask or Publish of the lock, which send it again only if it certainly did not run.

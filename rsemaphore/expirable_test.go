@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,45 @@ func TestIDsAreReleasedOnceFromAnywhere(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrNotHeld)
 		require.NoError(t, h.Release(), "it was given up before")
 		whole(t, sem, 3)
+	})
+}
+
+func TestExtendLengthensLeasesOfAllPermitsOrNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, open := bubble(t, 3)
+		sem, other := open(noPoll()), open(noPoll())
+		h, rest := take(t, sem, 2, rlock.WithLease(time.Minute)), take(t, sem, 1, rlock.WithLease(time.Hour))
+		ids := h.IDs()
+		require.NoError(t, h.LetExpire())
+		left := func(want time.Duration, ids ...string) {
+			t.Helper()
+			in, err := sem.Inspect(within(t))
+			require.NoError(t, err)
+			for _, p := range in.Permits {
+				if slices.Contains(ids, p.ID) {
+					require.Equal(t, want, p.Left)
+				}
+			}
+		}
+		require.NoError(t, other.Extend(within(t), 2*time.Minute, ids...))
+		left(2*time.Minute, ids...)
+		require.NoError(t, other.Extend(within(t), time.Second, ids...), "a lease is never shortened")
+		left(2*time.Minute, ids...)
+		left(time.Hour, rest.IDs()...)
+		time.Sleep(90 * time.Second)
+		counts(t, sem, 0, 3)
+		_, err := other.Release(within(t), ids[0])
+		require.NoError(t, err)
+		require.ErrorIs(t, other.Extend(within(t), time.Hour, ids...), redlatch.ErrNotHeld)
+		left(30*time.Second, ids[1])
+		for _, lease := range []time.Duration{-time.Second, 0, time.Microsecond, math.MaxInt64} {
+			require.ErrorIs(t, other.Extend(within(t), lease, ids[1]), redlatch.ErrInvalid)
+		}
+		require.ErrorIs(t, other.Extend(within(t), time.Second), redlatch.ErrInvalid)
+		require.ErrorIs(t, other.Extend(within(t), time.Second, "xyz"), redlatch.ErrInvalid)
+		s.Do(t, "DEL", protocol.PermitsKey(sem.Name()))
+		require.ErrorIs(t, other.Extend(within(t), time.Hour, ids[1]), redlatch.ErrNotHeld)
+		_ = rest.LetExpire()
 	})
 }
 

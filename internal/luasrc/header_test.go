@@ -21,7 +21,7 @@ var all = byFile(
 	ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, ReadRenew, WriteAcquire, WriteRelease, WriteReleaseShared,
 	ReadWriteForceRelease, ReadWriteInspect, UndeclaredKey,
 	PermitAcquire, PermitRelease, PermitRenew, PermitReplicate, PermitCount, PermitSet, PermitInspect,
-	SemaphoreAcquire, SemaphoreDrain, SemaphoreAdd, SemaphoreTrySet, LatchSet, LatchCountDown, LatchDelete,
+	SemaphoreAcquire, SemaphoreDrain, SemaphoreReleaseExisting, SemaphoreAdd, SemaphoreTrySet, LatchSet, LatchCountDown, LatchDelete,
 )
 
 func byFile(scripts ...*transport.Script) map[string]*transport.Script {

@@ -18,10 +18,11 @@ var (
 
 // The scripts of a semaphore that only counts. The last two also serve permits with ids.
 var (
-	SemaphoreAcquire = load("semaphore_acquire", guard) // acquires permits; must not run twice
-	SemaphoreDrain   = load("semaphore_drain", guard)   // acquires all available permits; must not run twice
-	SemaphoreAdd     = load("semaphore_add", guard)     // changes the number of available permits; must not run twice
-	SemaphoreTrySet  = load("semaphore_try_set", guard) // creates a semaphore; may run twice
+	SemaphoreAcquire         = load("semaphore_acquire", guard)          // acquires permits; must not run twice
+	SemaphoreDrain           = load("semaphore_drain", guard)            // acquires all available permits; must not run twice
+	SemaphoreReleaseExisting = load("semaphore_release_existing", guard) // releases permits; must not run twice
+	SemaphoreAdd             = load("semaphore_add", guard)              // changes the number of available permits; must not run twice
+	SemaphoreTrySet          = load("semaphore_try_set", guard)          // creates a semaphore; may run twice
 )
 
 // Counter fills calls of the scripts of one semaphore that only counts, as [Plain] does. Numbers of
@@ -37,6 +38,11 @@ func (s *Counter) Acquire(c *transport.Call, n any) { fill(c, SemaphoreAcquire, 
 
 // Drain fills c with [SemaphoreDrain].
 func (s *Counter) Drain(c *transport.Call) { fill(c, SemaphoreDrain, 1, s.Key) }
+
+// ReleaseExisting fills c with [SemaphoreReleaseExisting].
+func (s *Counter) ReleaseExisting(c *transport.Call, n int64) {
+	fill(c, SemaphoreReleaseExisting, 2, s.Key, s.Channel, n, s.Publish)
+}
 
 // Add fills c with [SemaphoreAdd].
 func (s *Counter) Add(c *transport.Call, n any) {

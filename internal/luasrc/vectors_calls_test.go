@@ -64,6 +64,10 @@ func more(l string, n int64) vector {
 	return onSemaphore(l, func(s *Permits, c *transport.Call) { s.Add(c, n) })
 }
 
+func moreIfThere(l string, n int64) vector {
+	return onSemaphore(l, func(s *Permits, c *transport.Call) { s.ReleaseExisting(c, n) })
+}
+
 func drain(l string) vector {
 	return onSemaphore(l, func(s *Permits, c *transport.Call) { s.Drain(c) })
 }

@@ -22,7 +22,7 @@ var semaphoreScenarios = []scenario{
 			take(l, 4).gives(int64(6), "", of(6)),
 			take(l, 7).gives(answers(-1, 6), "", of(6)),
 			more(l, 2).gives(int64(8), "", of(8), channel+" 1", channel+" 8"), // Redisson's sends the last alone
-			more(l, 1).gives(int64(9), "", of(9), channel+" 9"),
+			moreIfThere(l, 1).gives(int64(1), "", of(9), channel+" 9"),
 			take(l, 9).gives(int64(0), "", of(0)),
 			take(l, 1).gives(answers(-1, 0), "", of(0)),
 			trySet(l, 5, 0).gives(int64(0), "", of(0)),
@@ -40,6 +40,7 @@ var semaphoreScenarios = []scenario{
 		return []vector{
 			take(l, 1).gives(answers(-1), "", nothing),
 			drain(l).gives(int64(0), "", nothing),
+			moreIfThere(l, 1).gives(int64(0), "", nothing),
 			more(l, 3).gives(int64(3), "", counter(l, 3), repeated(channel, 2, 3)...).then("DEL", l),
 			trySet(l, 2, 50000).gives(int64(1), "", lock(l, 50000, "", "2"), repeated(channel, 1, 2)...).then("DEL", l),
 			more(l, -2).gives(int64(-2), "", counter(l, -2)),
@@ -50,6 +51,8 @@ var semaphoreScenarios = []scenario{
 		of := func(n string) map[string]any { return lock(l, 60000, "", n) }
 		return []vector{
 			command("SET", l, 9, "PX", 60000).gives("OK", "", of("9")),
+			take(l, 1).gives(int64(8), "", of("8")),
+			moreIfThere(l, 1).gives(int64(1), "", of("9"), channel+" 9"),
 			take(l, 1).gives(int64(8), "", of("8")),
 			// Redisson's lose the time to live.
 			more(l, 1).gives(int64(9), "", of("9"), channel+" 9"),
@@ -73,10 +76,12 @@ var semaphoreScenarios = []scenario{
 			command("HSET", l, "a", "1").gives(int64(1), "", hash),
 			take(l, 1).gives(failure("WRONGTYPE"), "", hash),
 			more(l, 1).gives(failure("WRONGTYPE"), "", hash),
+			moreIfThere(l, 1).gives(failure("WRONGTYPE"), "", hash),
 			drain(l).gives(failure("WRONGTYPE"), "", hash),
 			trySet(l, 1, 0).gives(failure("WRONGTYPE"), "", hash).then("DEL", l).then("SET", l, "seven"),
 			take(l, 1).gives(failure("ERR"), "", text),
 			more(l, 1).gives(failure("ERR"), "", text),
+			moreIfThere(l, 1).gives(failure("ERR"), "", text),
 			drain(l).gives(failure("ERR"), "", text),
 			permit(l, began, 5000, permitA).gives(failure("ERR"), "", text),
 			unpermit(l, began, permitA).gives(failure("ERR"), "", text).then("SET", l, "1.5"),

@@ -31,8 +31,8 @@ var (
 
 const noEnd = 922337203685477
 
-// Only Redisson has SemaphoreReleaseIf, which requires an existing semaphore. SemaphoreSetFor
-// sets permits that expire with the lease.
+// SemaphoreReleaseIf requires an existing semaphore. SemaphoreSetFor sets permits that expire with
+// the lease.
 var (
 	SemaphoreAcquire = &Operation{
 		Name: "acquire", act: take,
@@ -42,6 +42,7 @@ var (
 	SemaphoreRelease   = &Operation{Name: "release", act: add, Theirs: theirPermits, Ours: ourAdd}
 	SemaphoreReleaseIf = &Operation{
 		Name: "release-if-there", act: add, Has: Release.HasReleaseIfExists, Theirs: theirPermits,
+		Ours: counting(func(l *luasrc.Counter, c *transport.Call, s Step) { l.ReleaseExisting(c, s.Permits) }),
 	}
 	SemaphoreSet    = &Operation{Name: "set", Theirs: theirPermits, Ours: ourTrySet}
 	SemaphoreSetFor = &Operation{
