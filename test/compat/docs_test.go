@@ -17,11 +17,11 @@ func contents(t *testing.T, path string) string {
 	return string(text)
 }
 
-// table returns the first column of the first Markdown table after a heading, without its head.
+// table returns the first column of the first Markdown table after a heading, without the header.
 func table(t *testing.T, path, heading string) []string {
 	t.Helper()
 	_, section, found := strings.Cut(contents(t, path), "\n## "+heading+"\n")
-	require.True(t, found, "%s has no section %q", path, heading)
+	require.True(t, found, "%s: missing section %q", path, heading)
 	var column []string
 	for line := range strings.Lines(section) {
 		cell, isRow := strings.CutPrefix(line, "| ")
@@ -32,12 +32,12 @@ func table(t *testing.T, path, heading string) []string {
 			break
 		}
 	}
-	require.Greater(t, len(column), 1, "%s, %s: no table", path, heading)
+	require.Greater(t, len(column), 1, "%s, section %q: missing table", path, heading)
 	return column[1:]
 }
 
-// Every server and release that is tested must have a row in the document.
-func TestEveryReleaseThatIsRunIsInTheDocument(t *testing.T) {
+// Both tables must list the releases of Makefile, scripts/compat.sh and the tests.
+func TestCompatibilityPageListsEachRelease(t *testing.T) {
 	t.Parallel()
 	const path = "docs/compatibility.md"
 	run := strings.Fields(defaultReleases)
@@ -46,12 +46,12 @@ func TestEveryReleaseThatIsRunIsInTheDocument(t *testing.T) {
 		"scripts/compat.sh": regexp.MustCompile(`(?m)^defaults="(.*)"$`),
 	} {
 		found := lists.FindAllStringSubmatch(contents(t, file), -1)
-		require.NotEmpty(t, found, "%s has no list of releases: the check itself is broken", file)
+		require.NotEmpty(t, found, "%s: missing list of releases", file)
 		for _, list := range found {
 			run = append(run, strings.Fields(list[1])...)
 		}
 	}
-	require.Contains(t, contents(t, path), (&verdicts{}).markdown(), "its head is not the one that a run writes")
+	require.Contains(t, contents(t, path), (&verdicts{}).markdown(), "table header differs from verdicts.markdown")
 	results := table(t, path, "Results")
 	require.Subset(t, results, run)
 	require.Equal(t, results, table(t, path, "What differs between releases"))
