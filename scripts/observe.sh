@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does what "From nothing to a filled panel" of docs/observability.md says, in an empty folder:
+# Does what "Getting started" of docs/observability.md says, in an empty folder:
 # the commands and the file of the page, in its order, none left out. It fails when a step does
 # not do what the page says.
 #
@@ -43,7 +43,7 @@ read -r redis exporter web < <(reads_ports)
 export REDIS_URL=redis://127.0.0.1:$redis
 
 # The section, without the indentation of its list.
-section=$(awk '/^## /{ on = $0 == "## From nothing to a filled panel" } on' "$page" | sed 's/^   //')
+section=$(awk '/^## /{ on = $0 == "## Getting started" } on' "$page" | sed 's/^   //')
 [ -n "$section" ] || fail "the page has no such section"
 moved() { sed "s/127\.0\.0\.1:6379/127.0.0.1:$redis/; s/9797/$exporter/g; s/9090/$web/g"; }
 
