@@ -20,7 +20,7 @@ import (
 )
 
 // documented are the headings in the operator's manual whose rights everyOperation needs.
-var documented = []string{"Plain locks", "Fair locks", "The clocks", "Inspection"}
+var documented = []string{"Plain locks", "Fair locks", "Server time", "Inspection"}
 
 // leastPrivileged starts a server with the manual's user, changes the user's rights, and returns its
 // URL.

@@ -65,7 +65,7 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 		srv.Do(t, "ZADD", timeouts, 1, "gone", due.UnixMilli()+60_000, "b") // of no waiter, and not in order
 		locks := []*rlock.Lock{l}
 		if s, isReal := srv.(*redistest.Server); isReal {
-			s.Do(t, "ACL", append([]any{"SETUSER", "viewer-" + l.Name()}, redistest.Rights(t, "A user that inspects")[2:]...)...)
+			s.Do(t, "ACL", append([]any{"SETUSER", "viewer-" + l.Name()}, redistest.Rights(t, "Inspection user")[2:]...)...)
 			s.Do(t, "ACL", "SETUSER", "viewer-"+l.Name(), "allkeys")
 			locks = append(locks, rfairlock.New(connect(t, s.UserURL("viewer-"+l.Name())), l.Name()))
 		}

@@ -188,7 +188,7 @@ func listens(t *testing.T, s *redistest.Server, channel string) {
 // The manual's rights suffice, and each is needed on the master and its replicas.
 func TestU42SubscribersAreCountedWithTheRightsOfTheManual(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []any{"SETUSER", "locks", "+pubsub|numsub", "+role"}, redistest.Rights(t, "Who listens"))
+	require.Equal(t, []any{"SETUSER", "locks", "+pubsub|numsub", "+role"}, redistest.Rights(t, "Subscribers"))
 	s, url := leastPrivileged(t)
 	replica := redistest.StartReplica(t, s)
 	for _, c := range []struct {

@@ -76,21 +76,21 @@ var needs = []Need{
 	},
 	// In the manual, part of the lines that create a user.
 	{ID: Braces, User: "locks", Patterns: []Pattern{locksInBraces}},
-	{ID: Clocks, Title: "The clocks", User: "locks", Commands: []string{"time"}},
-	{ID: Listeners, Title: "Who listens", User: "locks", Commands: []string{"pubsub|numsub", "role"}},
-	{ID: Doubt, Title: "Calls in doubt", User: "locks", Commands: []string{"client|id", "client|info", "client|kill"}},
+	{ID: Clocks, Title: "Server time", User: "locks", Commands: []string{"time"}},
+	{ID: Listeners, Title: "Subscribers", User: "locks", Commands: []string{"pubsub|numsub", "role"}},
+	{ID: Doubt, Title: "Uncertain calls", User: "locks", Commands: []string{"client|id", "client|info", "client|kill"}},
 	{ID: Inspect, Title: "Inspection", User: "locks", Commands: []string{"hgetall"}},
-	{ID: Owners, Title: "Owners that travel", User: "locks", Commands: []string{"get", "set"}, Patterns: []Pattern{latches}},
-	{ID: Names, Title: "Names of connections", User: "locks", Commands: []string{"client|setname"}},
+	{ID: Owners, Title: "Explicit owners", User: "locks", Commands: []string{"get", "set"}, Patterns: []Pattern{latches}},
+	{ID: Names, Title: "Connection names", User: "locks", Commands: []string{"client|setname"}},
 	{ID: Replicas, Title: "Replicas", User: "locks", Commands: []string{"wait"}},
 	{ID: Labels, User: "locks", Commands: []string{"set", "del"}, Patterns: []Pattern{labels}},
 	{
-		ID: Viewer, Title: "A user that inspects", User: "viewer",
+		ID: Viewer, Title: "Inspection user", User: "viewer",
 		Commands: strings.Fields("eval evalsha pttl hgetall lrange zrange"),
 		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts},
 	},
 	{
-		ID: Operator, Title: "A user that repairs", User: "operator",
+		ID: Operator, Title: "Repair user", User: "operator",
 		Commands: strings.Fields("eval evalsha ping del exists hget hmget hlen hdel pexpire pttl hgetall lindex lpop lrange lrem " +
 			"zscore zadd zrem zrange zincrby get getrange incrby publish subscribe unsubscribe time pubsub|numsub role"),
 		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels, rwAsKeys, rwChannels, semaphoresAsKeys, semaphoreChannels},

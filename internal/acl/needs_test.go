@@ -29,26 +29,26 @@ type need struct {
 
 var needs = []need{
 	{title: "Plain locks", use: (*trial).plainLocks},
-	{title: "Fair locks", below: []string{"Plain locks", "The clocks"}, use: (*trial).fairLocks},
+	{title: "Fair locks", below: []string{"Plain locks", "Server time"}, use: (*trial).fairLocks},
 	{title: "Fencing tokens", below: []string{"Plain locks"}, use: (*trial).tokens},
 	{title: "Read/write locks", below: []string{"Plain locks"}, use: (*trial).readWriteLocks},
 	{title: "Count-down latches", below: []string{"Plain locks"}, use: (*trial).latches},
-	{title: "Semaphores", below: []string{"Plain locks", "The clocks"}, use: (*trial).semaphores},
-	{title: "The clocks", below: []string{"Plain locks"}, use: (*trial).theClocks},
-	{title: "Who listens", below: []string{"Plain locks", "Fair locks"}, use: (*trial).whoListens},
-	{title: "Calls in doubt", below: []string{"Plain locks"}, use: (*trial).callsInDoubt},
+	{title: "Semaphores", below: []string{"Plain locks", "Server time"}, use: (*trial).semaphores},
+	{title: "Server time", below: []string{"Plain locks"}, use: (*trial).theClocks},
+	{title: "Subscribers", below: []string{"Plain locks", "Fair locks"}, use: (*trial).whoListens},
+	{title: "Uncertain calls", below: []string{"Plain locks"}, use: (*trial).callsInDoubt},
 	{title: "Inspection", below: []string{"Plain locks", "Fair locks"}, use: (*trial).inspects},
-	{title: "Owners that travel", below: []string{"Plain locks"}, use: (*trial).ownersThatTravel},
+	{title: "Explicit owners", below: []string{"Plain locks"}, use: (*trial).ownersThatTravel},
 	{
-		title: "Names of connections", below: []string{"Plain locks"}, use: (*trial).hasAName,
+		title: "Connection names", below: []string{"Plain locks"}, use: (*trial).hasAName,
 		opts: []redlatch.Option{redlatch.WithClientName("with-a-name")},
 	},
 	{
 		title: "Replicas", below: []string{"Plain locks"}, use: (*trial).waitsForReplicas,
 		opts: []redlatch.Option{redlatch.WithReplicaSync(1, time.Millisecond)},
 	},
-	{title: "A user that inspects", use: (*trial).inspects},
-	{title: "A user that repairs", use: (*trial).repairs},
+	{title: "Inspection user", use: (*trial).inspects},
+	{title: "Repair user", use: (*trial).repairs},
 }
 
 // words returns the words of the lines that n adds to, and its own.
@@ -139,13 +139,13 @@ func TestUsersThatInspectAndRepairTakeNoLock(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
-		for _, title := range []string{"A user that inspects", "A user that repairs"} {
+		for _, title := range []string{"Inspection user", "Repair user"} {
 			wrong := try(t, s, redistest.Rights(t, title), func(x *trial) error { return x.each(x.holdsTwice) })
 			require.Error(t, wrong)
 			require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 		}
 		look := func(x *trial) error { return x.each(x.forces) }
-		require.Error(t, try(t, s, redistest.Rights(t, "A user that inspects"), look))
+		require.Error(t, try(t, s, redistest.Rights(t, "Inspection user"), look))
 	})
 }
 

@@ -173,7 +173,7 @@ func TestWhatIsNamedIsNeededAndNothingElseIsLookedAt(t *testing.T) {
 	require.Contains(t, found, "fair lock")
 	require.NotContains(t, found, "counting")
 
-	for _, c := range []struct{ title, id string }{{"A user that inspects", acl.Viewer}, {"A user that repairs", acl.Operator}} {
+	for _, c := range []struct{ title, id string }{{"Inspection user", acl.Viewer}, {"Repair user", acl.Operator}} {
 		found = examined(t, s.GiveRights(t, []string{c.title}), "app:", c.id)
 		require.Equal(t, OK, found[c.id+" rights"].Level, found[c.id+" rights"].Found)
 		require.NotContains(t, found, "plain rights")

@@ -41,7 +41,7 @@ func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	url := s.GiveRights(t, []string{"A user that repairs"})
+	url := s.GiveRights(t, []string{"Repair user"})
 	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
 	reported := program.JSON(t, program.OK(t, url, "unlock", "--force", "--even-if-alive", "--json", "app:job"))

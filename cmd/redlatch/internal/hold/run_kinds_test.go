@@ -141,13 +141,13 @@ func TestRunPermitsLeavesANumberOfSomethingElse(t *testing.T) {
 func TestRunNamesTheRightsOfPermitsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	url := s.GiveRights(t, []string{"Plain locks", "The clocks"})
+	url := s.GiveRights(t, []string{"Plain locks", "Server time"})
 	args := []string{"run", "--try", "--permits", "app:job:1", "--", "echo", "in"}
 	got := program.Finish(t, url, args...)
 	require.Equal(t, 125, got.Code)
 	program.OneLine(t, got.Stderr)
 	require.Regexp(t, `The user lacks [^.]*\+zadd [^.]*~redisson_sc:\{app:job\* `, got.Stderr)
-	got = program.Finish(t, s.GiveRights(t, []string{"Plain locks", "The clocks", "Semaphores"}), args...)
+	got = program.Finish(t, s.GiveRights(t, []string{"Plain locks", "Server time", "Semaphores"}), args...)
 	require.Equal(t, program.Outcome{Stdout: "in\n"}, got)
 }
 

@@ -112,7 +112,7 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "CONFIG", "SET", "appendonly", "yes")
-	url := s.GiveRights(t, []string{"Plain locks", "The clocks"}, "+info", "+config|get")
+	url := s.GiveRights(t, []string{"Plain locks", "Server time"}, "+info", "+config|get")
 	diagnosed(t, "doctor-need", program.OK(t, url, "doctor", "--prefix", "app:", "--need", "plain", "--need", "clocks", "--strict"))
 	got := program.Finish(t, url, "doctor", "--prefix", "app:", "--strict")
 	require.Equal(t, 1, got.Code)

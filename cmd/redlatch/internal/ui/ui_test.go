@@ -219,7 +219,7 @@ func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
 	}
 	require.True(t, program.Exists(t, s, "app:job"))
 	require.Len(t, program.QueueOf(t, s, "app:job"), 1)
-	repairs := redistest.Rights(t, "A user that repairs")
+	repairs := redistest.Rights(t, "Repair user")
 	require.Equal(t, "reset", repairs[2])
 	s.Do(t, "ACL", append([]any{"SETUSER", "onlooker"}, repairs[3:]...)...)
 	for action, form := range forms {
