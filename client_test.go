@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestOpenFailsWhenNoServerAnswers(t *testing.T) {
+func TestOpenFailsWithoutServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -32,7 +32,7 @@ func TestOpenFailsWhenNoServerAnswers(t *testing.T) {
 	require.ErrorContains(t, err, "redlatch: connect to redis://127.0.0.1:1: ")
 }
 
-func TestOpenHeedsItsContext(t *testing.T) {
+func TestOpenHonorsContext(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Pause()
@@ -45,7 +45,7 @@ func TestOpenHeedsItsContext(t *testing.T) {
 	srv.Resume()
 }
 
-func TestNewDoesNoIOUntilFirstUse(t *testing.T) {
+func TestNewConnectsLazily(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Mini(t, embedded.WithInProcess())
 	dials := make(chan struct{}, 10)
@@ -65,7 +65,7 @@ func TestNewDoesNoIOUntilFirstUse(t *testing.T) {
 }
 
 // All callers share the dials, between which the pauses grow to a second.
-func TestDialThatDoesNotWorkShowsAsNotSent(t *testing.T) {
+func TestFailedDialReturnsErrNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reason, dials := errors.New("no route to host"), 0
 		c, err := redlatch.New(func(context.Context) (redis.Conn, error) {
@@ -89,7 +89,7 @@ func TestDialThatDoesNotWorkShowsAsNotSent(t *testing.T) {
 	})
 }
 
-func TestMissingArgumentsAreErrors(t *testing.T) {
+func TestMissingArgumentsRejected(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"dial":      second(redlatch.New(nil)),
@@ -105,7 +105,7 @@ func TestMissingArgumentsAreErrors(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // A program that has a pool need not say twice how to connect.
-func TestThePoolsDialFunctionMakesConnectionsOfItsOwn(t *testing.T) {
+func TestPoolDialFunctionOpensSeparateConnections(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	pool := &redis.Pool{MaxActive: 1, DialContext: func(ctx context.Context) (redis.Conn, error) {
@@ -129,7 +129,7 @@ func (c *closing) Close() error           { c.times++; return errStuck }
 
 var errStuck = errors.New("stuck")
 
-func TestCloseClosesTheTransportOnceAndRepeatsItsResult(t *testing.T) {
+func TestCloseClosesTransportOnce(t *testing.T) {
 	t.Parallel()
 	tr := &closing{}
 	c, err := redlatch.NewWithTransport(tr)
@@ -143,7 +143,7 @@ func TestCloseClosesTheTransportOnceAndRepeatsItsResult(t *testing.T) {
 	require.Equal(t, 1, tr.times)
 }
 
-func TestCloseBeforeFirstUseIsFine(t *testing.T) {
+func TestCloseBeforeFirstUse(t *testing.T) {
 	t.Parallel()
 	c, err := redlatch.New(func(context.Context) (redis.Conn, error) { return nil, errStuck })
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestCloseEndsConnectionsOnTheServer(t *testing.T) {
 	require.Eventually(t, func() bool { return srv.Clients(t) == 0 }, soon, 5*time.Millisecond)
 }
 
-func TestEveryClientHasAnIDOfItsOwn(t *testing.T) {
+func TestClientIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[uuid.UUID]bool{}
 	for range 20 {

@@ -36,7 +36,7 @@ func requireShared(t *testing.T, one, other *redlatch.Client) {
 	}
 }
 
-func TestOpenTakesTheAddressOfACluster(t *testing.T) {
+func TestOpenCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // no server is at the first
@@ -86,7 +86,7 @@ func requireNamesAndNews(t *testing.T, c *redistest.Cluster) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-func TestOpenTakesTheAddressOfAClusterWithUsersAndTLS(t *testing.T) {
+func TestOpenClusterWithUserAndTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	srv, addr := tlsServer(t, a, nil, "--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1",
@@ -111,7 +111,7 @@ func TestOpenTakesTheAddressOfAClusterWithUsersAndTLS(t *testing.T) {
 	require.ErrorContains(t, err, "certificate")
 }
 
-func TestOpenTakesTheAddressOfSentinels(t *testing.T) {
+func TestOpenSentinel(t *testing.T) {
 	t.Parallel()
 	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
 	one := "redis-sentinel://:s3cr+t@" + set.Addrs()[0] + "/" + redistest.MasterName
@@ -125,7 +125,7 @@ func TestOpenTakesTheAddressOfSentinels(t *testing.T) {
 	masterAnother(t, set, one)
 }
 
-func TestOpenTakesTheAddressOfSentinelsWithTLS(t *testing.T) {
+func TestOpenSentinelWithTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	_, master := tlsServer(t, a, nil)
@@ -161,7 +161,7 @@ func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
 	require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
 }
 
-func TestWhyADeploymentCannotBeReachedIsReportedWithoutThePassword(t *testing.T) {
+func TestDeploymentErrorHidesPassword(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	for address, want := range map[string]string{
@@ -190,7 +190,7 @@ func dialerOf(password string) func(ctx context.Context, addr string) (redis.Con
 	}
 }
 
-func TestNewClusterFindsItsNodesOverADialFunction(t *testing.T) {
+func TestNewClusterUsesDialFunction(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	seeds := []string{"127.0.0.1:1", c.Addrs()[1]} // no server is at the first
@@ -211,7 +211,7 @@ func TestNewClusterFindsItsNodesOverADialFunction(t *testing.T) {
 	}
 }
 
-func TestNewSentinelFollowsTheMasterOverADialFunction(t *testing.T) {
+func TestNewSentinelUsesDialFunction(t *testing.T) {
 	t.Parallel()
 	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
 	master := redlatch.AskSentinels(redistest.MasterName, set.Addrs()[:1], dialerOf(""))

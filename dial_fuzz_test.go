@@ -83,7 +83,7 @@ func requireWhole(t *testing.T, text string) {
 }
 
 // Addresses of replicas come from the server, which may be hostile.
-func TestReplicaAtAnImpossibleAddressIsAnErrorWithoutThePassword(t *testing.T) {
+func TestInvalidReplicaAddressErrorHidesPassword(t *testing.T) {
 	t.Parallel()
 	set := defaults()
 	master, err := set.parse("redis://user:sesame-open@localhost:6379")

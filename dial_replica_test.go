@@ -40,7 +40,7 @@ func requireUncounted(t *testing.T, c *redlatch.Client, because string) {
 	require.NotContains(t, err.Error(), "s3cret")
 }
 
-func TestOpenReachesReplicasAsItReachesTheMaster(t *testing.T) {
+func TestOpenDialsReplicasLikeMaster(t *testing.T) {
 	t.Parallel()
 	opts := []redistest.Option{redistest.WithPassword("p@ss:w/rd%")}
 	master := redistest.Start(t, append(opts, redistest.WithUnixSocket())...)
@@ -64,7 +64,7 @@ func TestOpenReachesReplicasAsItReachesTheMaster(t *testing.T) {
 	requireListeners(t, dialled(t, "unix://"+master.Socket(), vault), 2)
 }
 
-func TestOpenSpeaksTLSToReplicas(t *testing.T) {
+func TestOpenUsesTLSForReplicas(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	cert, key := a.issue(t, nil)
@@ -84,7 +84,7 @@ func TestOpenSpeaksTLSToReplicas(t *testing.T) {
 	requireUncounted(t, dialled(t, master.URL()), "replica "+net.JoinHostPort("127.0.0.1", ports[1]))
 }
 
-func TestADialFunctionNeedsAnotherForReplicas(t *testing.T) {
+func TestDialOptionRequiresReplicaDial(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	made := func(opts ...redlatch.Option) *redlatch.Client {
@@ -115,7 +115,7 @@ func TestADialFunctionNeedsAnotherForReplicas(t *testing.T) {
 	requireListeners(t, dialled(t, master.URL(), elsewhere), 2)
 }
 
-func TestListenersAreCountedOnTheEmbeddedServer(t *testing.T) {
+func TestSubscribersCountedOnEmbeddedServer(t *testing.T) {
 	t.Parallel()
 	for _, opts := range [][]embedded.Option{nil, {embedded.WithInProcess()}} {
 		srv := redistest.Mini(t, opts...)

@@ -87,7 +87,7 @@ func (r *rotating) finish(t *testing.T) {
 	}
 }
 
-func TestRotatedPasswordCostsNoHoldAndNoWaiter(t *testing.T) {
+func TestPasswordRotationKeepsHoldsAndWaiters(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t, 30*time.Second)
 	for _, password := range []string{"second", "third"} {
@@ -105,7 +105,7 @@ func TestRotatedPasswordCostsNoHoldAndNoWaiter(t *testing.T) {
 }
 
 // Vaults are late at times: what they give is wrong for a while.
-func TestPasswordThatIsWrongForLessThanTheLeaseCostsNoHold(t *testing.T) {
+func TestBriefWrongPasswordKeepsHold(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t, 45*time.Second)
 	asked := r.tokens.calls.Load()

@@ -84,7 +84,7 @@ func (c *confidant) failsToOpen(t *testing.T, address string, opts ...redlatch.O
 
 func givesSecret(context.Context) (user, password string, err error) { return "app", secret, nil }
 
-func TestSecretsAreKeptWhenNoConnectionCanBeMade(t *testing.T) {
+func TestDialErrorsHideSecrets(t *testing.T) {
 	t.Parallel()
 	c := newConfidant()
 	a := newAuthority(t)
@@ -105,7 +105,7 @@ func TestSecretsAreKeptWhenNoConnectionCanBeMade(t *testing.T) {
 	c.requireKept(t, "WRONGPASS", "x509", "refused", "the host is missing", "the scheme is missing", "redlatch: cannot connect")
 }
 
-func TestNoOutputShowsSecrets(t *testing.T) {
+func TestOutputHidesSecrets(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Do(t, "ACL", "SETUSER", "app", "on", ">"+secret, "~app:*", "&*", "+@all", "-role")
@@ -141,7 +141,7 @@ func TestNoOutputShowsSecrets(t *testing.T) {
 }
 
 // What a vault says is its own affair, and passed on.
-func TestErrorsOfTheVaultArePassedOnWithoutWhatItGaveBefore(t *testing.T) {
+func TestVaultErrorHidesPreviousPassword(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("the vault is sealed")
 	_, err := redlatch.Open(t.Context(), redistest.Shared(t).URL(), redlatch.WithCredentials(func(context.Context) (string, string, error) {

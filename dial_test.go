@@ -29,7 +29,7 @@ func requireLocksIn(t *testing.T, srv *redistest.Server, c *redlatch.Client, db 
 	requireWorks(t, srv, c)
 }
 
-func TestOpenTakesDatabasesFromTheURL(t *testing.T) {
+func TestOpenUsesDatabaseFromURL(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.WithUnixSocket())
 	socket := "unix://" + srv.Socket()
@@ -45,7 +45,7 @@ func TestOpenTakesDatabasesFromTheURL(t *testing.T) {
 	}
 }
 
-func TestOpenTakesPasswordsAndUsersFromTheURL(t *testing.T) {
+func TestOpenUsesCredentialsFromURL(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.WithUnixSocket(), redistest.WithPassword("p@ss:w/rd%"))
 	srv.Do(t, "ACL", "SETUSER", "app", "on", ">s3cret", "~*", "&*", "+@all")

@@ -56,7 +56,7 @@ func TestOpenSpeaksTLS(t *testing.T) {
 	require.Error(t, err, "plain text to a TLS port")
 }
 
-func TestOpenShowsItsCertificateToServersThatWantOne(t *testing.T) {
+func TestOpenPresentsClientCertificate(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	srv, address := tlsServer(t, a, nil, "--tls-auth-clients", "yes")
@@ -64,7 +64,7 @@ func TestOpenShowsItsCertificateToServersThatWantOne(t *testing.T) {
 }
 
 // Whatever does not fit: one error that says what it is, and at once.
-func TestTLSThatDoesNotFitIsOneClearError(t *testing.T) {
+func TestTLSMismatchReturnsClearError(t *testing.T) {
 	t.Parallel()
 	a, foreign := newAuthority(t), newAuthority(t)
 	_, usual := tlsServer(t, a, nil)
@@ -97,7 +97,7 @@ func TestTLSThatDoesNotFitIsOneClearError(t *testing.T) {
 	}
 }
 
-func TestTLSHandshakeIsBoundedByTheDialTimeout(t *testing.T) {
+func TestDialTimeoutLimitsTLSHandshake(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

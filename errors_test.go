@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestLockErrorNamesOperationLockAndReason(t *testing.T) {
+func TestLockErrorIncludesOperationLockAndReason(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]redlatch.LockError{
 		`lock "orders:42": redlatch: lock not acquired`: {
@@ -52,7 +52,7 @@ func TestLockErrorNamesOperationLockAndReason(t *testing.T) {
 	}
 }
 
-func TestLockErrorIsReadWithIsAndAs(t *testing.T) {
+func TestLockErrorSupportsIsAndAs(t *testing.T) {
 	t.Parallel()
 	owner := codec.NewOwner(uuid.New(), 3)
 	inner := &transport.ServerError{Text: "NOPERM this user has no permissions"}
@@ -72,7 +72,7 @@ func TestLockErrorIsReadWithIsAndAs(t *testing.T) {
 }
 
 // One thing that went wrong must not pass for another.
-func TestOutcomesAreDistinguished(t *testing.T) {
+func TestOutcomesAreDistinct(t *testing.T) {
 	t.Parallel()
 	all := []error{
 		redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrClosed,
@@ -104,7 +104,7 @@ func hooksOf(t *testing.T, o redlatch.Observer) engine.Hooks {
 	return engine.EngineOf(client).Hooks
 }
 
-func TestARefusalIsAnOutcomeAndNoFailure(t *testing.T) {
+func TestNotAcquiredIsNotFailure(t *testing.T) {
 	t.Parallel()
 	var got redlatch.NotAcquired
 	hooks := hooksOf(t, redlatch.Observer{NotAcquired: func(_ context.Context, e redlatch.NotAcquired) { got = e }})
@@ -138,7 +138,7 @@ func TestARefusalIsAnOutcomeAndNoFailure(t *testing.T) {
 	}
 }
 
-func TestErrorsHaveFewTypes(t *testing.T) {
+func TestErrorTypes(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
 		"":               nil,
@@ -162,7 +162,7 @@ func TestErrorsHaveFewTypes(t *testing.T) {
 	}
 }
 
-func TestAnEndSaysWhy(t *testing.T) {
+func TestHoldEndReportsReason(t *testing.T) {
 	t.Parallel()
 	var got redlatch.Ended
 	hooks := hooksOf(t, redlatch.Observer{Ended: func(_ context.Context, e redlatch.Ended) { got = e }})

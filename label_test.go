@@ -24,7 +24,7 @@ func labelOf(t *testing.T, s redistest.Target, c *redlatch.Client) string {
 	return text
 }
 
-func TestLabelIsThereFromTheFirstLockUntilClose(t *testing.T) {
+func TestLabelExistsFromFirstLockUntilClose(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -59,7 +59,7 @@ func TestLabelIsThereFromTheFirstLockUntilClose(t *testing.T) {
 	})
 }
 
-func TestLabelStaysUntilAClientThatShutsDownIsThrough(t *testing.T) {
+func TestLabelKeptUntilShutdownCompletes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel("billing"))

@@ -66,7 +66,7 @@ func requireNoneInDoubtAfterAClose(t *testing.T, srv *redistest.Server, l *rlock
 // only that; and a connection that the server has closed since the last reply is not used.
 //
 //nolint:paralleltest // it looks at all goroutines
-func TestCallerThatIsAloneReadsOnEachSortOfConnection(t *testing.T) {
+func TestSingleCallerReadsOnEveryConnectionType(t *testing.T) {
 	a := newAuthority(t)
 	speak, secure := speakingTLS(t, a, nil)
 	srv := redistest.Start(t, speak, redistest.WithUnixSocket())

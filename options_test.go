@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]redlatch.Option{
 		"watchdog timeout of -1s":                    redlatch.WithWatchdogTimeout(-time.Second),
@@ -55,7 +55,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestNilOptionsAndZeroValuesMeanTheDefaults(t *testing.T) {
+func TestNilAndZeroOptionsUseDefaults(t *testing.T) {
 	t.Parallel()
 	c, err := redlatch.NewWithTransport(&closing{}, nil,
 		redlatch.WithLogger(nil), redlatch.WithClientID(uuid.Nil), redlatch.WithNameMapper(nil),
@@ -67,13 +67,13 @@ func TestNilOptionsAndZeroValuesMeanTheDefaults(t *testing.T) {
 }
 
 // It would never wait, without an error.
-func TestReplicaSyncNeedsATransportThatCanWait(t *testing.T) {
+func TestReplicaSyncRequiresWaitSupport(t *testing.T) {
 	t.Parallel()
 	_, err := redlatch.NewWithTransport(&closing{}, redlatch.WithReplicaSync(1, time.Second))
 	require.EqualError(t, err, "redlatch: invalid argument: WithReplicaSync needs a transport that is a transport.Replicator, which a *redlatch_test.closing is not")
 }
 
-func TestClientNameShowsInTheServersList(t *testing.T) {
+func TestClientNameAppearsInClientList(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	c := dialled(t, srv.URL(), redlatch.WithClientName("billing-7"))
@@ -84,13 +84,13 @@ func TestClientNameShowsInTheServersList(t *testing.T) {
 }
 
 // Redis refuses names with spaces.
-func TestClientNameThatTheServerRefusesIsTolerated(t *testing.T) {
+func TestRejectedClientNameIsIgnored(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	requireWorks(t, srv, dialled(t, srv.URL(), redlatch.WithClientName("two words")))
 }
 
-func TestPrefixMapperMapsThereAndBack(t *testing.T) {
+func TestPrefixMapperRoundTrip(t *testing.T) {
 	t.Parallel()
 	mapper := redlatch.PrefixMapper("app:")
 	require.Equal(t, "app:orders", mapper.Map("orders"))
@@ -111,7 +111,7 @@ func lazily(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client 
 }
 
 // A pod that starts before its server.
-func TestLazyClientWaitsForItsServer(t *testing.T) {
+func TestLazyClientWaitsForServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.NewProxy(t, srv.Addr())
@@ -138,7 +138,7 @@ func TestLazyClientWaitsForItsServer(t *testing.T) {
 	require.NoError(t, <-came)
 }
 
-func TestLazyClientsOfAllKindsConnectToNothing(t *testing.T) {
+func TestLazyClientsDoNotConnect(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
 		"redis://127.0.0.1:1", "rediss://127.0.0.1:1", "unix:///nowhere",

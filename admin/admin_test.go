@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-func TestNamesThatNoLockCanHaveAreRefusedAndNothingIsSent(t *testing.T) {
+func TestInvalidNamesRejectedWithoutRequest(t *testing.T) {
 	t.Parallel()
 	client, err := redlatch.New(func(context.Context) (redis.Conn, error) { panic("dialled") })
 	require.NoError(t, err)

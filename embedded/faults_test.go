@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFailWithAnswersEveryCommandUntilHealed(t *testing.T) {
+func TestFailWithRejectsCommandsUntilHealed(t *testing.T) {
 	t.Parallel()
 	const loading = "LOADING Redis is loading the dataset in memory"
 	s := start(t, WithInProcess())
@@ -28,7 +28,7 @@ func TestFailWithAnswersEveryCommandUntilHealed(t *testing.T) {
 	require.Nil(t, do(t, c, "GET", "k"))
 }
 
-func TestLoseRepliesRunsTheCommandAndCutsTheConnection(t *testing.T) {
+func TestLoseRepliesRunsCommandAndDisconnects(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	s.LoseReplies(2)
@@ -90,7 +90,7 @@ func TestDropSubscribersKeepsOtherConnections(t *testing.T) {
 	require.EqualValues(t, 1, do(t, c, "PUBLISH", "ch", "m"))
 }
 
-func TestDropConnectionsCutsAllAndTakesNewOnes(t *testing.T) {
+func TestDropConnectionsAcceptsNewOnes(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	conns := []redis.Conn{dial(t, s), dial(t, s)}
@@ -116,7 +116,7 @@ func TestFastForwardAgesKeys(t *testing.T) {
 	})
 }
 
-func TestSetTimeStopsTheClockAndTheZeroTimeLetsItRun(t *testing.T) {
+func TestSetTimeFreezesClockUntilZeroTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, WithInProcess())
 		c := dial(t, s)
@@ -164,7 +164,7 @@ func send(t *testing.T, s *Server, text string) (said string) {
 	return string(answer)
 }
 
-func TestMalformedRequestsEndTheConnectionOnly(t *testing.T) {
+func TestMalformedRequestClosesOnlyItsConnection(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	bystander := dial(t, s)
@@ -183,7 +183,7 @@ func TestMalformedRequestsEndTheConnectionOnly(t *testing.T) {
 }
 
 // Miniredis panics on some commands, and holds its mutex then.
-func TestCommandThatPanicsEndsTheConnectionOnly(t *testing.T) {
+func TestPanickingCommandClosesOnlyItsConnection(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	bystander := dial(t, s)

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestStartServesOnePortAndPipesWithTheSameData(t *testing.T) {
+func TestPortAndPipesShareData(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	tcp, err := redis.DialURL(s.URL())
@@ -26,7 +26,7 @@ func TestStartServesOnePortAndPipesWithTheSameData(t *testing.T) {
 	require.NotEqual(t, s.Addr(), start(t).Addr())
 }
 
-func TestWithAddrListensThereOrFails(t *testing.T) {
+func TestWithAddrListensOrFails(t *testing.T) {
 	t.Parallel()
 	first, err := Start()
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestWithInProcessOpensNoPort(t *testing.T) {
 	require.Equal(t, "PONG", do(t, dial(t, s), "PING"))
 }
 
-func TestDialNetServesOtherDiallers(t *testing.T) {
+func TestDialNetServesOtherClients(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	c, err := redis.Dial("tcp", "ignored:1", redis.DialContextFunc(s.DialNet), redis.DialClientName("x"))
@@ -59,7 +59,7 @@ func TestDialNetServesOtherDiallers(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestKeysExpireOnTheBubblesClock(t *testing.T) {
+func TestKeysExpireOnBubbleClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, WithInProcess())
 		c := dial(t, s)
@@ -72,7 +72,7 @@ func TestKeysExpireOnTheBubblesClock(t *testing.T) {
 	})
 }
 
-func TestMessagesReachSubscribersOnTheBubblesClock(t *testing.T) {
+func TestMessagesDeliveredInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, WithInProcess())
 		sub := dial(t, s)
@@ -96,7 +96,7 @@ func TestMessagesReachSubscribersOnTheBubblesClock(t *testing.T) {
 	})
 }
 
-func TestShardedPubSubIsAnotherNameForPubSub(t *testing.T) {
+func TestShardedPubSubIsAliasForPubSub(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	sub, c := dial(t, s), dial(t, s)
@@ -114,7 +114,7 @@ func TestShardedPubSubIsAnotherNameForPubSub(t *testing.T) {
 	require.EqualValues(t, 0, do(t, c, "SPUBLISH", "ch", "nobody"))
 }
 
-func TestNamesNeedNotBeText(t *testing.T) {
+func TestBinaryNamesAccepted(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := dial(t, s)
@@ -125,12 +125,12 @@ func TestNamesNeedNotBeText(t *testing.T) {
 	require.Equal(t, []any{[]byte("0"), []any{[]byte("f\xfe"), []byte("1")}}, do(t, c, "HSCAN", name, "0", "MATCH", "f?"))
 }
 
-func TestRoleIsThatOfAMasterWithoutReplicas(t *testing.T) {
+func TestRoleReportsMasterWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []any{[]byte("master"), int64(0), []any{}}, do(t, dial(t, start(t)), "ROLE"))
 }
 
-func TestClientThatDoesNotReadDelaysNoOtherAndIsCutOff(t *testing.T) {
+func TestSlowReaderDisconnectedWithoutDelayingOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	require.Equal(t, 32<<20, s.limit)
@@ -148,7 +148,7 @@ func TestClientThatDoesNotReadDelaysNoOtherAndIsCutOff(t *testing.T) {
 	require.Equal(t, "PONG", do(t, c, "PING"))
 }
 
-func TestPipelineLargerThanAnyBufferNeedsNoSecondGoroutine(t *testing.T) {
+func TestLargePipelineNeedsOneGoroutine(t *testing.T) {
 	t.Parallel()
 	c := dial(t, start(t, WithInProcess()))
 	const n = 2000
@@ -163,7 +163,7 @@ func TestPipelineLargerThanAnyBufferNeedsNoSecondGoroutine(t *testing.T) {
 	}
 }
 
-func TestQuitIsAnsweredBeforeTheConnectionEnds(t *testing.T) {
+func TestQuitRepliesBeforeConnectionCloses(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c, err := net.Dial("tcp", s.Addr())
@@ -180,7 +180,7 @@ func TestQuitIsAnsweredBeforeTheConnectionEnds(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-func TestCloseEndsEverythingAndRefusesMore(t *testing.T) {
+func TestCloseDisconnectsAndRejectsClients(t *testing.T) {
 	t.Parallel()
 	s, err := Start()
 	require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestCloseEndsEverythingAndRefusesMore(t *testing.T) {
 	require.Equal(t, addr, s.Addr())
 }
 
-func TestCloseUnderLoadLeavesNothingBehind(t *testing.T) {
+func TestCloseUnderLoadLeaksNothing(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		s, err := Start()

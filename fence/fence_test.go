@@ -46,7 +46,7 @@ func guardOn(t *testing.T, s redistest.Target) fence.Redis {
 	}}
 }
 
-func TestU12APausedHolderComesBackToRedisAndIsRefused(t *testing.T) {
+func TestU12RedisGuardRejectsPausedHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		guard, key := guardOn(t, s), "order"
@@ -69,7 +69,7 @@ func TestU12APausedHolderComesBackToRedisAndIsRefused(t *testing.T) {
 }
 
 // Tokens are compared as integers, not as floating-point numbers or strings.
-func TestTheRedisGuardComparesTokensExactly(t *testing.T) {
+func TestRedisGuardComparesTokensExactly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	guard := guardOn(t, s)
@@ -84,7 +84,7 @@ func TestTheRedisGuardComparesTokensExactly(t *testing.T) {
 	}
 }
 
-func TestACommandThatFailsLeavesTheHighestToken(t *testing.T) {
+func TestFailedCommandKeepsHighestToken(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	guard, key := guardOn(t, s), "{"+redistest.Key(t)+"}of"
@@ -118,7 +118,7 @@ func put(t *testing.T, server http.Handler, path, token string) int {
 	return w.Code
 }
 
-func TestU12APausedHolderComesBackToAnHTTPServerAndIsRefused(t *testing.T) {
+func TestU12HTTPGuardRejectsPausedHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		paused, next := pausedAndNext(t, redistest.Mini(t, embedded.WithInProcess()))
 		server := &fence.Handler{Next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
@@ -136,7 +136,7 @@ func TestU12APausedHolderComesBackToAnHTTPServerAndIsRefused(t *testing.T) {
 
 // An accepted request may still write, so a higher token waits for its end. Lower tokens are late from
 // then on.
-func TestAHigherTokenWaitsForARequestThatWasAccepted(t *testing.T) {
+func TestHigherTokenWaitsForRunningRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var served []string
 		goOn := make(chan struct{})
@@ -171,7 +171,7 @@ func TestAHigherTokenWaitsForARequestThatWasAccepted(t *testing.T) {
 	})
 }
 
-func TestEachKeyHasATokenKeyOfItsOwn(t *testing.T) {
+func TestKeysHaveSeparateTokenKeys(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	guard := fence.Redis{Eval: func(_ context.Context, _ string, keys []string, _ ...any) (any, error) {

@@ -50,7 +50,7 @@ func starter(t *testing.T, e *gocronredlatch.Elector) (began chan context.Contex
 	return began, failed
 }
 
-func TestTheLeaderDoesTheJobs(t *testing.T) {
+func TestLeaderRunsJobs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -70,7 +70,7 @@ func TestTheLeaderDoesTheJobs(t *testing.T) {
 	})
 }
 
-func TestALeaderWaitsForItsTasksBeforeItStepsDown(t *testing.T) {
+func TestLeaderWaitsForTasksBeforeSteppingDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -106,7 +106,7 @@ func TestALeaderWaitsForItsTasksBeforeItStepsDown(t *testing.T) {
 	})
 }
 
-func TestTheContextOfATaskEndsWithTheLeadership(t *testing.T) {
+func TestTaskContextCanceledWithLeadership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -141,7 +141,7 @@ func TestFrozenServerEndsTasksUntilItThaws(t *testing.T) {
 	})
 }
 
-func TestANewLeaderDoesNoJobBeforeTheClocksMayAgree(t *testing.T) {
+func TestNewLeaderWaitsForClockSkew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -155,7 +155,7 @@ func TestANewLeaderDoesNoJobBeforeTheClocksMayAgree(t *testing.T) {
 	})
 }
 
-func TestATaskOfAProcessThatDoesNotLeadIsNotCalled(t *testing.T) {
+func TestFollowerSkipsTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e, err := gocronredlatch.NewElector(connect(t, redistest.Mini(t, embedded.WithInProcess())), gocronredlatch.ElectorConfig{Name: redistest.Key(t)})

@@ -75,7 +75,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-func TestALockIsRenewedWhileTheTaskRuns(t *testing.T) {
+func TestLockRenewedWhileTaskRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -100,7 +100,7 @@ func TestALockIsRenewedWhileTheTaskRuns(t *testing.T) {
 	})
 }
 
-func TestALockIsFreeWhenTheTaskHasReturned(t *testing.T) {
+func TestLockReleasedAfterTask(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -125,7 +125,7 @@ func TestALockIsFreeWhenTheTaskHasReturned(t *testing.T) {
 	})
 }
 
-func TestTheContextOfATaskEndsWhenItsLockIsLost(t *testing.T) {
+func TestTaskContextCanceledOnLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -149,7 +149,7 @@ func TestTheContextOfATaskEndsWhenItsLockIsLost(t *testing.T) {
 	})
 }
 
-func TestTheContextOfATaskEndsWithTheScheduler(t *testing.T) {
+func TestTaskContextCanceledOnShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, failed := make(chan struct{}, 1), make(chan error, 1)
@@ -166,9 +166,9 @@ func TestTheContextOfATaskEndsWithTheScheduler(t *testing.T) {
 	})
 }
 
-// TestAJobThatIsDoneIsNotDoneAgainForAWhile is a tick that comes after the task has returned, as from
+// TestFinishedJobNotRepeatedWithinPeriod is a tick that comes after the task has returned, as from
 // a machine whose clock is behind.
-func TestAJobThatIsDoneIsNotDoneAgainForAWhile(t *testing.T) {
+func TestFinishedJobNotRepeatedWithinPeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -196,7 +196,7 @@ func TestAJobThatIsDoneIsNotDoneAgainForAWhile(t *testing.T) {
 	})
 }
 
-func TestTickCountsForThePeriodNextToIt(t *testing.T) {
+func TestTickRoundsToNearestPeriod(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		at   time.Duration // after an hour
@@ -227,7 +227,7 @@ func TestTickCountsForThePeriodNextToIt(t *testing.T) {
 	}
 }
 
-func TestARunThatFailsToLeaveItsMarkFreesTheLock(t *testing.T) {
+func TestFailedMarkReleasesLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -240,7 +240,7 @@ func TestARunThatFailsToLeaveItsMarkFreesTheLock(t *testing.T) {
 	})
 }
 
-func TestJobsWithoutANameOrALockerAreRefused(t *testing.T) {
+func TestJobRequiresNameAndLocker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocker(t, connect(t, redistest.Mini(t, embedded.WithInProcess())), gocronredlatch.LockerConfig{})
@@ -259,7 +259,7 @@ func TestJobsWithoutANameOrALockerAreRefused(t *testing.T) {
 	})
 }
 
-func TestConfigsThatContradictThemselvesAreRefused(t *testing.T) {
+func TestConflictingConfigRejected(t *testing.T) {
 	t.Parallel()
 	for _, config := range []gocronredlatch.LockerConfig{{Period: -1}, {AtLeast: -1}, {Period: 1, AtLeast: 1}} {
 		_, err := gocronredlatch.NewLocker(nil, config)

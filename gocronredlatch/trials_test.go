@@ -14,10 +14,10 @@ import (
 	"github.com/redlatch/redlatch/internal/test/trials"
 )
 
-// TestProcessesThatAreKilledAndStalledDoEachJobOnce kills or stalls the process that does a job,
+// TestKilledAndStalledProcessesRunEachJobOnce kills or stalls the process that does a job,
 // again and again. With REDLATCH_TEST=all it does so 200 times each, in ten fleets at a time, half of
 // which have an Elector.
-func TestProcessesThatAreKilledAndStalledDoEachJobOnce(t *testing.T) {
+func TestKilledAndStalledProcessesRunEachJobOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	stalls := redistest.WatchStalls(t)

@@ -73,7 +73,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-func TestOneLeadsAndTheNextFollowsWhenItStops(t *testing.T) {
+func TestNextCandidateLeadsAfterStop(t *testing.T) {
 	for queued, fair := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
 			t.Helper()
@@ -103,7 +103,7 @@ func TestOneLeadsAndTheNextFollowsWhenItStops(t *testing.T) {
 	}
 }
 
-func TestLostLeadershipIsReportedAndTheCandidateStandsAgain(t *testing.T) {
+func TestLostLeadershipReportedAndRetried(t *testing.T) {
 	for name, own := range map[string]error{"an error": errors.New("half of the work is undone"), "one that ends Run": redlatch.ErrInvalid} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
@@ -126,7 +126,7 @@ func TestLostLeadershipIsReportedAndTheCandidateStandsAgain(t *testing.T) {
 	}
 }
 
-func TestLeadThatReturnsByItselfEndsRun(t *testing.T) {
+func TestLeadReturnEndsRun(t *testing.T) {
 	for _, want := range []error{nil, errors.New("failed"), context.Canceled} {
 		bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
 			t.Helper()
@@ -138,7 +138,7 @@ func TestLeadThatReturnsByItselfEndsRun(t *testing.T) {
 	}
 }
 
-func TestPanicOfLeadFreesTheLockAndGoesOn(t *testing.T) {
+func TestLeadPanicReleasesLockAndPropagates(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
 		t.Helper()
 		require.PanicsWithValue(t, "no", func() {
@@ -148,7 +148,7 @@ func TestPanicOfLeadFreesTheLockAndGoesOn(t *testing.T) {
 	})
 }
 
-func TestErrorsThatStayEndRun(t *testing.T) {
+func TestPermanentErrorsEndRun(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
 		t.Helper()
 		work := func(context.Context) error { return nil }
@@ -171,7 +171,7 @@ func TestErrorsThatStayEndRun(t *testing.T) {
 	})
 }
 
-func TestCandidateAsksAgainWhenRedisIsAway(t *testing.T) {
+func TestCandidateRetriesDuringOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
 		t.Helper()
 		s.FailWith("LOADING Redis is loading the dataset in memory")
@@ -184,7 +184,7 @@ func TestCandidateAsksAgainWhenRedisIsAway(t *testing.T) {
 	})
 }
 
-func TestLeadThatDoesNotReturnInTimeIsLogged(t *testing.T) {
+func TestSlowLeadReturnIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
 		t.Helper()
 		said, log := redistest.NewJournal()
@@ -202,7 +202,7 @@ func TestLeadThatDoesNotReturnInTimeIsLogged(t *testing.T) {
 	})
 }
 
-func TestReadinessIsThatOfTheLeader(t *testing.T) {
+func TestReadinessFollowsLeadership(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
 		t.Helper()
 		var status leader.Status
@@ -222,7 +222,7 @@ func TestReadinessIsThatOfTheLeader(t *testing.T) {
 	})
 }
 
-func TestErrorsAreLoggedWhenNoFunctionTakesThem(t *testing.T) {
+func TestErrorsLoggedWithoutHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client) {
 		t.Helper()
 		said, log := redistest.NewJournal()
@@ -247,7 +247,7 @@ func TestErrorsAreLoggedWhenNoFunctionTakesThem(t *testing.T) {
 }
 
 // The context ends after the server has granted the lock and before the reply.
-func TestACandidateThatStopsInDoubtSaysThatTheLockMayNotBeFree(t *testing.T) {
+func TestUncertainStopReportsLockMayBeHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		tr, client := callers.Stalling(t, s)

@@ -14,7 +14,7 @@ import (
 
 // The leader is killed and stalled: by `make test-all` 200 times each, in ten elections at a time,
 // half of them fair.
-func TestProcessesThatAreKilledAndStalledNeverLeadTogether(t *testing.T) {
+func TestKilledAndStalledProcessesNeverLeadTogether(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for i := range testlevel.Rounds(1, 10) {

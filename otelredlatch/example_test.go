@@ -72,5 +72,5 @@ func Example_handOver() {
 		return l.Resume(ctx, from.Owner)
 	}
 
-	_, _ = give, take // see TestAHandedOverOwnerTakesItsTraceAlong
+	_, _ = give, take // see TestHandOverPropagatesTrace
 }

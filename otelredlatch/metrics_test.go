@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestMetricsCountWhatHappens(t *testing.T) {
+func TestMetricsCountEvents(t *testing.T) {
 	observed(t, countWhatHappens)
 }
 
@@ -101,7 +101,7 @@ func (c *collected) everything() {
 }
 
 // The golden list names each metric, its unit and its attributes.
-func TestMetricsAreThoseOfTheGoldenList(t *testing.T) {
+func TestMetricsMatchGoldenList(t *testing.T) {
 	t.Parallel()
 	for _, grouped := range []bool{false, true} {
 		var opts []otelredlatch.Option
@@ -156,7 +156,7 @@ func golden(t *testing.T) (list []string) {
 }
 
 // Prometheus sees no increase in a series that begins with 1: the first loss would be missed.
-func TestCountersOfWhatGoesWrongBeginAtZero(t *testing.T) {
+func TestFailureCountersStartAtZero(t *testing.T) {
 	t.Parallel()
 	c := collect(t)
 	c.tell.Started(t.Context(), redlatch.Started{Op: "lock", Name: "orders", Kind: "plain", Locks: 1})
@@ -167,7 +167,7 @@ func TestCountersOfWhatGoesWrongBeginAtZero(t *testing.T) {
 }
 
 // An exporter could not send an attribute that is no text.
-func TestGroupsAreText(t *testing.T) {
+func TestGroupAttributeIsValidUTF8(t *testing.T) {
 	t.Parallel()
 	c := collect(t, otelredlatch.WithGroup(func(string) string { return "\xff" }))
 	c.everything()
@@ -180,7 +180,7 @@ func TestGroupsAreText(t *testing.T) {
 	}
 }
 
-func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
+func TestManyNamesProduceFewSeries(t *testing.T) {
 	t.Parallel()
 	for what, opts := range map[string][]otelredlatch.Option{
 		"no groups":    nil,
@@ -215,7 +215,7 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 }
 
 // Of a call that is traced, by this module or by its caller alone, the durations have an exemplar.
-func TestDurationsOfTracedCallsHaveExemplars(t *testing.T) {
+func TestTracedDurationsHaveExemplars(t *testing.T) {
 	t.Parallel()
 	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
 	for what, opts := range map[string][]otelredlatch.Option{
@@ -237,7 +237,7 @@ func TestDurationsOfTracedCallsHaveExemplars(t *testing.T) {
 
 // Measurements of calls that are not traced are recorded together, and none is missing when the
 // metrics are collected.
-func TestEachCollectionHasAllThatWasMeasured(t *testing.T) {
+func TestCollectionIncludesAllMeasurements(t *testing.T) {
 	t.Parallel()
 	c := collect(t, otelredlatch.WithTracerProvider(noop.NewTracerProvider()))
 	held := func() float64 {

@@ -34,7 +34,7 @@ func (c *collected) only(name string) sdktrace.ReadOnlySpan {
 	return all[0]
 }
 
-func TestDoHasASpanForTheCallForTheFunctionAndForUnlock(t *testing.T) {
+func TestDoRecordsThreeSpans(t *testing.T) {
 	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t
 		l := rlock.New(client, "job")
@@ -96,7 +96,7 @@ func TestWaitIsRecordedAsEvents(t *testing.T) {
 	})
 }
 
-func TestARefusalIsNoErrorOfASpan(t *testing.T) {
+func TestNotAcquiredIsNotSpanError(t *testing.T) {
 	observed(t, func(c *collected, s *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t
 		l := rlock.New(client, "job")
@@ -118,7 +118,7 @@ func TestARefusalIsNoErrorOfASpan(t *testing.T) {
 	})
 }
 
-func TestALossIsASpanOfItsOwnWithALink(t *testing.T) {
+func TestLossSpanLinksToAcquire(t *testing.T) {
 	observed(t, func(c *collected, s *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t
 		c.lose(s, client)
@@ -134,7 +134,7 @@ func TestALossIsASpanOfItsOwnWithALink(t *testing.T) {
 	})
 }
 
-func TestNamesOnSpansCanBeHashedOrSwitchedOff(t *testing.T) {
+func TestSpanNamesHashedOrOmitted(t *testing.T) {
 	t.Parallel()
 	for what, opt := range map[string]otelredlatch.Option{
 		"off": otelredlatch.WithoutNames(), "hashed": otelredlatch.WithHashedNames([]byte("of the fleet")),
@@ -166,7 +166,7 @@ func TestNamesOnSpansCanBeHashedOrSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatFailsIsAnErrorOfItsSpan(t *testing.T) {
+func TestFailedFunctionSetsSpanError(t *testing.T) {
 	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t
 		l := rlock.New(client, "job")
@@ -181,7 +181,7 @@ func TestAFunctionThatFailsIsAnErrorOfItsSpan(t *testing.T) {
 }
 
 // A multi-lock has a span for what it takes with one script, and one for each Unlock.
-func TestAMultiLockHasASpanForEachScript(t *testing.T) {
+func TestMultiLockRecordsSpanPerScript(t *testing.T) {
 	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t
 		name := "job"
@@ -195,7 +195,7 @@ func TestAMultiLockHasASpanForEachScript(t *testing.T) {
 }
 
 // What is not sampled leaves no spans, except for a sampled loss. A span that is only recorded also ends.
-func TestSamplingDecidesWhichSpansEnd(t *testing.T) {
+func TestUnsampledCallsRecordNoSpans(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]struct {
 		sampler sdktrace.Sampler
@@ -260,7 +260,7 @@ func (allButLocks) Description() string { return "all but acquisitions" }
 
 // A lock cannot have such a name, and one attribute that is no UTF-8 costs the exporter of OTLP all
 // the spans that it sends together.
-func TestANameThatIsNoTextIsMadeOne(t *testing.T) {
+func TestInvalidUTF8NameIsSanitized(t *testing.T) {
 	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t
 		_, err := rlock.New(client, "upload:\xff").TryLock(t.Context())
@@ -269,7 +269,7 @@ func TestANameThatIsNoTextIsMadeOne(t *testing.T) {
 	})
 }
 
-func TestAHandedOverOwnerTakesItsTraceAlong(t *testing.T) {
+func TestHandOverPropagatesTrace(t *testing.T) {
 	observed(t, func(c *collected, s *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t
 		var traces propagation.TraceContext

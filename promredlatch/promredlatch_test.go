@@ -94,7 +94,7 @@ func count(t *testing.T, r *prometheus.Registry, name, labels string) int {
 	return int(m.GetGauge().GetValue())
 }
 
-func TestMetricsCountWhatHappens(t *testing.T) {
+func TestMetricsCountEvents(t *testing.T) {
 	observed(t, countWhatHappens)
 }
 
@@ -160,7 +160,7 @@ func everything(t *testing.T, m *promredlatch.Metrics) {
 }
 
 // The golden list names each metric, its type and its labels.
-func TestMetricsAreThoseOfTheGoldenList(t *testing.T) {
+func TestMetricsMatchGoldenList(t *testing.T) {
 	t.Parallel()
 	for _, grouped := range []bool{false, true} {
 		var opts []promredlatch.Option
@@ -215,7 +215,7 @@ func golden(t *testing.T) (list []string) {
 }
 
 // Prometheus sees no increase in a series that begins with 1: the first loss would be missed.
-func TestCountersOfWhatGoesWrongBeginAtZero(t *testing.T) {
+func TestFailureCountersStartAtZero(t *testing.T) {
 	t.Parallel()
 	m := promredlatch.New()
 	registry := prometheus.NewPedanticRegistry()
@@ -236,7 +236,7 @@ func TestCountersOfWhatGoesWrongBeginAtZero(t *testing.T) {
 	}, zeros)
 }
 
-func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
+func TestManyNamesProduceFewSeries(t *testing.T) {
 	t.Parallel()
 	for what, opts := range map[string][]promredlatch.Option{
 		"no groups":          nil,
@@ -273,7 +273,7 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 	}
 }
 
-func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
+func TestHistogramsHaveCallerExemplars(t *testing.T) {
 	t.Parallel()
 	type traced struct{}
 	m := promredlatch.New(promredlatch.WithExemplars(func(ctx context.Context) prometheus.Labels {
@@ -307,7 +307,7 @@ func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
 }
 
 // Prometheus panics over such an exemplar, and later observations would not be counted.
-func TestAnExemplarThatIsNoTextHidesNoLoss(t *testing.T) {
+func TestInvalidUTF8ExemplarKeepsLoss(t *testing.T) {
 	t.Parallel()
 	for _, labels := range []prometheus.Labels{{"trace_id": "\xff"}, {"\xff": "1"}, {"": "1"}, {"trace_id": strings.Repeat("x", 200)}} {
 		m := promredlatch.New(promredlatch.WithExemplars(func(context.Context) prometheus.Labels { return labels }))
@@ -320,7 +320,7 @@ func TestAnExemplarThatIsNoTextHidesNoLoss(t *testing.T) {
 	}
 }
 
-func TestClosedClientIsForgotten(t *testing.T) {
+func TestClosedClientIsRemoved(t *testing.T) {
 	observed(t, func(o *observation) {
 		t := o.t
 		_, err := rlock.New(o.client, "job").Lock(t.Context())

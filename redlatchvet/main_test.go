@@ -7,7 +7,7 @@ import (
 )
 
 // The programs of testdata use this checkout's packages, so a name that changes there changes here too.
-func TestChecksReportWhatTestdataWants(t *testing.T) {
+func TestChecksReportExpectedDiagnostics(t *testing.T) {
 	analysistest.Run(t, "testdata", analyzer("all", "all checks", func(p checked) {
 		for _, check := range checks {
 			_, _ = check.Run(p.Pass)

@@ -70,7 +70,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	requireNoTrace(t, s, name)
 }
 
-func TestU42DocumentedUserMayDoEverythingWithAFairLock(t *testing.T) {
+func TestU42DocumentedUserCanUseFairLock(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t)
 	logged, log := redistest.NewJournal()
@@ -87,7 +87,7 @@ func TestU42DocumentedUserMayDoEverythingWithAFairLock(t *testing.T) {
 }
 
 // The deadlines are not in the order of the queue.
-func TestU42DocumentedUserMayLeaveAQueueThatIsOutOfOrder(t *testing.T) {
+func TestU42DocumentedUserCanLeaveUnorderedQueue(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t)
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
@@ -106,7 +106,7 @@ func TestU42DocumentedUserMayLeaveAQueueThatIsOutOfOrder(t *testing.T) {
 	}, deadlinesOf(t, s, l.Name()))
 }
 
-func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
+func TestU42FairLockWorksWithoutOptionalRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for _, rights := range [][]any{
@@ -127,7 +127,7 @@ func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
 }
 
 // The scripts of heartbeats, each on its longest path. A waiter sends them after five seconds.
-func TestU42DocumentedUserMayLookAfterAQueue(t *testing.T) {
+func TestU42DocumentedUserCanMaintainQueue(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t)
 	conn, err := redis.DialURL(url)

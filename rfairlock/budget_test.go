@@ -16,7 +16,7 @@ import (
 )
 
 // One attempt queues, one acquires, and one request releases.
-func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
+func TestContendedFairLockCycleTakesThreeRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
 		rounds := testlevel.Rounds(40, 200)
@@ -39,7 +39,7 @@ func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
 }
 
 // The first waiter makes the lock contended.
-func TestCallersOfAContendedFairLockSubscribeFirstAndAskOnce(t *testing.T) {
+func TestContendedFairLockCallersSubscribeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 50
 		srv, client, calls := inBubble(t, noPoll())
@@ -62,7 +62,7 @@ func TestCallersOfAContendedFairLockSubscribeFirstAndAskOnce(t *testing.T) {
 const allocationsOfAPair = 5
 
 // Not parallel, since it counts allocations.
-func TestPairStaysWithinItsAllocations(t *testing.T) {
+func TestLockUnlockAllocations(t *testing.T) {
 	testlevel.NoRace(t, "it takes allocations, too")
 	client := connect(t, redistest.Shared(t).URL())
 	l := rfairlock.New(client, redistest.Key(t))

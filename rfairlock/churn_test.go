@@ -77,7 +77,7 @@ func (c *churn) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
 
 // Checks that there is at most one holder, that no caller waits forever, and that no key, channel or
 // goroutine is left: the bubble ends with its goroutines.
-func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
+func TestU18ChurnWithFaultsLeaksNothing(t *testing.T) {
 	const clients, workers = 3, 30
 	rounds := testlevel.Rounds(8, 80)
 	synctest.Test(t, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (ev *evictions) requireOwners(t *testing.T, isRedlatch, wasSubscribed bool,
 }
 
 // The owners are of a dead client of this library.
-func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
+func TestU13DeadRedlatchWaitersEvictedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ev := &evictions{}
 		srv := redistest.Mini(t, embedded.WithInProcess())
@@ -78,7 +78,7 @@ func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
 	})
 }
 
-func TestU13DeadWaiterOfRedissonThatWasNeverSubscribedIsEvictedIn30Seconds(t *testing.T) {
+func TestU13UnsubscribedRedissonWaiterEvictedAfter30s(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ev := &evictions{}
 		srv := redistest.Mini(t, embedded.WithInProcess())
@@ -94,7 +94,7 @@ func TestU13DeadWaiterOfRedissonThatWasNeverSubscribedIsEvictedIn30Seconds(t *te
 	})
 }
 
-func TestWaitersOfADeadProcessAreEvicted(t *testing.T) {
+func TestWaitersOfDeadProcessEvicted(t *testing.T) {
 	for name, free := range map[string]func(t *testing.T, srv *redistest.MiniServer){
 		"held when it dies": func(t *testing.T, srv *redistest.MiniServer) {
 			t.Helper()
@@ -166,7 +166,7 @@ func foreignWaiter(t *testing.T, srv *redistest.MiniServer, owner string, subscr
 
 // Two dead waiters of Redisson are first in the queue, followed by a live one and a waiter of this
 // library.
-func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) {
+func TestU13DeadWaitersDelayOthersBriefly(t *testing.T) {
 	const alive = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:10"
 	for name, c := range map[string]struct {
 		subscribed bool          // before they die
@@ -213,7 +213,7 @@ func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) {
 }
 
 // The lock is freed without a message, which a live waiter of Redisson needs.
-func TestSleepingHeadOfFreeLockIsNudged(t *testing.T) {
+func TestIdleHeadOfFreeLockNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ev := &evictions{}
 		srv := redistest.Mini(t, embedded.WithInProcess())

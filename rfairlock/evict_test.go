@@ -33,7 +33,7 @@ func evicting(t *testing.T, test func(t *testing.T, srv *redistest.MiniServer, l
 	})
 }
 
-func TestEvictTakesTheDeadHeadOfAFreeLockOutAndWakesTheNext(t *testing.T) {
+func TestEvictRemovesDeadHeadAndNotifiesNext(t *testing.T) {
 	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 		t.Helper()
 		deadline := time.Now().Add(4 * time.Minute)
@@ -52,7 +52,7 @@ func TestEvictTakesTheDeadHeadOfAFreeLockOutAndWakesTheNext(t *testing.T) {
 	})
 }
 
-func TestEvictWhileTheLockIsHeldWakesNoWaiter(t *testing.T) {
+func TestEvictWhileHeldNotifiesNobody(t *testing.T) {
 	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 		t.Helper()
 		holdByHand(t, srv, "job", time.Hour)
@@ -76,7 +76,7 @@ func TestEvictWhileTheLockIsHeldWakesNoWaiter(t *testing.T) {
 	})
 }
 
-func TestEvictTakesOutAHolderThatIsStillQueued(t *testing.T) {
+func TestEvictRemovesQueuedHolder(t *testing.T) {
 	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 		t.Helper()
 		holdByHand(t, srv, "job", time.Hour)
@@ -88,7 +88,7 @@ func TestEvictTakesOutAHolderThatIsStillQueued(t *testing.T) {
 
 // Later deadlines move by the dead waiter's own wait, not by the wait of this client. The wait of a
 // waiter behind an overdue one is unknown.
-func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
+func TestEvictAdjustsLaterDeadlines(t *testing.T) {
 	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 		t.Helper()
 		at := time.Now().Add(time.Minute)
@@ -111,7 +111,7 @@ func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
 	})
 }
 
-func TestEvictBehindOneThatIsOverdueLeavesTheLivingTheirDeadlines(t *testing.T) {
+func TestEvictBehindOverdueWaiterKeepsLaterDeadlines(t *testing.T) {
 	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 		t.Helper()
 		now := time.Now()
@@ -124,7 +124,7 @@ func TestEvictBehindOneThatIsOverdueLeavesTheLivingTheirDeadlines(t *testing.T) 
 	})
 }
 
-func TestEvictLeavesAWaiterWhoseChannelHasASubscriber(t *testing.T) {
+func TestEvictKeepsSubscribedWaiter(t *testing.T) {
 	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 		t.Helper()
 		holdByHand(t, srv, "job", time.Hour)
@@ -145,7 +145,7 @@ func TestEvictLeavesAWaiterWhoseChannelHasASubscriber(t *testing.T) {
 	})
 }
 
-func TestEvictLeavesAWaiterWhoseLivenessIsUnknown(t *testing.T) {
+func TestEvictKeepsWaiterOfUnknownLiveness(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t, "+zrem", "-pubsub")
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
@@ -161,7 +161,7 @@ func TestEvictLeavesAWaiterWhoseLivenessIsUnknown(t *testing.T) {
 	require.Empty(t, queueOf(t, s, l.Name()))
 }
 
-func TestU42DocumentedUserMayEvictWhereItMayCount(t *testing.T) {
+func TestU42DocumentedUserCanEvict(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t, "+pubsub|numsub", "+role")
 	client := connect(t, url)
@@ -179,7 +179,7 @@ func TestU42DocumentedUserMayEvictWhereItMayCount(t *testing.T) {
 	}
 }
 
-func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
+func TestEvictExplainsWhyNothingWasRemoved(t *testing.T) {
 	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 		t.Helper()
 		evict := func(l *rlock.Lock, owner string) error {
@@ -204,7 +204,7 @@ func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
 }
 
 // The queue changes after Evict has read it.
-func TestEvictLooksAgainWhenTheQueueHasChanged(t *testing.T) {
+func TestEvictRereadsChangedQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		owner   string
 		changes func(t *testing.T, srv *redistest.MiniServer)
@@ -244,7 +244,7 @@ func TestEvictLooksAgainWhenTheQueueHasChanged(t *testing.T) {
 }
 
 // Redisson may subscribe on a replica.
-func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
+func TestEvictKeepsWaiterSubscribedOnReplica(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	replica := redistest.StartReplica(t, s)
@@ -263,7 +263,7 @@ func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
 }
 
 // Polls, heartbeats and subscriptions may be due at the moment of the eviction.
-func TestTheNextWaiterHoldsWithinASecondOfAnyEvict(t *testing.T) {
+func TestNextWaiterAcquiresWithinASecondOfEvict(t *testing.T) {
 	for trial := range testlevel.Rounds(3, 20) {
 		evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 			t.Helper()

@@ -85,7 +85,7 @@ func (p *pair) failOver() {
 	p.to.Store(p.new)
 }
 
-func TestU26CallerThatGivesUpInAFailoverLeavesTheQueueOfTheNewMaster(t *testing.T) {
+func TestU26CanceledCallerLeavesQueueOfNewMaster(t *testing.T) {
 	for name, leave := range map[string]func(p *pair, cancel func()){
 		"before the old one is lost": func(p *pair, cancel func()) {
 			p.old.LoseReplies(1)
@@ -130,7 +130,7 @@ func TestU26CallerThatGivesUpInAFailoverLeavesTheQueueOfTheNewMaster(t *testing.
 }
 
 // The wait is longer than the default.
-func TestU26CallerWithALongWaitLeavesTheQueueAfterALongOutage(t *testing.T) {
+func TestU26LongWaiterLeavesQueueAfterOutage(t *testing.T) {
 	for name, lock := range map[string]func(ctx context.Context, p *pair, l *rlock.Lock) *waiter{
 		"queued": func(ctx context.Context, _ *pair, l *rlock.Lock) *waiter {
 			return await(ctx, l, rlock.WithWait(time.Hour))
@@ -163,7 +163,7 @@ func TestU26CallerWithALongWaitLeavesTheQueueAfterALongOutage(t *testing.T) {
 	}
 }
 
-func TestU26AttemptInDoubtInAFailoverLeavesNoPlaceOnTheNewMaster(t *testing.T) {
+func TestU26UncertainAttemptLeavesQueueOfNewMaster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		l := rfairlock.New(p.client(t), "job")
@@ -184,7 +184,7 @@ func TestU26AttemptInDoubtInAFailoverLeavesNoPlaceOnTheNewMaster(t *testing.T) {
 }
 
 // The grant that removed the owner from the queue was not replicated.
-func TestHoldLostInAFailoverLeavesItsFormerPlace(t *testing.T) {
+func TestHoldLostInFailoverLeavesQueue(t *testing.T) {
 	for name, learns := range map[string]func(h *rlock.Hold) error{
 		"with a renewal": func(h *rlock.Hold) error {
 			<-h.Context(context.Background()).Done()
@@ -225,7 +225,7 @@ func TestHoldLostInAFailoverLeavesItsFormerPlace(t *testing.T) {
 }
 
 // The acknowledged give-up was not replicated: another waiter removes the place, or its deadline does.
-func TestPlaceWhoseLeavingAFailoverLostIsBounded(t *testing.T) {
+func TestQueueEntryRestoredByFailoverExpires(t *testing.T) {
 	lost := func(t *testing.T) (*pair, *rlock.Lock) {
 		t.Helper()
 		p := newPair(t)

@@ -79,7 +79,7 @@ func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 	until(t, gone, "no subscriber", func() bool { return listeners(t, b.srv, b.l.Name(), b.owner) == 0 })
 }
 
-func TestU26WaiterWhoseContextEndsLeavesTheQueue(t *testing.T) {
+func TestU26CanceledWaiterLeavesQueue(t *testing.T) {
 	for name, listens := range map[string]bool{"before it listens": false, "while it listens": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestWaitBelowMillisecondIsRejectedExceptZero(t *testing.T) {
 	})
 }
 
-func TestU26WaiterWhoseTimeIsOverLeavesTheQueue(t *testing.T) {
+func TestU26TimedOutWaiterLeavesQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
 		const wait = 3*time.Second + 1500*time.Microsecond
@@ -136,7 +136,7 @@ func TestU26WaiterWhoseTimeIsOverLeavesTheQueue(t *testing.T) {
 	})
 }
 
-func TestU26WaiterWhoseClientClosesLeavesTheQueue(t *testing.T) {
+func TestU26CloseRemovesWaiterFromQueue(t *testing.T) {
 	for name, end := range map[string]func(*redlatch.Client) error{
 		"close":    (*redlatch.Client).Close,
 		"shutdown": func(c *redlatch.Client) error { return c.Shutdown(context.Background()) },
@@ -156,7 +156,7 @@ func TestU26WaiterWhoseClientClosesLeavesTheQueue(t *testing.T) {
 	}
 }
 
-func TestU26WaiterThatIsOneTooManyLeavesTheQueue(t *testing.T) {
+func TestU26WaiterOverLimitLeavesQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll(), redlatch.WithMaxWaiters(1))
 		l := rfairlock.New(client, "job")
@@ -174,7 +174,7 @@ func TestU26WaiterThatIsOneTooManyLeavesTheQueue(t *testing.T) {
 }
 
 // The key changes to another type.
-func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
+func TestU26FailedWaiterLeavesQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
 		b := queueBetween(t.Context(), t, srv, rfairlock.New(client, "job"))
@@ -186,7 +186,7 @@ func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
 	})
 }
 
-func TestAHashOfAnotherProgramIsNotQueuedFor(t *testing.T) {
+func TestForeignHashIsNotQueuedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
 		l := rfairlock.New(client, "job")
@@ -203,7 +203,7 @@ func TestAHashOfAnotherProgramIsNotQueuedFor(t *testing.T) {
 	})
 }
 
-func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {
+func TestU26WaiterDeniedSubscribeLeavesQueue(t *testing.T) {
 	t.Parallel()
 	srv, url := leastPrivileged(t, "-subscribe")
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
@@ -217,7 +217,7 @@ func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {
 }
 
 // The script fails after ZADD, at RPUSH.
-func TestU26AcquireThatIsRefusedHalfWayLeavesNoPlace(t *testing.T) {
+func TestU26AcquireDeniedMidScriptLeavesQueue(t *testing.T) {
 	t.Parallel()
 	srv, url := leastPrivileged(t, "-rpush")
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
@@ -281,7 +281,7 @@ func neverSubscribes(outOfTime func()) func(ctx context.Context) error {
 }
 
 // Subscribing ends with a deadline, which is not the reason why the wait ends at the same moment.
-func TestWaiterErrorNamesReasonOfItsEnd(t *testing.T) {
+func TestWaiterErrorReportsCause(t *testing.T) {
 	errBoss := errors.New("the boss called")
 	const wait = 3100 * time.Millisecond
 	for name, canceled := range map[string]bool{"canceled": true, "timeout": false} {

@@ -32,7 +32,7 @@ func listensByHand(t *testing.T, srv *redistest.MiniServer, owner string) {
 }
 
 // The lease is short and renewed, so the first deadlines pass while the lock is held.
-func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
+func TestU25WaitersKeepPlacesDuringLongHold(t *testing.T) {
 	for _, processes := range testlevel.Part([]int{2, 1}, 2, "") {
 		synctest.Test(t, func(t *testing.T) {
 			ev := &evictions{}
@@ -63,7 +63,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 }
 
 // Waiters of other clients are first, with a near deadline, and last, with a distant one.
-func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEveryWaiterQueued(t *testing.T) {
+func TestU23SkewedHeartbeatsKeepWaitersQueued(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			ev := &evictions{}
@@ -97,7 +97,7 @@ func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEveryWaiterQueued(t *testing.T
 	}
 }
 
-func TestU23ClocksThatAreOffCostAWarningAndNeverExclusion(t *testing.T) {
+func TestU23ClockSkewOnlyLogsWarning(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			logged, log := redistest.NewJournal()
@@ -208,7 +208,7 @@ func waitersByHand(t *testing.T, srv *redistest.MiniServer, e *skew) map[string]
 }
 
 // The server is slow to reply to TIME.
-func TestU23HostWhoseClockIsOffEvictsNoWaiterWithServerTime(t *testing.T) {
+func TestU23SkewedHostWithServerTimeEvictsNobody(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			e := &skew{ahead: ahead, slow: time.Second}
@@ -240,7 +240,7 @@ func TestU23HostWhoseClockIsOffEvictsNoWaiterWithServerTime(t *testing.T) {
 	}
 }
 
-func TestU23ReleasesOfOtherOwnersEvictNoWaiterWithServerTime(t *testing.T) {
+func TestU23ReleasesWithServerTimeEvictNobody(t *testing.T) {
 	owner, err := codec.ParseOwner(foreignOwner)
 	require.NoError(t, err)
 	for name, act := range map[string]func(ctx context.Context, l *rlock.Lock) error{
@@ -269,7 +269,7 @@ func TestU23ReleasesOfOtherOwnersEvictNoWaiterWithServerTime(t *testing.T) {
 	}
 }
 
-func TestClockOfThisMachineIsTheOneThatCountsByDefault(t *testing.T) {
+func TestLocalClockUsedByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &skew{ahead: -10 * time.Minute}
 		srv, client := farAway(t, e)
@@ -282,7 +282,7 @@ func TestClockOfThisMachineIsTheOneThatCountsByDefault(t *testing.T) {
 	})
 }
 
-func TestClocksThatAreApartAreWarnedAboutOnce(t *testing.T) {
+func TestClockSkewWarnedOnce(t *testing.T) {
 	const warning = "clock and the server's are apart"
 	for ahead, warnings := range map[time.Duration]int{
 		0: 0, 900 * time.Millisecond: 0, -900 * time.Millisecond: 0, 1100 * time.Millisecond: 1, -time.Hour: 1,

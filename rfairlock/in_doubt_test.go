@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestU26LostReplyOfTheFirstAcquireLeavesNoQueueEntry(t *testing.T) {
+func TestU26LostFirstReplyLeavesNoQueueEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t, noPoll())
 		end := calls.holdReply(luasrc.FairAcquire)
@@ -30,7 +30,7 @@ func TestU26LostReplyOfTheFirstAcquireLeavesNoQueueEntry(t *testing.T) {
 }
 
 // The waiter queues again with a new owner.
-func TestU26LostReplyOfALaterAcquireCostsTheQueueEntryAndLeavesNone(t *testing.T) {
+func TestU26LostLaterReplyLeavesNoQueueEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t, noPoll())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -50,7 +50,7 @@ func TestU26LostReplyOfALaterAcquireCostsTheQueueEntryAndLeavesNone(t *testing.T
 	})
 }
 
-func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoQueueEntry(t *testing.T) {
+func TestU26LateAcquireLeavesNoQueueEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -74,7 +74,7 @@ func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoQueueEntry(t *testing.T) {
 }
 
 // The acquire arrives long after its connection was closed.
-func TestU26InDoubtAcquireLeavesNoQueueEntry(t *testing.T) {
+func TestU26UncertainAcquireLeavesNoQueueEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -94,7 +94,7 @@ func TestU26InDoubtAcquireLeavesNoQueueEntry(t *testing.T) {
 	})
 }
 
-func TestU26LateGrantGoesToTheNextInTheQueue(t *testing.T) {
+func TestU26LateGrantPassesToNextWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t, noPoll())
 		other, _ := fakeClient(t, srv, noPoll())
@@ -114,7 +114,7 @@ func TestU26LateGrantGoesToTheNextInTheQueue(t *testing.T) {
 }
 
 // The server is paused for longer than any command may take.
-func TestU26WaitersThatLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
+func TestU26WaitersLeaveQueueOfFrozenServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -135,7 +135,7 @@ func TestU26WaitersThatLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
 	})
 }
 
-func TestU26GiveUpThatIsLostIsSentAgain(t *testing.T) {
+func TestU26LostLeaveIsResent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t, noPoll())
 		ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestInspectShowsTheQueue(t *testing.T) {
+func TestInspectReportsQueue(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
@@ -49,7 +49,7 @@ func TestInspectShowsTheQueue(t *testing.T) {
 }
 
 // A user with the documented rights sees the same parts.
-func TestInspectShowsAPartOfTheQueue(t *testing.T) {
+func TestInspectLimitsQueue(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestInspectingAPartReadsNoMore(t *testing.T) {
+func TestInspectReadsOnlyRequestedPart(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))

@@ -62,7 +62,7 @@ func TestTryLockKeepsOtherPlacesOfOwner(t *testing.T) {
 }
 
 // The callers of one owner share one place, which leaves with the wait it was queued with.
-func TestSharedPlaceLeavesWithItsWait(t *testing.T) {
+func TestSharedQueueEntryLeavesWithItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -83,7 +83,7 @@ func TestSharedPlaceLeavesWithItsWait(t *testing.T) {
 
 // The shared place leaves with the first. The other queues again immediately, although it does not
 // poll.
-func TestUserOfAnOwnerOutlivesTheOtherOneInTheQueue(t *testing.T) {
+func TestSecondUserOfOwnerQueuesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -109,7 +109,7 @@ func TestUserOfAnOwnerOutlivesTheOtherOneInTheQueue(t *testing.T) {
 }
 
 // Users of one owner do not exclude each other.
-func TestBothUsersOfAnOwnerGetInWhenItsTurnHasCome(t *testing.T) {
+func TestUsersOfOwnerAcquireTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -133,7 +133,7 @@ func TestBothUsersOfAnOwnerGetInWhenItsTurnHasCome(t *testing.T) {
 	})
 }
 
-func TestLongestWaitOfAllIsKept(t *testing.T) {
+func TestSharedQueueEntryKeepsLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -148,7 +148,7 @@ func TestLongestWaitOfAllIsKept(t *testing.T) {
 }
 
 // A script that removes owners from a queue reads the queue. So many owners leave by one script.
-func TestManyWaitersLeaveTheQueueByFewScripts(t *testing.T) {
+func TestManyWaitersLeaveQueueInFewScripts(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client, calls *counting, cancel func()){
 		"canceled": func(_ *testing.T, _ *redistest.MiniServer, _ *redlatch.Client, _ *counting, cancel func()) { cancel() },
 		"close": func(t *testing.T, _ *redistest.MiniServer, client *redlatch.Client, _ *counting, _ func()) {
@@ -191,7 +191,7 @@ func TestManyWaitersLeaveTheQueueByFewScripts(t *testing.T) {
 }
 
 // A reentry does not wait, so it must not queue when the lock is lost.
-func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
+func TestReentryOfSharedOwnerNeverQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")

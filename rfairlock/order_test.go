@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // Redisson's default pool of subscriptions, 50, is too small for them.
-func TestManyWaitersAcquireInTheOrderOfTheQueue(t *testing.T) {
+func TestManyWaitersAcquireInQueueOrder(t *testing.T) {
 	for _, clients := range []int{1, 5} {
 		n := testlevel.Rounds(55, 300)
 		synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 // Redisson's waiters poll without a pause in each of these cases.
-func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
+func TestU24WaitersPauseBetweenPolls(t *testing.T) {
 	far := 2 * time.Hour
 	for name, block := range map[string]func(t *testing.T, srv *redistest.MiniServer){
 		"dead head of a free lock": func(t *testing.T, srv *redistest.MiniServer) {
@@ -58,7 +58,7 @@ func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestU24DeadHeadIsSkippedWithinAPauseWhenItsTimeIsUp(t *testing.T) {
+func TestU24DeadHeadSkippedByPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		const left = 20 * time.Second // less than the grace of an eviction
@@ -76,7 +76,7 @@ func TestU24DeadHeadIsSkippedWithinAPauseWhenItsTimeIsUp(t *testing.T) {
 	})
 }
 
-func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
+func TestU29ProcessPollsOncePerCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -98,7 +98,7 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 }
 
 // The next waiter takes over the poll at the time it was due.
-func TestU29PollGoesOnWhenThePollingWaiterLeaves(t *testing.T) {
+func TestU29PollingContinuesAfterPollerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -127,7 +127,7 @@ func TestU29PollGoesOnWhenThePollingWaiterLeaves(t *testing.T) {
 	})
 }
 
-func TestU21QueueOfALockThatWasDeletedMovesOnWithinAPollInOrder(t *testing.T) {
+func TestU21QueueOfDeletedLockAdvancesInOrder(t *testing.T) {
 	for _, limit := range []time.Duration{time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			srv, client, _ := inBubble(t, redlatch.WithPollCap(limit))
@@ -150,7 +150,7 @@ func TestU21QueueOfALockThatWasDeletedMovesOnWithinAPollInOrder(t *testing.T) {
 	}
 }
 
-func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
+func TestU20WaiterAcquiresAfterDeadHoldersLease(t *testing.T) {
 	const lease = 3 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
@@ -171,7 +171,7 @@ func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
 }
 
 // The process's first waiter was moved to the end of the queue.
-func TestThePollingWaiterNotifiesAnotherWhoseTurnHasCome(t *testing.T) {
+func TestPollerNotifiesNewHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pollCap = 2 * time.Second // before the first heartbeat
 		srv, client, _ := inBubble(t, redlatch.WithPollCap(pollCap))
@@ -193,7 +193,7 @@ func TestThePollingWaiterNotifiesAnotherWhoseTurnHasCome(t *testing.T) {
 }
 
 // The first waiter in the queue polls from then on.
-func TestWaiterThatWasRemovedQueuesAnew(t *testing.T) {
+func TestRemovedWaiterQueuesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)

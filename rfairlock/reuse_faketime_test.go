@@ -44,7 +44,7 @@ func sleeps(d time.Duration) func(*testing.T, *rlock.Lock, *rlock.Hold) {
 }
 
 // A late call for an owner, or a caller that knows it, would affect its next hold.
-func TestOwnerIsUsedAgainUnlessAnythingMayBeLeftOfIt(t *testing.T) {
+func TestOwnerReusedOnlyWhenSettled(t *testing.T) {
 	for again, endings := range map[bool]map[string]ending{
 		true: {
 			"at once":            {end: unlockIt},
@@ -144,7 +144,7 @@ func TestOwnerWithUnansweredCallIsNotReused(t *testing.T) {
 }
 
 // A place with a subscriber but no waiter would block the queue.
-func TestAWaiterThatGivesUpIsUnsubscribed(t *testing.T) {
+func TestCanceledWaiterUnsubscribes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -165,7 +165,7 @@ func TestAWaiterThatGivesUpIsUnsubscribed(t *testing.T) {
 	})
 }
 
-func TestMessageForTheOwnersFormerWaitCostsOneAttempt(t *testing.T) {
+func TestMessageForPreviousWaitCausesOneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -195,7 +195,7 @@ func TestMessageForTheOwnersFormerWaitCostsOneAttempt(t *testing.T) {
 }
 
 // An observer sees the holds of one owner in order.
-func TestOwnerIsNotUsedAgainBeforeItsReleaseWasReported(t *testing.T) {
+func TestOwnerNotReusedBeforeReleaseReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		srv, client, _ := inBubble(t, redlatch.WithObserver(redlatch.Observer{
@@ -215,7 +215,7 @@ func TestOwnerIsNotUsedAgainBeforeItsReleaseWasReported(t *testing.T) {
 	})
 }
 
-func TestProofOfTheFormerHoldDoesNotProveTheNext(t *testing.T) {
+func TestProofOfPreviousHoldIsInvalid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -238,7 +238,7 @@ func TestProofOfTheFormerHoldDoesNotProveTheNext(t *testing.T) {
 }
 
 // Another process has seen the owner with the deadline of its former wait.
-func TestEvictionOfTheOwnersFormerEntryLeavesTheNextOne(t *testing.T) {
+func TestEvictOfPreviousEntryKeepsNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")

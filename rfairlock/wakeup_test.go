@@ -18,7 +18,7 @@ import (
 )
 
 // A release notifies one waiter, which makes one attempt.
-func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
+func TestReleaseNotifiesOnlyHeadOfQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, holder, _ := inBubble(t, noPoll())
 		one, first := fakeClient(t, srv, noPoll())
@@ -52,7 +52,7 @@ func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 	})
 }
 
-func TestU13DeadHeadIsSkippedWhenItsTimeIsUp(t *testing.T) {
+func TestU13DeadHeadSkippedAtDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
 		const lease = 2 * time.Second
@@ -67,7 +67,7 @@ func TestU13DeadHeadIsSkippedWhenItsTimeIsUp(t *testing.T) {
 	})
 }
 
-func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
+func TestU14UnlockDuringSubscribeIsNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t, noPoll())
 		listens := make(chan struct{})
@@ -81,7 +81,7 @@ func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 }
 
 // The message arrives before, while or after the waiter leaves.
-func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
+func TestCanceledWaiterForwardsNotification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, holder, _ := inBubble(t)
 		one, _ := fakeClient(t, srv, noPoll())
@@ -105,7 +105,7 @@ func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
 }
 
 // The waiter leaves before the message arrives.
-func TestWakeUpOfAWaiterThatHasLeftGoesToTheNext(t *testing.T) {
+func TestNotificationOfDepartedWaiterGoesToNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
 		other, _ := fakeClient(t, srv, noPoll())
@@ -120,7 +120,7 @@ func TestWakeUpOfAWaiterThatHasLeftGoesToTheNext(t *testing.T) {
 	})
 }
 
-func TestU16ReleaseWithoutSubscriberCostsAGapAndNoPoll(t *testing.T) {
+func TestU16MissedReleaseDetectedOnReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, holder, _ := inBubble(t)
 		one, _ := fakeClient(t, srv, noPoll())
@@ -138,7 +138,7 @@ func TestU16ReleaseWithoutSubscriberCostsAGapAndNoPoll(t *testing.T) {
 	})
 }
 
-func TestForceUnlockWakesTheFirstInTheQueue(t *testing.T) {
+func TestForceUnlockNotifiesHeadOfQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
 		l := rfairlock.New(client, "job")

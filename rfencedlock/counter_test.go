@@ -20,7 +20,7 @@ var spoilt = map[string]string{
 	"a text": "seven", "empty": "", "a fraction": "1.5", "the last number": strconv.FormatInt(math.MaxInt64, 10),
 }
 
-func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
+func TestInvalidTokenCounterIsReported(t *testing.T) {
 	key := protocol.TokenKey("lock")
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
@@ -54,7 +54,7 @@ func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
 	})
 }
 
-func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
+func TestWaiterFailsCleanlyOnInvalidCounter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock()
@@ -77,7 +77,7 @@ func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestKeysOfAnotherTypeAreWrongTypes(t *testing.T) {
+func TestWrongKeyTypesReported(t *testing.T) {
 	key := protocol.TokenKey("lock")
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
@@ -104,7 +104,7 @@ func TestKeysOfAnotherTypeAreWrongTypes(t *testing.T) {
 }
 
 // Numbers in scripts have 53 bits. Redisson rounds higher tokens.
-func TestTokensAreExactUpToTheLast(t *testing.T) {
+func TestTokensExactUpToMaximum(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, newLock := range makers {
@@ -121,7 +121,7 @@ func TestTokensAreExactUpToTheLast(t *testing.T) {
 	}
 }
 
-func TestACounterBelowZeroGivesNoToken(t *testing.T) {
+func TestNegativeCounterRejected(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		s.Do(t, "SET", protocol.TokenKey("lock"), -10)
@@ -131,7 +131,7 @@ func TestACounterBelowZeroGivesNoToken(t *testing.T) {
 	})
 }
 
-func TestWithoutItsEpochALockIsRefused(t *testing.T) {
+func TestMissingEpochRejectsLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock(rfencedlock.WithEpoch(3))
@@ -173,7 +173,7 @@ func TestWithoutItsEpochALockIsRefused(t *testing.T) {
 	})
 }
 
-func TestEpochsThatNoneCanBeAreRefused(t *testing.T) {
+func TestInvalidEpochRejected(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		for _, n := range []int{-1, 0, 8192} {

@@ -30,7 +30,7 @@ func TestFencedLocksPassSuite(t *testing.T) {
 	}
 }
 
-func TestTokensIncreaseAfterUnlockForceUnlockAndExpiry(t *testing.T) {
+func TestTokenIncreasesAfterEveryRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		one, two := newLock(), newLock()
@@ -156,7 +156,7 @@ func TestLostReplyUsesOneToken(t *testing.T) {
 }
 
 // The server queues the owner of an attempt when its caller has already left.
-func TestAttemptThatOutlivesItsCallerLeavesNothing(t *testing.T) {
+func TestLateAttemptLeavesQueueEmpty(t *testing.T) {
 	for name, newLock := range makers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestFairLockOfSameNameSharesQueue(t *testing.T) {
 	})
 }
 
-func TestFairPlaceHasTheWaitOfItsCaller(t *testing.T) {
+func TestFairDeadlineUsesCallersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		lock := rfencedlock.NewFair(callers.InProcess(t, s), "lock")
@@ -215,7 +215,7 @@ func TestFairPlaceHasTheWaitOfItsCaller(t *testing.T) {
 }
 
 // The lock is transferred between callers, or released.
-func TestTokensGrowInTheOrderOfTheHolds(t *testing.T) {
+func TestTokensIncreaseInHoldOrder(t *testing.T) {
 	t.Parallel()
 	for name, newLock := range makers {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ func unreachable(s *redistest.MiniServer) {
 	synctest.Wait()
 }
 
-func TestACountDownWhoseReplyIsLostIsReportedAndNotRepeated(t *testing.T) {
+func TestCountDownWithLostReplyIsNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		l := open()
@@ -35,7 +35,7 @@ func TestACountDownWhoseReplyIsLostIsReportedAndNotRepeated(t *testing.T) {
 	})
 }
 
-func TestACountDownThatWasNotSentIsSentOnce(t *testing.T) {
+func TestUnsentCountDownIsSentOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		l := open()
@@ -52,7 +52,7 @@ func TestACountDownThatWasNotSentIsSentOnce(t *testing.T) {
 }
 
 // Redisson's waiter sleeps on.
-func TestALatchThatOpensInAGapIsNoticed(t *testing.T) {
+func TestReconnectDetectsOpenedLatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		l := open()
@@ -66,7 +66,7 @@ func TestALatchThatOpensInAGapIsNoticed(t *testing.T) {
 	})
 }
 
-func TestAQuestionWhoseAnswerIsLostIsAskedAgain(t *testing.T) {
+func TestQueryWithLostReplyIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		l, far := open(), open()
@@ -80,7 +80,7 @@ func TestAQuestionWhoseAnswerIsLostIsAskedAgain(t *testing.T) {
 }
 
 // Without a message.
-func TestDeletionAndExpiryEndTheWaitWithinAPollCap(t *testing.T) {
+func TestDeletionAndExpiryEndWaitWithinPollCap(t *testing.T) {
 	const pollCap = 4 * time.Second
 	for _, away := range [][]any{{"DEL", "job"}, {"PEXPIRE", "job", 1}, {"SET", "job", "-1"}} {
 		bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
@@ -99,7 +99,7 @@ func TestDeletionAndExpiryEndTheWaitWithinAPollCap(t *testing.T) {
 	}
 }
 
-func TestAWaitThatEndsDuringItsFirstQuestionSaysSo(t *testing.T) {
+func TestWaitEndingDuringFirstQueryReportsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		set(t, open(), 1)

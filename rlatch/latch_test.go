@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/rlatch"
 )
 
-func TestWaitersOfTwoClientsGoWhenTheCountIsZero(t *testing.T) {
+func TestZeroCountReleasesAllWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		here, there := open(), open()
@@ -50,7 +50,7 @@ func TestWaitersOfTwoClientsGoWhenTheCountIsZero(t *testing.T) {
 	})
 }
 
-func TestManyCountDownsOpenTheLatchOnce(t *testing.T) {
+func TestConcurrentCountDownsOpenLatchOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		l := open()
@@ -72,7 +72,7 @@ func TestManyCountDownsOpenTheLatchOnce(t *testing.T) {
 	})
 }
 
-func TestAWaitEndsWithItsContext(t *testing.T) {
+func TestWaitEndsOnCancel(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		l := open()
@@ -94,7 +94,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAWaitEndsWithTheClient(t *testing.T) {
+func TestWaitEndsOnClose(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, _ func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		client := callers.InProcess(t, s)
@@ -120,7 +120,7 @@ func TestMaxWaitersLimitsWaits(t *testing.T) {
 	})
 }
 
-func TestADeletedLatchIsOpen(t *testing.T) {
+func TestDeletedLatchIsOpen(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		l := open()
@@ -138,7 +138,7 @@ func TestADeletedLatchIsOpen(t *testing.T) {
 }
 
 // Redisson's waiters spin after such a message.
-func TestAFalseMessageCostsOneQuestion(t *testing.T) {
+func TestFalseMessageCausesOneQuery(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
 		tr, client := callers.Stalling(t, s, redlatch.WithPollCap(24*time.Hour))
@@ -157,7 +157,7 @@ func TestAFalseMessageCostsOneQuestion(t *testing.T) {
 	})
 }
 
-func TestKeysThatAreNoLatchAreErrorsAndStay(t *testing.T) {
+func TestNonLatchKeysRejectedAndKept(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	l := rlatch.New(callers.Connect(t, s.URL()), redistest.Key(t))

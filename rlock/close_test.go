@@ -49,7 +49,7 @@ func requireClosedFor(t *testing.T, l *rlock.Lock) {
 	requireOnly(t, err, "force-unlock", l.Name(), redlatch.ErrClosed)
 }
 
-func TestCloseWithCallsInFlightAgainstAFrozenServerIsBounded(t *testing.T) {
+func TestCloseIsBoundedOnFrozenServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged, log := newJournal()
 		wire, client := wired(t, 0, log, redlatch.WithCommandTimeout(closeTimeout))
@@ -86,7 +86,7 @@ func TestCloseWithCallsInFlightAgainstAFrozenServerIsBounded(t *testing.T) {
 }
 
 // Calls in doubt are repeated. Close must not also wait for the last repetition.
-func TestCloseWithOpenDoubtsIsBounded(t *testing.T) {
+func TestCloseIsBoundedWithUncertainCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire, client := wired(t, 0, redlatch.WithCommandTimeout(closeTimeout))
 		loadScripts(t, client)
@@ -124,7 +124,7 @@ func TestCloseLeavesNoUnreleasedHold(t *testing.T) {
 	})
 }
 
-func TestCloseWhileDiallingAServerThatDoesNotAnswerIsBounded(t *testing.T) {
+func TestCloseIsBoundedDuringDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire, client := wired(t, 0, redlatch.WithCommandTimeout(closeTimeout), redlatch.WithClientName("named"))
 		wire.hole.Store(true)
@@ -179,7 +179,7 @@ func TestCloseEndsManyWaitersAndHolds(t *testing.T) {
 	})
 }
 
-func TestU38ShutdownWaitsForTheHoldsAndForNothingElse(t *testing.T) {
+func TestU38ShutdownWaitsOnlyForHolds(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l)
@@ -206,7 +206,7 @@ func TestU38ShutdownWaitsForTheHoldsAndForNothingElse(t *testing.T) {
 	})
 }
 
-func TestU38ShutdownWhoseContextEndsSaysHowManyHoldsWereLeft(t *testing.T) {
+func TestU38CanceledShutdownReportsRemainingHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		holds := []*rlock.Hold{take(t, rlock.New(client, "a")), take(t, rlock.New(client, "b"))}
@@ -223,7 +223,7 @@ func TestU38ShutdownWhoseContextEndsSaysHowManyHoldsWereLeft(t *testing.T) {
 	})
 }
 
-func TestU38AHoldIsHandedOverDuringShutdown(t *testing.T) {
+func TestU38HandOverDuringShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		hold := take(t, rlock.New(client, "a"))
@@ -238,7 +238,7 @@ func TestU38AHoldIsHandedOverDuringShutdown(t *testing.T) {
 	})
 }
 
-func TestU38ShutdownAndCloseTogetherEndAtOnce(t *testing.T) {
+func TestU38CloseEndsShutdownImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		hold := take(t, rlock.New(client, "a"))
@@ -262,7 +262,7 @@ func TestU38ShutdownAndCloseTogetherEndAtOnce(t *testing.T) {
 
 // A grant that arrives during Shutdown is either awaited or released. The rounds shut down at each
 // moment of a few turns, which take two round trips each.
-func TestU38ShutdownBesideGrantsLeavesNoLockBehind(t *testing.T) {
+func TestU38ShutdownDuringGrantsLeavesNoLock(t *testing.T) {
 	for round := range 12 {
 		synctest.Test(t, func(t *testing.T) {
 			w, client := wired(t, time.Millisecond)

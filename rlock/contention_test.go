@@ -46,7 +46,7 @@ func (r *criticalSection) visitLocked(t testing.TB, l *rlock.Lock, n int) {
 }
 
 // Half of the callers do not wait: their failed attempts must not disturb the waiters.
-func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
+func TestU11ClientsHoldLockOneAtATime(t *testing.T) {
 	t.Parallel()
 	rounds := testlevel.Rounds(2, 8)
 	srv := redistest.Shared(t)
@@ -77,7 +77,7 @@ func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 }
 
 // A wait that ends during an attempt is contention, not a failure of Redis.
-func TestU33WaitThatEndsDuringAnAttemptIsDistinguishedFromTroubleWithRedis(t *testing.T) {
+func TestU33WaitEndingDuringAttemptIsContention(t *testing.T) {
 	const latency = 200 * time.Millisecond
 	step := time.Duration(testlevel.Rounds(550, 70)) * time.Millisecond
 	for wait := 6 * latency; wait < 5*time.Second; wait += step {
@@ -101,7 +101,7 @@ func TestU33WaitThatEndsDuringAnAttemptIsDistinguishedFromTroubleWithRedis(t *te
 	}
 }
 
-func TestU33WaitThatEndsWhileRedisIsSilentIsNoContention(t *testing.T) {
+func TestU33WaitEndingDuringSilenceIsNotContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, time.Millisecond, redlatch.WithPollCap(time.Second))
 		holdByHand(t, w.srv, "job", time.Hour)
@@ -114,7 +114,7 @@ func TestU33WaitThatEndsWhileRedisIsSilentIsNoContention(t *testing.T) {
 	})
 }
 
-func TestShortWaitDoesNotCutTheFirstAttemptShort(t *testing.T) {
+func TestShortWaitKeepsFirstAttempt(t *testing.T) {
 	const latency = 200 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, latency)
@@ -157,7 +157,7 @@ func commands(t testing.TB, srv *redistest.Server) (scripts, all int64) {
 	return stats["evalsha"], all
 }
 
-func TestEachPairCostsTwoScriptsOfThreeCommands(t *testing.T) {
+func TestLockUnlockRunsTwoScripts(t *testing.T) {
 	t.Parallel()
 	pairs := testlevel.Rounds(200, 1000)
 	srv := redistest.Start(t)
@@ -184,7 +184,7 @@ const (
 )
 
 // Not parallel: it counts allocations.
-func TestPairStaysWithinItsAllocations(t *testing.T) {
+func TestLockUnlockAllocations(t *testing.T) {
 	testlevel.NoRace(t, "it takes allocations, too")
 	_, client := onShared(t)
 	l := rlock.New(client, redistest.Key(t))
@@ -198,7 +198,7 @@ func TestPairStaysWithinItsAllocations(t *testing.T) {
 }
 
 // A program that ends its goroutine in an observer, as t.FailNow does, does not delay Close.
-func TestUnlockThatNeverReturnsDoesNotDelayClose(t *testing.T) {
+func TestBlockedUnlockDoesNotDelayClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t, redlatch.WithObserver(redlatch.Observer{
@@ -215,7 +215,7 @@ func TestUnlockThatNeverReturnsDoesNotDelayClose(t *testing.T) {
 }
 
 // With the allocator's header, larger holds take 1,024 bytes instead of 896.
-func TestHoldFitsItsSizeClass(t *testing.T) {
+func TestHoldFitsSizeClass(t *testing.T) {
 	t.Parallel()
 	require.LessOrEqual(t, reflect.TypeFor[rlock.Hold]().Size(), uintptr(888))
 }
@@ -251,7 +251,7 @@ func inLocalQueue() int {
 }
 
 // Not parallel: the heap is that of the whole process.
-func TestAWaiterTakesLittleMemory(t *testing.T) {
+func TestWaiterMemory(t *testing.T) {
 	testlevel.NoRace(t, "it takes memory, too")
 	const callers, most = 1000, 1750 // bytes: it is 1,588, of which the goroutine is 480
 	srv, client := onShared(t, noPoll())

@@ -82,7 +82,7 @@ func aclNames(t *testing.T) []string {
 	return []string{"app:" + redistest.Key(t), "{app:" + redistest.Key(t) + "}:in-braces"}
 }
 
-func TestU42DocumentedUserMayDoEverything(t *testing.T) {
+func TestU42DocumentedUserCanDoEverything(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t)
 	logged, log := newJournal()
@@ -100,7 +100,7 @@ func TestU42DocumentedUserMayDoEverything(t *testing.T) {
 	}
 }
 
-func TestU42DocumentedUserMayNotTouchOtherNames(t *testing.T) {
+func TestU42DocumentedUserCannotUseOtherNames(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t)
 	name := redistest.Key(t)
@@ -110,7 +110,7 @@ func TestU42DocumentedUserMayNotTouchOtherNames(t *testing.T) {
 	require.False(t, locked(t, s, name))
 }
 
-func TestU42OptionalRightsMayBeMissing(t *testing.T) {
+func TestU42LocksWorkWithoutOptionalRights(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t)
 	for _, rights := range [][]any{
@@ -136,7 +136,7 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 	}
 }
 
-func TestU42LostRepliesAreResolvedWithoutTheRightToKill(t *testing.T) {
+func TestU42LostRepliesResolvedWithoutClientKill(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t)
 	p := redistest.NewProxy(t, s.Addr())
@@ -154,7 +154,7 @@ func TestU42LostRepliesAreResolvedWithoutTheRightToKill(t *testing.T) {
 	}
 }
 
-func TestU42AcquireThatIsRefusedHalfWayLeavesNoUnreleasedHold(t *testing.T) {
+func TestU42AcquireDeniedMidScriptLeavesNoHold(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t, "-pexpire")
 	client := connect(t, url)
@@ -167,7 +167,7 @@ func TestU42AcquireThatIsRefusedHalfWayLeavesNoUnreleasedHold(t *testing.T) {
 	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
 }
 
-func TestU42WaiterWithoutTheRightToSubscribeGetsAnError(t *testing.T) {
+func TestU42WaiterWithoutSubscribeRightFails(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t, "-subscribe")
 	client := connect(t, url)
@@ -186,7 +186,7 @@ func listens(t *testing.T, s *redistest.Server, channel string) {
 }
 
 // The manual's rights suffice, and each is needed on the master and its replicas.
-func TestU42SubscribersAreCountedWithTheRightsOfTheManual(t *testing.T) {
+func TestU42DocumentedUserCanCountSubscribers(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []any{"SETUSER", "locks", "+pubsub|numsub", "+role"}, redistest.Rights(t, "Subscribers"))
 	s, url := leastPrivileged(t)
@@ -216,7 +216,7 @@ func TestU42SubscribersAreCountedWithTheRightsOfTheManual(t *testing.T) {
 }
 
 // Managed servers may lack these commands.
-func TestU41NeitherReplicasAreWaitedForNorIsTheServerAskedWhatItIs(t *testing.T) {
+func TestU41DefaultsAvoidWaitAndInfo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	redistest.StartReplica(t, s) // a replica that WAIT would wait for

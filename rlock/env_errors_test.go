@@ -40,7 +40,7 @@ func requireOnly(t *testing.T, err error, op, name string, want ...error) *redla
 	return details
 }
 
-func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
+func TestU33ContentionDiffersFromCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "job")
@@ -86,7 +86,7 @@ func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
 }
 
 // The first call runs on the server, the second does not.
-func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
+func TestU33TransportErrorDiffersFromContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		loadScripts(t, client)
@@ -115,7 +115,7 @@ func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
 	})
 }
 
-func TestU31U43LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
+func TestU31U43LossDiffersFromDoubleUnlock(t *testing.T) {
 	for name, forget := range vanishings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestU31U43LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 	})
 }
 
-func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
+func TestU43EveryCallReportsWrongType(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -187,7 +187,7 @@ func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
 	})
 }
 
-func TestU43WaiterGetsAnErrorWhenTheKeyIsNoLockAnyMore(t *testing.T) {
+func TestU43WaiterFailsWhenKeyChangesType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		holdByHand(t, srv, "foreign", forever)
@@ -210,7 +210,7 @@ func (o *attemptsOf) observer() redlatch.Observer {
 	}}
 }
 
-func TestAHashOfAnotherProgramIsNotWaitedFor(t *testing.T) {
+func TestForeignHashIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -228,7 +228,7 @@ func TestAHashOfAnotherProgramIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-func TestEachCallerHearsOfAHashOfAnotherProgram(t *testing.T) {
+func TestEveryCallerReportsForeignHash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "job")
@@ -243,7 +243,7 @@ func TestEachCallerHearsOfAHashOfAnotherProgram(t *testing.T) {
 	})
 }
 
-func TestWhatMayBeALockIsWaitedFor(t *testing.T) {
+func TestPossibleLockIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	client := connect(t, s.URL())
@@ -269,7 +269,7 @@ func TestWhatMayBeALockIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAskingWhoseHashItIsCostsOneRoundTripAtMost(t *testing.T) {
+func TestForeignHashCheckTakesOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for fields, extra := range map[string]int{"note lent node-a:57 1": 1, "node-a:57 1 note lent": 0} {

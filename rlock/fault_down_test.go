@@ -54,7 +54,7 @@ func requireTransportError(t *testing.T, err error) {
 	require.NotErrorIs(t, err, redlatch.ErrClosed)
 }
 
-func TestU9NothingIsAcquiredWhileRedisIsDown(t *testing.T) {
+func TestU9AcquireFailsWhileRedisIsDown(t *testing.T) {
 	eachDown(t, 1500*time.Millisecond, func(t *testing.T, l *rlock.Lock) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -72,7 +72,7 @@ func TestU9NothingIsAcquiredWhileRedisIsDown(t *testing.T) {
 	})
 }
 
-func TestU9NoQuestionIsAnsweredWhileRedisIsDown(t *testing.T) {
+func TestU9QueriesFailWhileRedisIsDown(t *testing.T) {
 	eachDown(t, 2*time.Second, func(t *testing.T, l *rlock.Lock) {
 		t.Helper()
 		for name, ask := range map[string]func(ctx context.Context) error{
@@ -92,7 +92,7 @@ func TestU9NoQuestionIsAnsweredWhileRedisIsDown(t *testing.T) {
 	})
 }
 
-func TestU35WaitEndsInTimeWithATransportErrorWhileRedisIsDown(t *testing.T) {
+func TestU35WaitReturnsTransportErrorWhileRedisIsDown(t *testing.T) {
 	eachDown(t, 6*time.Second, func(t *testing.T, l *rlock.Lock) {
 		t.Helper()
 		w := await(t.Context(), l, rlock.WithWait(2*time.Second))
@@ -100,7 +100,7 @@ func TestU35WaitEndsInTimeWithATransportErrorWhileRedisIsDown(t *testing.T) {
 	})
 }
 
-func TestU35WithoutAnyBoundTheCommandTimeoutIsTheBound(t *testing.T) {
+func TestU35UnboundedCallUsesCommandTimeout(t *testing.T) {
 	eachDown(t, 2*time.Second, func(t *testing.T, l *rlock.Lock) {
 		t.Helper()
 		for _, w := range []*waiter{
@@ -112,7 +112,7 @@ func TestU35WithoutAnyBoundTheCommandTimeoutIsTheBound(t *testing.T) {
 }
 
 // A waiter that once had a reply keeps waiting, and returns the transport error in the end.
-func TestU35AWaiterSaysThatRedisWentAway(t *testing.T) {
+func TestU35WaiterReportsOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0, redlatch.WithPollCap(100*time.Millisecond))
 		holdByHand(t, w.srv, "job", forever)
@@ -219,7 +219,7 @@ func TestU5WaiterCanceledInLaterAttemptLeavesNoHold(t *testing.T) {
 	}
 }
 
-func TestU34AContextThatHasEndedSendsNothing(t *testing.T) {
+func TestU34CanceledContextSendsNothing(t *testing.T) {
 	t.Parallel()
 	tr := &counter{}
 	l := rlock.New(over(t, tr), "job")

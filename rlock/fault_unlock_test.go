@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestU30DoUnlocksWhenItsContextDiesDuringTheWork(t *testing.T) {
+func TestU30DoUnlocksWhenContextCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "job")
@@ -52,7 +52,7 @@ var replyLosses = map[string]struct {
 	"never": {},
 }
 
-func TestU32UnlockWhoseReplyIsLostFreesTheLockOnceAndWakesOnce(t *testing.T) {
+func TestU32UnlockWithLostReplyReleasesOnce(t *testing.T) {
 	for name, loss := range replyLosses {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestU32UnlockWhoseReplyIsLostFreesTheLockOnceAndWakesOnce(t *testing.T) {
 	}
 }
 
-func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
+func TestU32LostUnlockCommandIsResent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		hold := take(t, rlock.New(client, "job"))
@@ -108,7 +108,7 @@ func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestUnlockWhileRedisIsAwayIsMadeUpForInTheBackground(t *testing.T) {
+func TestUnlockRetriedInBackgroundAfterOutage(t *testing.T) {
 	for name, opts := range map[string][]rlock.Option{"own": nil, "given": {rlock.WithOwner(newOwner())}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestUnlockWhileRedisIsAwayIsMadeUpForInTheBackground(t *testing.T) {
 }
 
 // A renewal may find the lock already released.
-func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
+func TestU31RenewalDuringSlowUnlockIsNotLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const took = shortLease / 3
 		client := over(t, &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
@@ -179,7 +179,7 @@ var connectionFaults = map[string]func(w *wire, free func()){
 	},
 }
 
-func TestU16EveryWaiterGetsInAfterItsConnectionsBroke(t *testing.T) {
+func TestU16WaitersAcquireAfterReconnect(t *testing.T) {
 	const clients, waitersEach = 2, 5
 	for name, breakThem := range connectionFaults {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestU16EveryWaiterGetsInAfterItsConnectionsBroke(t *testing.T) {
 	}
 }
 
-func TestHoldOutlivesBothItsConnections(t *testing.T) {
+func TestHoldSurvivesLostConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, time.Millisecond)
 		hold := take(t, rlock.New(client, "job"))

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestContextEndsWithTheHoldAndTellsWhy(t *testing.T) {
+func TestHoldContextReportsCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(h *rlock.Hold, client *redlatch.Client) error
 		cause error
@@ -60,7 +60,7 @@ func TestContextEndsWithTheHoldAndTellsWhy(t *testing.T) {
 
 type key struct{}
 
-func TestContextEndsWithItsParentAndTheHoldGoesOn(t *testing.T) {
+func TestParentCancelKeepsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)
 		reason := errors.New("the user went home")
@@ -88,7 +88,7 @@ func TestContextEndsWithItsParentAndTheHoldGoesOn(t *testing.T) {
 	})
 }
 
-func TestContextOfAFixedLeaseHasTheEarlierDeadline(t *testing.T) {
+func TestFixedLeaseContextUsesEarlierDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)
 		hold := take(t, rlock.New(client, "job"), rlock.WithLease(10*time.Second))
@@ -109,7 +109,7 @@ func TestContextOfAFixedLeaseHasTheEarlierDeadline(t *testing.T) {
 }
 
 // Not parallel: it counts goroutines.
-func TestContextsAndTheirChildrenCostNoGoroutine(t *testing.T) {
+func TestContextsNeedNoGoroutine(t *testing.T) {
 	_, client := onShared(t)
 	hold := take(t, rlock.New(client, t.Name()))
 	before := runtime.NumGoroutine()
@@ -130,7 +130,7 @@ func TestContextsAndTheirChildrenCostNoGoroutine(t *testing.T) {
 	}
 }
 
-func TestHundredUnlocksSendOneScriptAndAgree(t *testing.T) {
+func TestConcurrentUnlocksSendOneScript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := &counting{Transport: redigoTransport(redistest.Mini(t, embedded.WithInProcess()))}
 		client := over(t, calls)
@@ -145,7 +145,7 @@ func TestHundredUnlocksSendOneScriptAndAgree(t *testing.T) {
 	})
 }
 
-func TestLetExpireLeavesTheKeyToItsLease(t *testing.T) {
+func TestLetExpireKeepsKeyForLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		for _, opts := range [][]rlock.Option{nil, {rlock.WithLease(30 * time.Second)}} {
@@ -165,7 +165,7 @@ func TestLetExpireLeavesTheKeyToItsLease(t *testing.T) {
 	})
 }
 
-func TestAPairWithUnlockAsyncCostsOneRoundTrip(t *testing.T) {
+func TestUnlockAsyncSavesOneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trip, pairs = time.Millisecond, 20
 		w, client := wired(t, trip)
@@ -193,7 +193,7 @@ func TestAPairWithUnlockAsyncCostsOneRoundTrip(t *testing.T) {
 	})
 }
 
-func TestUnlockAsyncEndsTheHoldAtOnceAndTellsTheOutcome(t *testing.T) {
+func TestUnlockAsyncEndsHoldAndReportsOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 100*time.Millisecond)
 		loadScripts(t, client)

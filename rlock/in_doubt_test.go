@@ -47,7 +47,7 @@ func wakeUps(t *testing.T, s redistest.Target, key string) func() int {
 
 func shortReplyLimit() redlatch.Option { return redlatch.WithCommandTimeout(2 * time.Second) }
 
-func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
+func TestU5KilledConnectionDropsUncertainAcquire(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
@@ -72,7 +72,7 @@ func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 	require.Equal(t, before+1, grants(t, s), "the in-doubt call ran")
 }
 
-func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testing.T) {
+func TestU5UncertainAcquireReleasedWithoutKill(t *testing.T) {
 	const reset, left, limit = "reset", "reset after the caller left", "reply limit"
 	for _, how := range []string{reset, left, limit} {
 		t.Run(how, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testi
 }
 
 // The next attempt has another owner, and only one is granted.
-func TestU5InDoubtAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
+func TestU5UncertainAcquireDoesNotBlockItsCaller(t *testing.T) {
 	for name, inDoubtFirst := range map[string]bool{"the in-doubt call is first": true, "the caller is first": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestU5InDoubtAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
 }
 
 // The server is away for longer than the lease of an acquire that it runs when it is back.
-func TestU5AcquireThatRunsAfterALongFreezeLeavesNoUnreleasedHold(t *testing.T) {
+func TestU5AcquireAfterLongFreezeIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0, redlatch.WithWatchdogTimeout(shortLease), redlatch.WithCommandTimeout(time.Second))
 		loadScripts(t, client)
@@ -161,7 +161,7 @@ func TestU5AcquireThatRunsAfterALongFreezeLeavesNoUnreleasedHold(t *testing.T) {
 	})
 }
 
-func TestU10InDoubtReleaseDoesNotTouchTheNextHolder(t *testing.T) {
+func TestU10UncertainReleaseKeepsNextHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		loadScripts(t, client)
@@ -183,7 +183,7 @@ func TestU10InDoubtReleaseDoesNotTouchTheNextHolder(t *testing.T) {
 	})
 }
 
-func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
+func TestU4LateReentryDoesNotAcquireFreeLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged, log := newJournal()
 		w, client := wired(t, 0, log, redlatch.WithCommandTimeout(time.Second))
@@ -207,7 +207,7 @@ func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
 	})
 }
 
-func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
+func TestU4LateReleaseKeepsCurrentHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
 		l := rlock.New(client, "job")
@@ -230,7 +230,7 @@ func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
 }
 
 // The release may arrive when another caller holds the lock with this owner.
-func TestHoldWithAPendingReleaseIsNotHandedOver(t *testing.T) {
+func TestHandOverRejectsPendingRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		l := rlock.New(client, "job")
@@ -254,7 +254,7 @@ func TestHoldWithAPendingReleaseIsNotHandedOver(t *testing.T) {
 }
 
 // The outer hold is unlocked during the re-entry.
-func TestTurnGoesToTheNextWaiterAfterAReentryThatCameTooLate(t *testing.T) {
+func TestLateReentryPassesTurnToNextWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		l := rlock.New(client, "job")

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestKindsOfOneNameExcludeEachOther(t *testing.T) {
+func TestKindsSharingNameExclude(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		plain, fair := rlock.New(client, "lock"), rfairlock.New(client, "lock")
@@ -39,7 +39,7 @@ func TestKindsOfOneNameExcludeEachOther(t *testing.T) {
 	})
 }
 
-func TestKindsFreeTheLockOnceWhenTheReplyToUnlockIsLost(t *testing.T) {
+func TestKindsUnlockOnceWhenReplyIsLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l)
@@ -49,7 +49,7 @@ func TestKindsFreeTheLockOnceWhenTheReplyToUnlockIsLost(t *testing.T) {
 	})
 }
 
-func TestKindsUnlockAfterServerRefusesForAWhile(t *testing.T) {
+func TestKindsUnlockAfterTemporaryServerError(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l)
@@ -63,7 +63,7 @@ func TestKindsUnlockAfterServerRefusesForAWhile(t *testing.T) {
 	})
 }
 
-func TestKindsLeaveNoExtraCountWhenTheReplyToAReentryIsLost(t *testing.T) {
+func TestKindsUndoReentryWhenReplyIsLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l)
@@ -76,7 +76,7 @@ func TestKindsLeaveNoExtraCountWhenTheReplyToAReentryIsLost(t *testing.T) {
 	})
 }
 
-func TestKindsLeaveNoUnreleasedHoldWhenTheReplyToAnAcquireIsLost(t *testing.T) {
+func TestKindsUndoAcquireWhenReplyIsLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		require.NoError(t, take(t, s.l).Unlock()) // connects
@@ -90,7 +90,7 @@ func TestKindsLeaveNoUnreleasedHoldWhenTheReplyToAnAcquireIsLost(t *testing.T) {
 	})
 }
 
-func TestKindsRunAFunctionUnderTheLock(t *testing.T) {
+func TestKindsDo(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		failure := errors.New("out of paper")
@@ -118,7 +118,7 @@ func TestKindsRunAFunctionUnderTheLock(t *testing.T) {
 	})
 }
 
-func TestKindsAnswerQuestionsAlike(t *testing.T) {
+func TestKindsReportState(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l, rlock.WithLease(time.Minute))

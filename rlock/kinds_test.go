@@ -93,7 +93,7 @@ func TestKindsReenterWhileOthersWait(t *testing.T) {
 	})
 }
 
-func TestKindsRefuseTheReentryOfALostHold(t *testing.T) {
+func TestKindsRejectReentryOfLostHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		for _, opts := range [][]rlock.Option{nil, {rlock.WithOwner(newOwner())}} {
@@ -126,7 +126,7 @@ func TestKindsRefuseTheReentryOfALostHold(t *testing.T) {
 	})
 }
 
-func TestKindsKeepTheMostThatNestedLeasesPromise(t *testing.T) {
+func TestKindsKeepLongestNestedLease(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l, rlock.WithLease(60*time.Second))
@@ -169,7 +169,7 @@ func TestKindsKeepTheMostThatNestedLeasesPromise(t *testing.T) {
 	})
 }
 
-func TestKindsLearnOfALossAndTouchNothingOfTheNextHolder(t *testing.T) {
+func TestKindsDetectLossWithoutTouchingNextHolder(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		renewed := take(t, s.l)
@@ -195,7 +195,7 @@ func TestKindsLearnOfALossAndTouchNothingOfTheNextHolder(t *testing.T) {
 }
 
 // The former holder keeps its turn in the local queue until it notices the loss.
-func TestKindsAreAcquiredAgainAndAgainBesideAHoldThatIsForgotten(t *testing.T) {
+func TestKindsAcquireRepeatedlyDespiteForgottenHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		former := take(t, s.l, rlock.WithLease(time.Hour))
@@ -210,7 +210,7 @@ func TestKindsAreAcquiredAgainAndAgainBesideAHoldThatIsForgotten(t *testing.T) {
 	})
 }
 
-func TestKindsAreHandedOver(t *testing.T) {
+func TestKindsHandOver(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		_, err := s.l.Resume(t.Context(), newOwner())
@@ -244,7 +244,7 @@ func TestKindsAreHandedOver(t *testing.T) {
 	})
 }
 
-func TestKindsLetTwoUsersOfOneOwnerIn(t *testing.T) {
+func TestKindsAdmitTwoUsersOfOneOwner(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		owner := newOwner()
@@ -264,7 +264,7 @@ func TestKindsLetTwoUsersOfOneOwnerIn(t *testing.T) {
 	})
 }
 
-func TestKindsEndAtTheirMaximum(t *testing.T) {
+func TestKindsEndAtMaxHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l, rlock.WithMaxHold(2*time.Minute))
@@ -294,7 +294,7 @@ func TestKindsEndAtTheirMaximum(t *testing.T) {
 	})
 }
 
-func TestKindsAreLeftToTheirLease(t *testing.T) {
+func TestKindsLetExpire(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l, rlock.WithLease(time.Minute))

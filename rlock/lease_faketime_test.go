@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestU39OneHourOfWorkKeepsTheLock(t *testing.T) {
+func TestU39LockKeptForOneHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		hold := take(t, rlock.New(client, "job"))
@@ -37,7 +37,7 @@ func TestU39OneHourOfWorkKeepsTheLock(t *testing.T) {
 	})
 }
 
-func TestLeaseIsCutToWholeMilliseconds(t *testing.T) {
+func TestLeaseTruncatedToMilliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		hold := take(t, rlock.New(client, "job"), rlock.WithLease(5*time.Second+999*time.Microsecond))
@@ -47,7 +47,7 @@ func TestLeaseIsCutToWholeMilliseconds(t *testing.T) {
 	})
 }
 
-func TestLossMarginIsTheClientsOrATenthOfTheLease(t *testing.T) {
+func TestLossMarginDefaultsToTenthOfLease(t *testing.T) {
 	for _, c := range []struct {
 		opts  []redlatch.Option
 		lease time.Duration
@@ -67,7 +67,7 @@ func TestLossMarginIsTheClientsOrATenthOfTheLease(t *testing.T) {
 	}
 }
 
-func TestMarginThatLeavesNothingOfTheLeaseIsABadLease(t *testing.T) {
+func TestLeaseMustExceedLossMargin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithLossMargin(3*time.Second))
 		for _, o := range []rlock.Option{rlock.WithLease(3 * time.Second), rlock.WithWatchdog(2 * time.Second)} {
@@ -80,7 +80,7 @@ func TestMarginThatLeavesNothingOfTheLeaseIsABadLease(t *testing.T) {
 	})
 }
 
-func TestWithWatchdogReplacesTheClientsLease(t *testing.T) {
+func TestWithWatchdogOverridesClientLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithWatchdogTimeout(20*time.Second))
 		usual, short := take(t, rlock.New(client, "usual")), take(t, rlock.New(client, "short"), rlock.WithWatchdog(3*time.Second))
@@ -97,7 +97,7 @@ func TestWithWatchdogReplacesTheClientsLease(t *testing.T) {
 }
 
 // The wait ends together with the first attempt's command timeout.
-func TestWaitThatEndsWhileTheServerRefusesReturnsTheRefusal(t *testing.T) {
+func TestExpiredWaitReturnsServerError(t *testing.T) {
 	for range 5 {
 		synctest.Test(t, func(t *testing.T) {
 			srv, client := inBubble(t)
@@ -116,7 +116,7 @@ func TestWaitThatEndsWhileTheServerRefusesReturnsTheRefusal(t *testing.T) {
 }
 
 // Each call is a second late.
-func TestU36LeaseOfThreeSecondsSurvivesStallsOfASecond(t *testing.T) {
+func TestU36ShortLeaseSurvivesStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := wired(t, time.Second)
 		warm := take(t, rlock.New(client, "warm"))
@@ -129,7 +129,7 @@ func TestU36LeaseOfThreeSecondsSurvivesStallsOfASecond(t *testing.T) {
 	})
 }
 
-func TestShortRenewedLeaseNeverCutsALongerOne(t *testing.T) {
+func TestRenewalNeverShortensLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "lock")
@@ -144,7 +144,7 @@ func TestShortRenewedLeaseNeverCutsALongerOne(t *testing.T) {
 	})
 }
 
-func TestGivenOwnersLeaseIsNeverShortened(t *testing.T) {
+func TestGivenOwnerNeverShortensLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "lock")
@@ -163,7 +163,7 @@ func TestGivenOwnersLeaseIsNeverShortened(t *testing.T) {
 	})
 }
 
-func TestLetExpireOfAHoldThatIsEnteredAgainIsRefused(t *testing.T) {
+func TestLetExpireRejectsReenteredHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "lock")

@@ -40,7 +40,7 @@ type clusterCounter struct{ counter }
 
 func (*clusterCounter) Slot(key string) int { return transport.HashSlot(key) }
 
-func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
+func TestInvalidLeaseRejectedWithoutRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tr := &counter{}
@@ -89,7 +89,7 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 }
 
 // A port of tryLock(10, 60, SECONDS) may forget the unit.
-func TestWaitsThatAreNoneAreRefusedAndNothingIsSent(t *testing.T) {
+func TestInvalidWaitRejectedWithoutRequest(t *testing.T) {
 	t.Parallel()
 	tr := &counter{}
 	l := rlock.New(over(t, tr), "job")
@@ -140,7 +140,7 @@ func refused(t *testing.T, l *rlock.Lock, sent func() int64) {
 	require.Zero(t, sent())
 }
 
-func TestNamesThatNoLockCanHaveAreRefusedAndNothingIsSent(t *testing.T) {
+func TestInvalidNamesRejectedWithoutRequest(t *testing.T) {
 	t.Parallel()
 	tr := &counter{}
 	client := over(t, tr)
@@ -157,7 +157,7 @@ type mapTo string
 func (m mapTo) Map(string) string   { return string(m) }
 func (m mapTo) Unmap(string) string { return "" }
 
-func TestNamesThatDoNotWorkInAClusterAreRefusedThereAlone(t *testing.T) {
+func TestNamesInvalidInClusterRejectedOnlyThere(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a{b", "{}x", "a}b", "{", "x{}y{z}"} {
 		cluster := &clusterCounter{}
@@ -192,7 +192,7 @@ func requireLossAt(ctx context.Context, t *testing.T, hold *rlock.Hold, at time.
 }
 
 // The lease counts from the sending of the last acknowledged call.
-func TestU1U2HoldEndsALeaseLessTheMarginAfterTheLastAcknowledgedCall(t *testing.T) {
+func TestU1U2HoldEndsBeforeLastAcknowledgedLeaseExpires(t *testing.T) {
 	const latency = 50 * time.Millisecond
 	for name, cut := range map[string]func(*wire){
 		"no answers":   func(w *wire) { w.hole.Store(true) },
@@ -220,7 +220,7 @@ func TestU1U2HoldEndsALeaseLessTheMarginAfterTheLastAcknowledgedCall(t *testing.
 	}
 }
 
-func TestU1LeaseCountsFromTheSendingOfTheAcquire(t *testing.T) {
+func TestU1LeaseStartsWhenAcquireIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 800*time.Millisecond)
 		began := time.Now()
@@ -233,7 +233,7 @@ func TestU1LeaseCountsFromTheSendingOfTheAcquire(t *testing.T) {
 	})
 }
 
-func TestU2HoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
+func TestU2HoldEndsBeforeServerLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 10*time.Millisecond)
 		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(2*time.Second))
@@ -251,7 +251,7 @@ func TestU2HoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
 	})
 }
 
-func TestU7OutageShorterThanTheLeaseCostsNothing(t *testing.T) {
+func TestU7ShortOutageKeepsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, time.Millisecond)
 		hold := take(t, rlock.New(client, "job"))

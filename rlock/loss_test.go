@@ -36,7 +36,7 @@ func checkLost(ctx context.Context, t *testing.T, want redlatch.Loss, l *rlock.L
 	checkLoss(t, want, h.Unlock())
 }
 
-func TestALossOfAFixedLeaseSaysThatItWasOver(t *testing.T) {
+func TestFixedLeaseLossReportsExpiry(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l, rlock.WithLease(10*time.Second))
@@ -47,7 +47,7 @@ func TestALossOfAFixedLeaseSaysThatItWasOver(t *testing.T) {
 	})
 }
 
-func TestALossOfALockThatWasTakenOrDeletedSaysSo(t *testing.T) {
+func TestLossReportsTakenOrDeletedLock(t *testing.T) {
 	for how, take2 := range map[string]func(t *testing.T, s *scene){
 		"deleted": func(t *testing.T, s *scene) { t.Helper(); s.srv.Do(t, "DEL", "lock") },
 		"taken": func(t *testing.T, s *scene) {
@@ -92,7 +92,7 @@ func TestALossOfALockThatWasTakenOrDeletedSaysSo(t *testing.T) {
 	}
 }
 
-func TestALossWithoutRenewalsSaysSo(t *testing.T) {
+func TestLossReportsFailedRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &witness{}
 		w, client := wired(t, 0, redlatch.WithObserver(observed.Outcomes(seen.see)))
@@ -108,7 +108,7 @@ func TestALossWithoutRenewalsSaysSo(t *testing.T) {
 	})
 }
 
-func TestALossLongAfterAReconnectionIsOfALockThatWasTaken(t *testing.T) {
+func TestLossLongAfterReconnectReportsTakenLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		l := rlock.New(client, "job")

@@ -55,7 +55,7 @@ func next[E any](t *testing.T, w *witness) E {
 	return found
 }
 
-func TestObserverSeesTheLifeOfAHold(t *testing.T) {
+func TestObserverReportsHoldEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
 		w := &witness{}
@@ -86,7 +86,7 @@ func TestObserverSeesTheLifeOfAHold(t *testing.T) {
 	})
 }
 
-func TestObserverSeesWhyHoldsEnd(t *testing.T) {
+func TestObserverReportsEndReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
 		srv, client := inBubble(t, redlatch.WithObserver(observed.Outcomes(w.see)))
@@ -132,7 +132,7 @@ func TestObserverSeesWhyHoldsEnd(t *testing.T) {
 	})
 }
 
-func TestObserverSeesConnectionsComeBack(t *testing.T) {
+func TestObserverReportsReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
 		lan, client := wired(t, 0, redlatch.WithObserver(observed.Outcomes(w.see)), noPoll())
@@ -151,7 +151,7 @@ func TestObserverSeesConnectionsComeBack(t *testing.T) {
 }
 
 // The next caller always gets the turn. With the first unlock only it also gets the lock.
-func TestObserverSeesTransferredTurns(t *testing.T) {
+func TestObserverReportsTransfers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
 		srv, client := inBubble(t, redlatch.WithObserver(observed.Outcomes(w.see)))
@@ -185,7 +185,7 @@ func TestObserverSeesTransferredTurns(t *testing.T) {
 	})
 }
 
-func TestInspectReportsTheOwner(t *testing.T) {
+func TestInspectReportsOwner(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
@@ -217,7 +217,7 @@ func TestInspectReportsTheOwner(t *testing.T) {
 	})
 }
 
-func TestInspectShowsWhatOthersHold(t *testing.T) {
+func TestInspectReportsForeignFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		calls := &counting{Transport: redigoTransport(srv)}
@@ -237,7 +237,7 @@ func TestInspectShowsWhatOthersHold(t *testing.T) {
 }
 
 // A rejected caller gets the holder, without another round trip.
-func TestRefusalNamesTheHolder(t *testing.T) {
+func TestNotAcquiredReportsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, theirs := inBubble(t)
 		calls := &counting{Transport: redigoTransport(srv)}

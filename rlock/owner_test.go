@@ -29,7 +29,7 @@ func travels(t testing.TB, o redlatch.Owner) redlatch.Owner {
 
 func newOwner() redlatch.Owner { return codec.NewOwner(uuid.New(), 57) }
 
-func TestWithoutHandOverTheGivingSideLosesItsHoldWithinARenewalPeriod(t *testing.T) {
+func TestResumeWithoutHandOverEndsOldHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, a := inBubble(t)
 		hold := take(t, rlock.New(a, "lock"))
@@ -40,7 +40,7 @@ func TestWithoutHandOverTheGivingSideLosesItsHoldWithinARenewalPeriod(t *testing
 	})
 }
 
-func TestUnlockAsEndsWithItsContextAndGoesOnBehind(t *testing.T) {
+func TestUnlockAsContinuesInBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		l, owner := rlock.New(client, "job"), newOwner()
@@ -60,7 +60,7 @@ func TestUnlockAsEndsWithItsContextAndGoesOnBehind(t *testing.T) {
 	})
 }
 
-func TestUncertainAcquireWithAGivenOwnerUndoesNothing(t *testing.T) {
+func TestUncertainAcquireWithGivenOwnerIsNotUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		loadScripts(t, client)
@@ -78,7 +78,7 @@ func TestUncertainAcquireWithAGivenOwnerUndoesNothing(t *testing.T) {
 }
 
 // The release is repeated with the same latch.
-func TestSharedReleaseWhoseReplyIsLostCountsOnce(t *testing.T) {
+func TestSharedReleaseWithLostReplyCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		l, owner := rlock.New(client, "job"), newOwner()
@@ -124,7 +124,7 @@ func requireKept(t *testing.T, hold *rlock.Hold, other *redlatch.Client) {
 }
 
 // The shorter lease reaches the server last.
-func TestCallersOfOneOwnerDoNotShortenEachOthersLeaseWhenTheyComeTogether(t *testing.T) {
+func TestConcurrentCallersOfOwnerKeepLongestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := inBubble(t)
 		l, owner := ofOneOwner(t, srv)
@@ -138,7 +138,7 @@ func TestCallersOfOneOwnerDoNotShortenEachOthersLeaseWhenTheyComeTogether(t *tes
 }
 
 // The shorter lease expires before its reply arrives.
-func TestACallerOfAnOwnerWhoseLeaseIsOverAtOnceTakesTheLockFromNoOtherOfItsCallers(t *testing.T) {
+func TestExpiredLeaseKeepsOtherHoldOfOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, other := inBubble(t)
 		l, owner := ofOneOwner(t, srv)
@@ -171,7 +171,7 @@ func (f *firstRelease) Start(call *transport.Call, done transport.Done) {
 	f.Transport.Start(call, done)
 }
 
-func TestReleaseForAnOwnerLeavesOtherCallersTheirLeases(t *testing.T) {
+func TestReleaseForOwnerKeepsOtherLeases(t *testing.T) {
 	acquires := func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter {
 		t.Helper()
 		return await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))

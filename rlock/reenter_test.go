@@ -36,7 +36,7 @@ func again(t testing.TB, l *rlock.Lock, h *rlock.Hold, opts ...rlock.Option) *rl
 	return inner
 }
 
-func TestProofIsForThatLockOfThatClientOnly(t *testing.T) {
+func TestProofValidForOneLockAndClient(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer, unrelated := take(t, s.l), rlock.New(s.client, "unrelated")
@@ -54,7 +54,7 @@ func TestProofIsForThatLockOfThatClientOnly(t *testing.T) {
 }
 
 // The server still counts an inner hold whose lease has expired.
-func TestHandOverLeavesACountOfOne(t *testing.T) {
+func TestHandOverResetsCountToOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "lock")
@@ -71,7 +71,7 @@ func TestHandOverLeavesACountOfOne(t *testing.T) {
 }
 
 // The server can kill the connection that may still deliver the unlock.
-func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
+func TestResolvingInnerUnlockKeepsNewHold(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*rlock.Hold) error{
 		"handed over": func(h *rlock.Hold) error { _, err := h.HandOver(); return err },
@@ -99,7 +99,7 @@ func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 }
 
 // The reply is NOSCRIPT, and the caller has left.
-func TestTurnGoesToTheNextWaiterWhenTheServerDidNotKnowTheScript(t *testing.T) {
+func TestNoScriptReplyPassesTurnToNextWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		l := rlock.New(client, "job")
@@ -112,7 +112,7 @@ func TestTurnGoesToTheNextWaiterWhenTheServerDidNotKnowTheScript(t *testing.T) {
 }
 
 // errgroup cancels with a sibling's error, which may be one of this package.
-func TestCauseOfAContextSaysNothingAboutTheCall(t *testing.T) {
+func TestContextCauseDoesNotChangeResult(t *testing.T) {
 	for _, cause := range []error{
 		redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrClosed, redlatch.ErrLost, redlatch.ErrNotHeld,
 	} {

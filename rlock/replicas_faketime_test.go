@@ -74,7 +74,7 @@ func copied(t *testing.T, timeout time.Duration, opts ...redlatch.Option) (*redi
 	return srv, over(t, c, append(opts, redlatch.WithReplicaSync(1, timeout))...), c
 }
 
-func TestLeaseCountsFromTheAcquireAndNotFromItsReplicas(t *testing.T) {
+func TestLeaseStartsBeforeReplicaWait(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOnlyAcquireWaitsForReplicas(t *testing.T) {
 	})
 }
 
-func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
+func TestUnreplicatedLockReleaseWakesWaiters(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
 	}
 }
 
-func TestHoldIsRenewedWhileItsReplicasAreWaitedFor(t *testing.T) {
+func TestHoldRenewedDuringReplicaWait(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestHoldIsRenewedWhileItsReplicasAreWaitedFor(t *testing.T) {
 	}
 }
 
-func TestHoldThatIsOverBeforeItsReplicasHaveItIsNotReturned(t *testing.T) {
+func TestHoldExpiredDuringReplicaWaitNotReturned(t *testing.T) {
 	for kind, lock := range kinds {
 		for what, opt := range map[string]rlock.Option{
 			"lease": rlock.WithLease(2 * time.Second), "maximum": rlock.WithMaxHold(2 * time.Second), "taken": rlock.WithWatchdog(3 * time.Second),
@@ -181,7 +181,7 @@ func endings(w *witness) (reported []any) {
 	return reported
 }
 
-func TestObserverIsNotifiedOnlyOfHoldsThatReplicasHave(t *testing.T) {
+func TestObserverReportsOnlyReplicatedHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
 		_, client, replica := copied(t, time.Second, redlatch.WithObserver(observed.Outcomes(w.see)))
@@ -199,7 +199,7 @@ func TestObserverIsNotifiedOnlyOfHoldsThatReplicasHave(t *testing.T) {
 	})
 }
 
-func TestCanceledWaitForReplicasIsCountedAsFailed(t *testing.T) {
+func TestCanceledReplicaWaitCountsAsFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
 		_, client, replica := copied(t, time.Minute, redlatch.WithObserver(observed.Outcomes(w.see)))
@@ -217,7 +217,7 @@ func TestCanceledWaitForReplicasIsCountedAsFailed(t *testing.T) {
 	})
 }
 
-func TestTurnGoesOnWhenReplicasDoNotHaveALock(t *testing.T) {
+func TestUnreplicatedLockPassesTurn(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestTurnGoesOnWhenReplicasDoNotHaveALock(t *testing.T) {
 	}
 }
 
-func TestLockIsGivenBackWhenRedisIsAwayMeanwhile(t *testing.T) {
+func TestLockReleasedAfterOutageDuringReplicaWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, replica := copied(t, time.Second)
 		replica.answers(500*time.Millisecond, 0)
@@ -257,7 +257,7 @@ func TestLockIsGivenBackWhenRedisIsAwayMeanwhile(t *testing.T) {
 	})
 }
 
-func TestOwnerGivenIsForgottenOnceHoweverItsAcquireEnds(t *testing.T) {
+func TestFailedAcquireKeepsOtherHoldOfOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, replica := copied(t, time.Second)
 		traveller, err := codec.ParseOwner(foreignOwner)
@@ -278,7 +278,7 @@ func TestOwnerGivenIsForgottenOnceHoweverItsAcquireEnds(t *testing.T) {
 	})
 }
 
-func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
+func TestCallerCanceledDuringReplicaWaitLeavesNoLock(t *testing.T) {
 	for what, leave := range map[string]struct {
 		opts []rlock.Option
 		is   []error
@@ -315,7 +315,7 @@ func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 	}
 }
 
-func TestOwnerThatTravelsGivesBackOnlyWhatWasAcquiredInVain(t *testing.T) {
+func TestGivenOwnerUndoesOnlyFailedAcquire(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -47,7 +47,7 @@ func holders(t *testing.T, s redistest.Target, key string) map[string]string {
 	return fields
 }
 
-func TestLockThatNoReplicaHasIsRefusedAndOtherCallsDoNotWait(t *testing.T) {
+func TestUnreplicatedLockFailsWithoutDelayingCalls(t *testing.T) {
 	t.Parallel()
 	master, replica, link := replicated(t)
 	client := connect(t, master.URL(), redlatch.WithReplicaSync(1, forever))
@@ -69,7 +69,7 @@ func TestLockThatNoReplicaHasIsRefusedAndOtherCallsDoNotWait(t *testing.T) {
 	require.NoError(t, waiting.acquired(t, soon).Unlock())
 }
 
-func TestUserWithoutTheRightToWaitGetsAnError(t *testing.T) {
+func TestUserWithoutWaitRightFails(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Do(t, "ACL", "SETUSER", "default", "-wait")
@@ -82,7 +82,7 @@ func TestUserWithoutTheRightToWaitGetsAnError(t *testing.T) {
 
 // Until its next renewal the old holder does not know of the second one, and it must not touch its
 // lock.
-func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T) {
+func TestU8HolderDetectsFailoverAtNextRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master, promoted := redistest.Mini(t, embedded.WithInProcess()), redistest.Mini(t, embedded.WithInProcess())
 		var serving atomic.Pointer[redistest.MiniServer]
@@ -101,7 +101,7 @@ func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T
 	})
 }
 
-func TestU8HolderLearnsAtOnceThatAServerHasComeBackWithoutItsLock(t *testing.T) {
+func TestU8HolderDetectsEmptyRestartedServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := connect(t, server.URL(), redlatch.WithWatchdogTimeout(forever)) // the next renewal is 20 s away
@@ -117,7 +117,7 @@ func TestU8HolderLearnsAtOnceThatAServerHasComeBackWithoutItsLock(t *testing.T) 
 
 // The old master keeps its connections, and the address (a proxy, a virtual IP) leads to the new
 // one. Clients and subscriptions move on the first READONLY error.
-func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
+func TestU8ClientsLeaveDemotedMaster(t *testing.T) {
 	testlevel.All(t, "replicas that change roles")
 	t.Parallel()
 	master := redistest.Start(t)

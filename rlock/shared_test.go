@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestHoldsOfOneGivenOwnerDoNotCutEachOthersLeases(t *testing.T) {
+func TestHoldsSharingOwnerKeepTheirLeases(t *testing.T) {
 	for name, second := range map[string]func(*rlock.Lock, rlock.Option) (*rlock.Hold, error){
 		"acquired with a short lease": func(l *rlock.Lock, same rlock.Option) (*rlock.Hold, error) {
 			return l.Lock(context.Background(), same, rlock.WithLease(2*time.Second))
@@ -52,7 +52,7 @@ func TestHoldsOfOneGivenOwnerDoNotCutEachOthersLeases(t *testing.T) {
 	}
 }
 
-func TestLostHoldOfAGivenOwnerIsNotCountedAnyMore(t *testing.T) {
+func TestLostHoldNoLongerCountsForOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "lock")
@@ -68,7 +68,7 @@ func TestLostHoldOfAGivenOwnerIsNotCountedAnyMore(t *testing.T) {
 	})
 }
 
-func TestUnlockAfterMaxHoldLeavesTheNextUserOfTheOwnerAlone(t *testing.T) {
+func TestUnlockAfterMaxHoldKeepsNextHoldOfOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l, owner := rlock.New(client, "lock"), rlock.WithOwner(newOwner())
@@ -82,7 +82,7 @@ func TestUnlockAfterMaxHoldLeavesTheNextUserOfTheOwnerAlone(t *testing.T) {
 }
 
 // A re-entry waits for a command timeout until an inner unlock is resolved.
-func TestReentryBehindAnUnresolvedUnlockIsBounded(t *testing.T) {
+func TestReentryWaitForUncertainUnlockIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
 		l := rlock.New(client, "job")
@@ -106,7 +106,7 @@ func TestReentryBehindAnUnresolvedUnlockIsBounded(t *testing.T) {
 }
 
 // An attempt in doubt counts as an inner hold until it is resolved.
-func TestReentryBehindAnUnresolvedOneIsRefusedOrWaitsUntilTheLoss(t *testing.T) {
+func TestReentryDuringUncertainReentry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
 		l := rlock.New(client, "job")
@@ -162,7 +162,7 @@ func TestMaxWaitersKeepsPresentWaiters(t *testing.T) {
 
 // The reply to a re-entry is lost, and Redis is away for longer than the outer hold's lease. The lock
 // may have the inner hold's lease, so the release goes on for as long.
-func TestTheReleaseGoesOnForTheLeaseOfAReentryWithoutAReply(t *testing.T) {
+func TestReleaseRetriedForLeaseOfUncertainReentry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
 		l := rlock.New(client, "job")
@@ -198,7 +198,7 @@ func (o *outOfReach) Start(call *transport.Call, done transport.Done) {
 }
 
 // Resolving the inner unlock releases the lock, so the outer unlock finds it gone.
-func TestUnlockThatTheResolverOfAnInnerOneForestalledIsNoLoss(t *testing.T) {
+func TestUnlockAfterResolvedInnerUnlockSucceeds(t *testing.T) {
 	for name, enter := range map[string]func(t *testing.T, l *rlock.Lock) *rlock.Hold{
 		"freed": func(t *testing.T, l *rlock.Lock) *rlock.Hold {
 			t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestSiblingsOfALostHoldGetErrLost(t *testing.T) {
+func TestSiblingsOfLostHoldReturnErrLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l)
@@ -35,7 +35,7 @@ func TestSiblingsOfALostHoldGetErrLost(t *testing.T) {
 	})
 }
 
-func TestTheSlotOfAnInnerHoldWhoseLeaseIsOverIsFree(t *testing.T) {
+func TestExpiredInnerHoldFreesSlot(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l)
@@ -49,7 +49,7 @@ func TestTheSlotOfAnInnerHoldWhoseLeaseIsOverIsFree(t *testing.T) {
 	})
 }
 
-func TestAnInnerHoldAtItsMaximumKeepsItsSlotForItsLease(t *testing.T) {
+func TestInnerHoldAtMaxHoldKeepsSlotForLease(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l)
@@ -74,7 +74,7 @@ func TestAnInnerHoldAtItsMaximumKeepsItsSlotForItsLease(t *testing.T) {
 	})
 }
 
-func TestSiblingsOfAHoldAtItsMaximumGetErrMaxHold(t *testing.T) {
+func TestSiblingsOfHoldAtMaxHoldReturnErrMaxHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l, rlock.WithMaxHold(2*time.Second))
@@ -87,7 +87,7 @@ func TestSiblingsOfAHoldAtItsMaximumGetErrMaxHold(t *testing.T) {
 	})
 }
 
-func TestCloseAndShutdownEndTheWaitOfSiblings(t *testing.T) {
+func TestCloseAndShutdownCancelSiblings(t *testing.T) {
 	for kind, newLock := range kinds {
 		for how, end := range map[string]func(*redlatch.Client, context.Context) error{
 			"close":    func(c *redlatch.Client, _ context.Context) error { return c.Close() },
@@ -118,7 +118,7 @@ func TestCloseAndShutdownEndTheWaitOfSiblings(t *testing.T) {
 }
 
 // The inner hold continues, and the callers acquire the lock behind earlier waiters.
-func TestSiblingsOfAnUnlockedOuterHoldAcquireAfresh(t *testing.T) {
+func TestSiblingsOfUnlockedOuterHoldQueueAgain(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l)

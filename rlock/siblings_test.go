@@ -65,7 +65,7 @@ func TestSiblingsWaitInOrderWithoutRequests(t *testing.T) {
 	})
 }
 
-func TestEachHoldOfAChainHasOneInnerHold(t *testing.T) {
+func TestEachHoldHasOneInnerHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		one := take(t, s.l)
@@ -89,7 +89,7 @@ func TestEachHoldOfAChainHasOneInnerHold(t *testing.T) {
 	})
 }
 
-func TestAnInnerHoldThatOutlivesItsOuterOneTakesItsPlace(t *testing.T) {
+func TestInnerHoldReplacesUnlockedOuterHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		one := take(t, s.l)
@@ -118,7 +118,7 @@ func TestAnInnerHoldThatOutlivesItsOuterOneTakesItsPlace(t *testing.T) {
 	})
 }
 
-func TestSiblingsGiveUp(t *testing.T) {
+func TestSiblingsStopWaiting(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l)
@@ -159,7 +159,7 @@ func TestSiblingsCountAsWaiters(t *testing.T) {
 	})
 }
 
-func TestHoldsOfAnOwnerThatTravelsHaveAChainEach(t *testing.T) {
+func TestHoldsOfGivenOwnerHaveSeparateChains(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		owner, err := take(t, s.l).HandOver()
@@ -184,7 +184,7 @@ func TestHoldsOfAnOwnerThatTravelsHaveAChainEach(t *testing.T) {
 	})
 }
 
-func TestSiblingsUnderATransferredLockExcludeEachOther(t *testing.T) {
+func TestSiblingsUnderTransferredLockExclude(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)
 		l := rlock.New(client, "lock")
@@ -205,7 +205,7 @@ func TestSiblingsUnderATransferredLockExcludeEachOther(t *testing.T) {
 	})
 }
 
-func TestALongWaitForAnInnerHoldIsLoggedOnce(t *testing.T) {
+func TestLongSiblingWaitLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, logged := newJournal()
 		_, client := inBubble(t, logged, redlatch.WithCommandTimeout(3*time.Second))

@@ -96,7 +96,7 @@ func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.
 	return nil
 }
 
-func TestLockIsTransferredWithoutBeingFreed(t *testing.T) {
+func TestUnlockTransfersLockToNextWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -114,7 +114,7 @@ func TestLockIsTransferredWithoutBeingFreed(t *testing.T) {
 	})
 }
 
-func TestWholeLockIsTransferredHoweverOftenItWasEntered(t *testing.T) {
+func TestOutermostUnlockTransfersLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -148,7 +148,7 @@ func robbed(t *testing.T, srv *redistest.MiniServer, p *passes, l *rlock.Lock) *
 	return w
 }
 
-func TestTransferOfALostHoldIsAnError(t *testing.T) {
+func TestTransferOfLostHoldFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -168,7 +168,7 @@ func TestTransferOfALostHoldIsAnError(t *testing.T) {
 	})
 }
 
-func TestLockIsTransferredWhateverTheOutcomeOfTheCall(t *testing.T) {
+func TestLockTransferredAfterFailedCall(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		on    func(p *passes) func(*transport.Call, transport.Done)
@@ -228,7 +228,7 @@ func TestLockIsTransferredWhateverTheOutcomeOfTheCall(t *testing.T) {
 	}
 }
 
-func TestUnlockThatTransfersIsBoundAsAnyOther(t *testing.T) {
+func TestTransferringUnlockTimesOut(t *testing.T) {
 	for lease, bound := range map[time.Duration]time.Duration{time.Minute: 3 * time.Second, time.Second: time.Second} {
 		t.Run(fmt.Sprint(lease), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestUnlockThatTransfersIsBoundAsAnyOther(t *testing.T) {
 }
 
 // Redisson's waiters need a message per turn.
-func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
+func TestLockFreedForRedissonWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -295,7 +295,7 @@ func (l *leaving) Err() error {
 }
 
 // The wait ends at four moments around the transfer. The next waiter always gets the lock.
-func TestWaiterThatLeavesTransfersALockThatWasGivenToIt(t *testing.T) {
+func TestCanceledWaiterPassesOnTransferredLock(t *testing.T) {
 	const before, given, unsent, sent = "before", "given", "unsent", "sent"
 	for _, when := range []string{before, given, unsent, sent} {
 		t.Run(when, func(t *testing.T) {

@@ -58,7 +58,7 @@ func receive(t *testing.T, conn redis.Conn) []string {
 	return got
 }
 
-func TestLockAndUnlockLeaveWhatRedissonLeaves(t *testing.T) {
+func TestLockAndUnlockMatchRedisson(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestLockAndUnlockLeaveWhatRedissonLeaves(t *testing.T) {
 	})
 }
 
-func TestForceUnlockLeavesWhatRedissonLeaves(t *testing.T) {
+func TestForceUnlockMatchesRedisson(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
@@ -114,7 +114,7 @@ func redissonLock(t *testing.T, srv redistest.Target, key string) {
 	srv.Do(t, "PEXPIRE", key, 20_000)
 }
 
-func TestQuestionsAboutALockThatRedissonHolds(t *testing.T) {
+func TestQueriesAboutRedissonLock(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()

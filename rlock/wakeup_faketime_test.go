@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestUnlockWakesAWaiterAtOnce(t *testing.T) {
+func TestUnlockWakesWaiterImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		hold := take(t, rlock.New(client, "job"))
@@ -42,7 +42,7 @@ func TestUnlockWakesAWaiterAtOnce(t *testing.T) {
 	})
 }
 
-func TestLostWakeUpCostsAtMostThePollCap(t *testing.T) {
+func TestLostNotificationDelaysAtMostPollCap(t *testing.T) {
 	for _, limit := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second} {
 		for _, expires := range []string{"PEXPIRE", "PERSIST"} {
 			synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestLostWakeUpCostsAtMostThePollCap(t *testing.T) {
 	}
 }
 
-func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
+func TestUnknownMessagesDoNotWakeWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		holdByHand(t, srv, "job", time.Minute)
@@ -82,7 +82,7 @@ func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
 	})
 }
 
-func TestU27FloodedWaiterDelaysNoOther(t *testing.T) {
+func TestU27FloodedWaiterDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 100 * time.Millisecond
 		w, client := wired(t, latency)
@@ -103,7 +103,7 @@ func TestU27FloodedWaiterDelaysNoOther(t *testing.T) {
 	})
 }
 
-func TestU19CancelledWaitersLeaveTheOthersTheirSubscription(t *testing.T) {
+func TestU19CanceledWaitersKeepSharedSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t, redlatch.WithPollCap(time.Hour))
 		hold := take(t, rlock.New(client, "job"))
@@ -127,7 +127,7 @@ func TestU19CancelledWaitersLeaveTheOthersTheirSubscription(t *testing.T) {
 	})
 }
 
-func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
+func TestU20FiniteWaitOutlastsDeadHoldersLease(t *testing.T) {
 	for _, lease := range []time.Duration{time.Second, 3 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			srv, client := inBubble(t, noPoll())
@@ -140,7 +140,7 @@ func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
 	}
 }
 
-func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
+func TestLocalWaitersTakeTurnsWithOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, calls, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -163,7 +163,7 @@ func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
 	})
 }
 
-func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
+func TestU29ProcessPollsOncePerCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		calls := &counting{Transport: redigoTransport(srv)}
@@ -200,7 +200,7 @@ func (c *counting) Start(call *transport.Call, done transport.Done) {
 	c.Transport.Start(call, done)
 }
 
-func TestQueueIsFirstInFirstOut(t *testing.T) {
+func TestLocalQueueIsFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)
 		l := rlock.New(client, "lock")
@@ -226,7 +226,7 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 	})
 }
 
-func TestMaxWaitersRefusesOneMoreAtOnce(t *testing.T) {
+func TestMaxWaitersRejectsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t, redlatch.WithMaxWaiters(2))
 		l := rlock.New(client, "lock")
@@ -242,7 +242,7 @@ func TestMaxWaitersRefusesOneMoreAtOnce(t *testing.T) {
 }
 
 // The next caller waits until the abandoned attempt is released.
-func TestNextWaiterGoesOnAfterTheInDoubtCall(t *testing.T) {
+func TestNextWaiterContinuesAfterUncertainCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 100 * time.Millisecond
 		_, client := wired(t, latency)

@@ -25,7 +25,7 @@ import (
 const promptly = soon
 
 // The unlock comes at each moment between the first attempt, the subscription and the second attempt.
-func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
+func TestU14UnlockDuringSubscribeIsNotMissed(t *testing.T) {
 	for moment := range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			lan, client := wired(t, time.Millisecond, noPoll())
@@ -39,7 +39,7 @@ func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	}
 }
 
-func TestU16WaitersThatLostTheirSubscriptionsStillGetTheLock(t *testing.T) {
+func TestU16WaitersAcquireAfterLosingSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0, noPoll())
 		for _, free := range []bool{false, true} { // in the gap, or after it
@@ -79,7 +79,7 @@ func unlockEach(t *testing.T, queue ...*waiter) {
 	}
 }
 
-func TestU17WaitersOfManyLocksShareTwoConnections(t *testing.T) {
+func TestU17WaitersShareTwoConnections(t *testing.T) {
 	t.Parallel()
 	n := testlevel.Rounds(100, 3000)
 	srv := redistest.Start(t)
@@ -114,7 +114,7 @@ func requireNoTrace(t *testing.T, srv *redistest.Server) {
 }
 
 // Not parallel: it counts goroutines.
-func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
+func TestU18ContendedCyclesLeakNothing(t *testing.T) {
 	srv := redistest.Start(t)
 	// Two clients: callers of one share a local queue.
 	clients := []*redlatch.Client{connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())}

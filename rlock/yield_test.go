@@ -73,7 +73,7 @@ func listen(t *testing.T, srv *redistest.MiniServer, name string) {
 	})
 }
 
-func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
+func TestContendersShareTurnsEqually(t *testing.T) {
 	for name, c := range map[string]struct {
 		milliseconds int
 		turns        int   // of the other, each in a millisecond
@@ -118,7 +118,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 }
 
 // It yields for as long as it held the lock, not for a number of messages.
-func TestYieldToUnseenRemoteContendersIsBoundByTime(t *testing.T) {
+func TestYieldToRemoteContendersIsTimeLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		ctx, cancel := context.WithTimeout(t.Context(), 160*time.Millisecond+time.Microsecond)
@@ -150,7 +150,7 @@ func TestYieldToUnseenRemoteContendersIsBoundByTime(t *testing.T) {
 	})
 }
 
-func TestACallerThatYieldsHearsOfClose(t *testing.T) {
+func TestYieldingCallerReturnsErrClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)
 		l := rlock.New(client, "job")
@@ -219,7 +219,7 @@ func TestPollingCallerDoesNotSubscribe(t *testing.T) {
 	require.Zero(t, srv.CommandStats(t)["pubsub|numsub"], "what is not there is not asked for")
 }
 
-func TestPollsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidPollCapRejected(t *testing.T) {
 	t.Parallel()
 	tr := &counter{}
 	client := over(t, tr)

@@ -73,7 +73,7 @@ func ends(t *testing.T, ctx context.Context) {
 	}
 }
 
-func TestOneLossIsOneForAll(t *testing.T) {
+func TestLostMemberLosesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithWatchdogTimeout(6*time.Second))
 		h := take(t, rmultilock.New(client, "a", "b", "c"))
@@ -101,7 +101,7 @@ func TestOneLossIsOneForAll(t *testing.T) {
 	})
 }
 
-func TestAMemberLostWhileOthersAreTakenEndsTheWait(t *testing.T) {
+func TestMemberLostDuringAcquireEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithWatchdogTimeout(time.Second))
 		srv.Do(t, "HSET", "c", codec.NewOwner(uuid.New(), 1).String(), 1)
@@ -117,7 +117,7 @@ func TestAMemberLostWhileOthersAreTakenEndsTheWait(t *testing.T) {
 	})
 }
 
-func TestTheHoldEndsWithItsMaximumAndWithTheClient(t *testing.T) {
+func TestHoldEndsAtMaxHoldAndClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rmultilock.New(client, "a", "b", "c")
@@ -141,7 +141,7 @@ func TestTheHoldEndsWithItsMaximumAndWithTheClient(t *testing.T) {
 }
 
 // Redis is away for longer than the client's watchdog timeout, but not for the requested lease.
-func TestAReleaseGoesOnForTheLeaseThatWasAskedFor(t *testing.T) {
+func TestReleaseRetriedForRequestedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, tr, client := inCutBubble(t, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
 		one, err := rlock.New(client, "c").Lock(t.Context(), rlock.WithLease(10*time.Minute))
@@ -160,7 +160,7 @@ func TestAReleaseGoesOnForTheLeaseThatWasAskedFor(t *testing.T) {
 
 // A lock was reentered with a longer lease, and the release of that hold was lost: the lock may last for
 // that lease, and so must the release of all.
-func TestAReleaseGoesOnForTheLeaseOfAnInnerHold(t *testing.T) {
+func TestReleaseRetriedForInnerLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, tr, client := inCutBubble(t, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
 		several := take(t, rmultilock.New(client, "a", "b"))

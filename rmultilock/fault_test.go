@@ -34,7 +34,7 @@ func stallable(t *testing.T) (*redistest.MiniServer, *faketransport.Stalling, *r
 	return s, tr, l
 }
 
-func TestLocksWhoseReplyIsLostAreFreed(t *testing.T) {
+func TestLocksWithLostReplyReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, l := stallable(t)
 		s.LoseReplies(1)
@@ -45,7 +45,7 @@ func TestLocksWhoseReplyIsLostAreFreed(t *testing.T) {
 	})
 }
 
-func TestLocksThatAreGrantedLateAreFreed(t *testing.T) {
+func TestLateGrantsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, tr, l := stallable(t)
 		tr.Mute(true)
@@ -61,7 +61,7 @@ func TestLocksThatAreGrantedLateAreFreed(t *testing.T) {
 	})
 }
 
-func TestAReleaseWhoseReplyIsLostIsSentAgain(t *testing.T) {
+func TestReleaseResentAfterLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, tr, l := stallable(t)
 		h := take(t, l)
@@ -80,7 +80,7 @@ func TestAReleaseWhoseReplyIsLostIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatMissedAMessageAsksAgain(t *testing.T) {
+func TestWaiterPollsAfterMissedMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, l := stallable(t)
 		takeOne(t, callers.InProcess(t, s), l.Names()[7], rlock.WithLease(2*time.Hour))
@@ -117,7 +117,7 @@ func (w *witness) since() []any {
 }
 
 // The observer sees locks released for want of replicas as not acquired.
-func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
+func TestReplicaWaitsRunConcurrently(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	replica := redistest.StartReplica(t, s)
@@ -171,7 +171,7 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnObserverOfRefusalsAloneHearsOfReplicas(t *testing.T) {
+func TestNotAcquiredObserverReportsMissingReplicas(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	type caller struct{}
@@ -190,7 +190,7 @@ func TestAnObserverOfRefusalsAloneHearsOfReplicas(t *testing.T) {
 	require.Equal(t, map[string]any{"lock fair " + all[0]: "me", "lock fair " + all[1]: "me"}, refused)
 }
 
-func TestLocksGivenBackBeforeReplicasWereWaitedForWereNotAcquired(t *testing.T) {
+func TestLocksReleasedBeforeReplicaWaitAreNotAcquired(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	redistest.StartReplica(t, s)
@@ -213,7 +213,7 @@ func TestLocksGivenBackBeforeReplicasWereWaitedForWereNotAcquired(t *testing.T) 
 	require.Zero(t, s.Do(t, "EXISTS", all[0]), "it is given back")
 }
 
-func TestBusyLocksLetACallerOfSeveralIn(t *testing.T) {
+func TestMultiLockAcquiresBusyLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		here, there := callers.InProcess(t, s), callers.InProcess(t, s)

@@ -25,7 +25,7 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-func TestAllLocksAreHeldAsIfTakenAloneOrNone(t *testing.T) {
+func TestMultiLockAcquiresAllOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		here, there := callers.InProcess(t, s), callers.InProcess(t, s)
@@ -62,7 +62,7 @@ func TestAllLocksAreHeldAsIfTakenAloneOrNone(t *testing.T) {
 	})
 }
 
-func TestManyLocksCostOneRoundTripEachWay(t *testing.T) {
+func TestManyLocksTakeOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	all := names(t, 500)
@@ -77,7 +77,7 @@ func TestManyLocksCostOneRoundTripEachWay(t *testing.T) {
 	free(t, s, all)
 }
 
-func TestAWaiterComesInWhenTheLastOfItsLocksIsFree(t *testing.T) {
+func TestWaiterAcquiresWhenLastLockIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		here, there := callers.InProcess(t, s, redlatch.WithPollCap(time.Hour)), callers.InProcess(t, s)
@@ -95,7 +95,7 @@ func TestAWaiterComesInWhenTheLastOfItsLocksIsFree(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatLeavesHoldsNothing(t *testing.T) {
+func TestCanceledWaiterHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		here, there := callers.InProcess(t, s), callers.InProcess(t, s)
@@ -129,7 +129,7 @@ func TestAWaiterThatLeavesHoldsNothing(t *testing.T) {
 }
 
 // In the callers' order they would deadlock.
-func TestCallersWithAnyOrderDoNotBlockEachOther(t *testing.T) {
+func TestOppositeOrdersDoNotDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		all := names(t, 4)
@@ -176,7 +176,7 @@ func unwrap(err error) []error {
 	return []error{err}
 }
 
-func TestLocksOfAllKinds(t *testing.T) {
+func TestMultiLockOfAllKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		c, there := callers.InProcess(t, s), callers.InProcess(t, s)
@@ -202,7 +202,7 @@ func TestLocksOfAllKinds(t *testing.T) {
 	})
 }
 
-func TestTheContextProvesEachHold(t *testing.T) {
+func TestContextAllowsReentryOfEachLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		c := callers.InProcess(t, s)
@@ -223,7 +223,7 @@ func TestTheContextProvesEachHold(t *testing.T) {
 	})
 }
 
-func TestAPanicGivesAllBack(t *testing.T) {
+func TestPanicReleasesAllLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		all := names(t, 2)
@@ -254,7 +254,7 @@ func (b bad) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-func TestWhatCannotBeOneLockIsRefused(t *testing.T) {
+func TestInvalidLockSetRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		c, other := callers.InProcess(t, s), callers.InProcess(t, s)
@@ -282,7 +282,7 @@ func TestWhatCannotBeOneLockIsRefused(t *testing.T) {
 	})
 }
 
-func TestInAClusterLocksOfOneSlotAreTakenAtOnce(t *testing.T) {
+func TestClusterLocksOfOneSlotTakenTogether(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)
 	c := connect(t, "redis-cluster://"+cluster.Addrs()[0])
@@ -303,7 +303,7 @@ func TestInAClusterLocksOfOneSlotAreTakenAtOnce(t *testing.T) {
 	}
 }
 
-func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
+func TestNotAcquiredReportsInfiniteLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		all := names(t, 2)
@@ -316,7 +316,7 @@ func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
 	})
 }
 
-func TestAMemberOfAnotherProgramIsAnErrorAtOnce(t *testing.T) {
+func TestForeignKeyFailsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		all := names(t, 3)

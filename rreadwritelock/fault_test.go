@@ -33,7 +33,7 @@ func stallable(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *f
 	return s, tr, rw
 }
 
-func TestAReadWhoseReplyIsLostLeavesNothing(t *testing.T) {
+func TestReadWithLostReplyIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, rw := stallable(t)
 		s.LoseReplies(1)
@@ -45,7 +45,7 @@ func TestAReadWhoseReplyIsLostLeavesNothing(t *testing.T) {
 }
 
 // The writer's own hold does not change. Without a fence, a re-entry in doubt delays the next one for a lease.
-func TestTheReadsOfAWriterComeRightAfterALostReply(t *testing.T) {
+func TestWritersReadsRecoverAfterLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, rw := stallable(t, redlatch.WithWatchdogTimeout(soon/3))
 		w := take(t, rw.Write())
@@ -74,7 +74,7 @@ func TestTheReadsOfAWriterComeRightAfterALostReply(t *testing.T) {
 	})
 }
 
-func TestAReadThatIsReleasedWithoutAReplyIsGone(t *testing.T) {
+func TestReadReleasedDespiteLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, rw := stallable(t)
 		beside := take(t, same(t, s, rw).Read())
@@ -89,7 +89,7 @@ func TestAReadThatIsReleasedWithoutAReplyIsGone(t *testing.T) {
 }
 
 // The new owner would write concurrently with the reader.
-func TestAWriterIsNotHandedOverWhileItBeginsToRead(t *testing.T) {
+func TestHandOverRejectsWriterDuringDowngrade(t *testing.T) {
 	for what, leave := range map[string]func(*rlock.Hold) error{
 		"hand over":  func(w *rlock.Hold) error { _, err := w.HandOver(); return err },
 		"let expire": (*rlock.Hold).LetExpire,
@@ -137,7 +137,7 @@ func TestAbandonedWriterDoesNotAdmitReader(t *testing.T) {
 }
 
 // The read is a downgrade or a new acquisition.
-func TestAReadThatCrossesTheWritersUnlockIsNotLost(t *testing.T) {
+func TestReadConcurrentWithWriterUnlockIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		for i := range testlevel.Rounds(60, 600) {

@@ -61,7 +61,7 @@ func TestInspectReportsReadersAndWriter(t *testing.T) {
 	})
 }
 
-func TestTwoKindsUnderOneNameAreTold(t *testing.T) {
+func TestInspectReportsMismatchedKind(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	client := connect(t, s.URL())
@@ -101,7 +101,7 @@ func TestTwoKindsUnderOneNameAreTold(t *testing.T) {
 	free(t, s, rw)
 }
 
-func TestInspectTellsAHashWithAnOddModeFromALock(t *testing.T) {
+func TestInspectRejectsUnknownMode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	client, name := connect(t, s.URL()), redistest.Key(t)
@@ -119,7 +119,7 @@ func TestInspectTellsAHashWithAnOddModeFromALock(t *testing.T) {
 	}
 }
 
-func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
+func TestForeignKeysRejectedAndKept(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	rw := newLock(t, s)
@@ -179,7 +179,7 @@ func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 }
 
 // Looking at another program's hash, which counts for a thousand users, must not stop the server.
-func TestAHashOfCountersIsNotReadAsHolds(t *testing.T) {
+func TestForeignHashNotReadAsHolds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	rw := newLock(t, s, redlatch.WithCommandTimeout(time.Minute))

@@ -246,7 +246,7 @@ func TestHandedOverReaderResumedInTimeOrLost(t *testing.T) {
 	}
 }
 
-func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
+func TestNotAcquiredReportsInfiniteLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		other := same(t, s, rw)

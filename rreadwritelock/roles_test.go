@@ -52,7 +52,7 @@ func TestReadersShareAndWriterExcludes(t *testing.T) {
 	})
 }
 
-func TestAWritersReadsEndInEitherOrder(t *testing.T) {
+func TestWriterAndReadUnlockInEitherOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		other := same(t, s, rw)
@@ -82,7 +82,7 @@ func TestAWritersReadsEndInEitherOrder(t *testing.T) {
 	})
 }
 
-func TestAReaderThatAsksToWriteIsRefusedAtOnce(t *testing.T) {
+func TestReaderUpgradeFailsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		r := take(t, rw.Read())
@@ -101,7 +101,7 @@ func TestAReaderThatAsksToWriteIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestReadersOfOneContextReadTogether(t *testing.T) {
+func TestReadersOfOneContextShareLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		r := take(t, rw.Read())
@@ -116,7 +116,7 @@ func TestReadersOfOneContextReadTogether(t *testing.T) {
 	})
 }
 
-func TestWaitingReadersComeInWithADowngrade(t *testing.T) {
+func TestDowngradeAdmitsWaitingReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		other := same(t, s, rw)
@@ -136,7 +136,7 @@ func TestWaitingReadersComeInWithADowngrade(t *testing.T) {
 	})
 }
 
-func TestOwnersThatTravelHaveBothRoles(t *testing.T) {
+func TestResumedOwnerKeepsBothRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		other := same(t, s, rw)
@@ -162,7 +162,7 @@ func TestOwnersThatTravelHaveBothRoles(t *testing.T) {
 	})
 }
 
-func TestAHoldInTwoRolesIsNotHandedOver(t *testing.T) {
+func TestHandOverRejectsHoldWithTwoRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		w := take(t, rw.Write())

@@ -41,7 +41,7 @@ func readers(t *testing.T, l *rlock.Lock, n int, each time.Duration) (stop func(
 	return stop, turns
 }
 
-func TestAWriterGetsInBesideReadersThatTakeTurns(t *testing.T) {
+func TestWriterAcquiresBetweenAlternatingReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		stop, turns := readers(t, rw.Read(), 20, 10*time.Millisecond)
@@ -64,7 +64,7 @@ func TestAWriterGetsInBesideReadersThatTakeTurns(t *testing.T) {
 }
 
 // Each reader enters before the previous one leaves.
-func TestReadersMayKeepAWriterOut(t *testing.T) {
+func TestReadersCanStarveWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t)
 		rw := rreadwritelock.New(clientOf(t, s), "job", rreadwritelock.WithoutWriterPreference())
@@ -91,7 +91,7 @@ func TestReadersMayKeepAWriterOut(t *testing.T) {
 }
 
 // Readers of both clients hold the lock.
-func TestARefusalNamesNoReader(t *testing.T) {
+func TestHeldByReadersReportsNoHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, far := inMemory(t)
 		rw := rreadwritelock.New(clientOf(t, s), far.Name(), rreadwritelock.WithoutWriterPreference())
@@ -153,7 +153,7 @@ func TestWritersAndReadersExcludeEachOther(t *testing.T) {
 	})
 }
 
-func TestWritersThatQueueLetReadersIn(t *testing.T) {
+func TestQueuedWritersAdmitReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		ctx, cancel := context.WithCancel(within(t))
@@ -177,7 +177,7 @@ func TestWritersThatQueueLetReadersIn(t *testing.T) {
 }
 
 // Writers of other processes are notified later than writers of the process that releases.
-func TestWritersOfTwoProcessesHaveAsManyTurns(t *testing.T) {
+func TestWritersOfTwoProcessesShareTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, one := inMemory(t)
 		locks := []*rreadwritelock.Lock{one, same(t, s, one)}

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
+func TestHeldPermitsAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open()
@@ -34,7 +34,7 @@ func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
 	})
 }
 
-func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
+func TestHoldLosingPermitReleasesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open()
@@ -57,7 +57,7 @@ func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
 }
 
 // Without a renewal the release notices.
-func TestAReleaseTellsThatAPermitWasLost(t *testing.T) {
+func TestReleaseReportsLostPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open()
@@ -69,7 +69,7 @@ func TestAReleaseTellsThatAPermitWasLost(t *testing.T) {
 	})
 }
 
-func TestALeaseThatEndsWakesAWaiter(t *testing.T) {
+func TestExpiredLeaseWakesWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		require.NoError(t, take(t, open(), 2, rlock.WithLease(time.Second)).LetExpire())
@@ -81,7 +81,7 @@ func TestALeaseThatEndsWakesAWaiter(t *testing.T) {
 	})
 }
 
-func TestPermitsOfAServerThatForgotThemAreLost(t *testing.T) {
+func TestPermitsForgottenByServerAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, open := bubble(t, 2)
 		h := take(t, open(), 2, rlock.WithWatchdog(time.Second))
@@ -95,7 +95,7 @@ func TestPermitsOfAServerThatForgotThemAreLost(t *testing.T) {
 }
 
 // Holds are not reentrant: the context of a hold does not keep a caller from other permits.
-func TestAContextOfALostHoldTakesOtherPermits(t *testing.T) {
+func TestContextOfLostHoldCanAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		sem := open()
@@ -112,7 +112,7 @@ func TestAContextOfALostHoldTakesOtherPermits(t *testing.T) {
 }
 
 // Any client may release a permit by its id, as Java's release(id) does.
-func TestPermitReleasedByAnotherClientIsReportedAsSuch(t *testing.T) {
+func TestPermitReleasedByOtherClientReported(t *testing.T) {
 	for name, learns := range map[string]func(h *rsemaphore.Hold) error{
 		"with its renewal": func(h *rsemaphore.Hold) error {
 			<-h.Context(context.Background()).Done()
@@ -139,7 +139,7 @@ func TestPermitReleasedByAnotherClientIsReportedAsSuch(t *testing.T) {
 
 // The server is busy when the message of a release wakes a caller, for longer than a command timeout: the
 // caller must try again as soon as the server replies, since nothing else may wake it.
-func TestACallerWhoseTurnGetsNoAnswerAsksAgainSoon(t *testing.T) {
+func TestWokenCallerRetriesAfterTimeout(t *testing.T) {
 	for name, opts := range map[string][]rsemaphore.Option{"any order": nil, "strict": {rsemaphore.WithStrictOrder()}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestACallerWhoseTurnGetsNoAnswerAsksAgainSoon(t *testing.T) {
 	}
 }
 
-func TestTooManyPermitsLeaveNothingInDoubt(t *testing.T) {
+func TestTooManyPermitsHasCertainOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
 		_, sem, _ := inBubble(t, redlatch.WithLogger(slog.New(slog.NewTextHandler(&said, nil))))
@@ -184,7 +184,7 @@ func TestTooManyPermitsLeaveNothingInDoubt(t *testing.T) {
 	})
 }
 
-func TestWaitForSemaphoreThatWasNeverSetIsExplained(t *testing.T) {
+func TestWaitForUnsetSemaphoreExplainsCause(t *testing.T) {
 	const says = "the semaphore was never set or was deleted: call TrySet"
 	for kind, of := range map[string]func(c *redlatch.Client) (acquire, try func(ctx context.Context) error, set func() error){
 		"permits": func(c *redlatch.Client) (acquire, try func(ctx context.Context) error, set func() error) {

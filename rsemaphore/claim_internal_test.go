@@ -113,7 +113,7 @@ func TestReplyBetweenTimeoutAndSettle(t *testing.T) {
 	}
 }
 
-func TestLateRefusalAfterTheWaitIsNotAcquired(t *testing.T) {
+func TestLateRefusalAfterWaitReturnsNotAcquired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, fake := oneTaking(nil)
@@ -129,7 +129,7 @@ func TestLateRefusalAfterTheWaitIsNotAcquired(t *testing.T) {
 	})
 }
 
-func TestLateGrantBesideSettleIsAcquiredOrReleased(t *testing.T) {
+func TestLateGrantDuringSettleIsAcquiredOrReleased(t *testing.T) {
 	t.Parallel()
 	for range 300 {
 		a, fake := oneTaking(func(*faketransport.SentCall) (any, error, bool) { return int64(1), nil, true })

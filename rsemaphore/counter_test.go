@@ -55,7 +55,7 @@ func taking(ctx context.Context, sem *rsemaphore.Semaphore, n int) <-chan error 
 	return came
 }
 
-func TestACounterCounts(t *testing.T) {
+func TestCounterAcquireAndRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, sem, _, _, _ := inCounter(t, 3)
 		made, err := sem.TrySetPermits(within(t), 9, 0)
@@ -82,7 +82,7 @@ func TestACounterCounts(t *testing.T) {
 	})
 }
 
-func TestACounterWithATimeToLiveEnds(t *testing.T) {
+func TestCounterWithTTLExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, sem, _, _, _ := inCounter(t, 0)
 		srv.Do(t, "DEL", "job")
@@ -121,7 +121,7 @@ func TestReleaseIfExistsDoesNotCreateSemaphore(t *testing.T) {
 	})
 }
 
-func TestBadInputOfACounterIsRefused(t *testing.T) {
+func TestCounterRejectsInvalidInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, sem, _, _, _ := inCounter(t, 3)
 		for _, n := range []int{math.MinInt, -1, 0, math.MaxInt32 + 1, math.MaxInt} {
@@ -146,7 +146,7 @@ func TestBadInputOfACounterIsRefused(t *testing.T) {
 	})
 }
 
-func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
+func TestPermitsNeverOversubscribed(t *testing.T) {
 	for name, do := range map[string]func(c *redlatch.Client, ctx context.Context, n int, work func(context.Context) error) error{
 		"counter": func(c *redlatch.Client, ctx context.Context, n int, work func(context.Context) error) error {
 			sem := rsemaphore.New(c, "job")
@@ -190,7 +190,7 @@ func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 	}
 }
 
-func TestALostReplyOfACounterIsUncertain(t *testing.T) {
+func TestCounterLostReplyIsUncertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, sem, far, _, _ := inCounter(t, 3)
 		srv.LoseReplies(1)
@@ -205,7 +205,7 @@ func TestALostReplyOfACounterIsUncertain(t *testing.T) {
 
 // The reply of a grant arrives after the caller has returned. At first the server may reject the release, as
 // one without replicas or memory does.
-func TestPermitsOfALateReplyAreGivenBack(t *testing.T) {
+func TestLateGrantIsReleased(t *testing.T) {
 	for _, rejects := range []string{"", "NOREPLICAS Not enough good replicas to write.", "OOM command not allowed"} {
 		t.Run(rejects, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestPermitsOfALateReplyAreGivenBack(t *testing.T) {
 }
 
 // The reply of a grant arrives while Close waits for it. A counter's permits never expire.
-func TestPermitsThatAreGrantedAsTheClientClosesAreGivenBack(t *testing.T) {
+func TestGrantDuringCloseIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, sem, far, tr, client := inCounter(t, 3)
 		tr.Mute(true)
@@ -247,7 +247,7 @@ func TestPermitsThatAreGrantedAsTheClientClosesAreGivenBack(t *testing.T) {
 	})
 }
 
-func TestWaitersOfACounterAreServedAsTheOthers(t *testing.T) {
+func TestCounterWaitersAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, sem, far, _, _ := inCounter(t, 2)
 		require.NoError(t, sem.Acquire(t.Context(), 2))

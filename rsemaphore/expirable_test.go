@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-func TestPermitsAreTakenAndGivenBack(t *testing.T) {
+func TestPermitsAcquireAndRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, open := bubble(t, 3)
 		sem, other := open(), open()
@@ -58,7 +58,7 @@ func TestPermitsAreTakenAndGivenBack(t *testing.T) {
 	})
 }
 
-func TestDoReleasesAlsoWhenTheFunctionPanics(t *testing.T) {
+func TestDoReleasesOnPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		sem := open(noPoll())
@@ -74,7 +74,7 @@ func TestDoReleasesAlsoWhenTheFunctionPanics(t *testing.T) {
 	})
 }
 
-func TestIDsAreReleasedOnceFromAnywhere(t *testing.T) {
+func TestPermitIDReleasedOnceByAnyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open(noPoll())
@@ -131,7 +131,7 @@ func TestExtendLengthensLeasesOfAllPermitsOrNone(t *testing.T) {
 	})
 }
 
-func TestThePermitsThatThereAreCanChangeWhileSomeAreOut(t *testing.T) {
+func TestPermitTotalChangesWhilePermitsAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open(noPoll())
@@ -154,7 +154,7 @@ func TestThePermitsThatThereAreCanChangeWhileSomeAreOut(t *testing.T) {
 	})
 }
 
-func TestASemaphoreThatWasNeverSetIsWaitedFor(t *testing.T) {
+func TestWaitersWaitForUnsetSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, open := bubble(t, 0)
 		sem := open(noPoll())
@@ -171,7 +171,7 @@ func TestASemaphoreThatWasNeverSetIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestBadInputIsRefusedBeforeAnythingIsTaken(t *testing.T) {
+func TestInvalidInputRejectedBeforeAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open(noPoll())
@@ -207,7 +207,7 @@ func TestBadInputIsRefusedBeforeAnythingIsTaken(t *testing.T) {
 	})
 }
 
-func TestKeysOfOtherKindsAreClearErrors(t *testing.T) {
+func TestWrongKeyTypeIsReported(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for what, spoil := range map[string]func(name string){
@@ -236,7 +236,7 @@ func TestKeysOfOtherKindsAreClearErrors(t *testing.T) {
 	}
 }
 
-func TestASemaphoreIsInspected(t *testing.T) {
+func TestInspectReportsSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, open := bubble(t, 0)
 		s.Do(t, "DEL", "job")

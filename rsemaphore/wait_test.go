@@ -19,7 +19,7 @@ import (
 )
 
 // Redisson's lost wake-up S1.
-func TestAReleaseOfThreePermitsWakesThreeWaiters(t *testing.T) {
+func TestReleaseOfThreePermitsWakesThreeWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem, other := open(noPoll()), open(noPoll())
@@ -34,7 +34,7 @@ func TestAReleaseOfThreePermitsWakesThreeWaiters(t *testing.T) {
 }
 
 // Redisson's lost wake-up S2.
-func TestABigWaiterLeavesTheWakeUpToASmallOne(t *testing.T) {
+func TestLargeWaiterPassesWakeUpToSmallWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		sem, other := open(noPoll()), open(noPoll())
@@ -51,7 +51,7 @@ func TestABigWaiterLeavesTheWakeUpToASmallOne(t *testing.T) {
 	})
 }
 
-func TestASmallCallerTakesWhatABigOneCannotUse(t *testing.T) {
+func TestSmallCallerBypassesLargeWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
 		sem := open(noPoll())
@@ -67,7 +67,7 @@ func TestASmallCallerTakesWhatABigOneCannotUse(t *testing.T) {
 	})
 }
 
-func TestInStrictOrderNoneIsPassed(t *testing.T) {
+func TestStrictOrderPreventsBypass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3, rsemaphore.WithStrictOrder())
 		sem := open(noPoll())
@@ -83,7 +83,7 @@ func TestInStrictOrderNoneIsPassed(t *testing.T) {
 	})
 }
 
-func TestCallersOfOneClientAreServedInOrder(t *testing.T) {
+func TestCallersOfClientServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 1)
 		sem := open(noPoll())
@@ -109,7 +109,7 @@ func TestCallersOfOneClientAreServedInOrder(t *testing.T) {
 }
 
 // The permit returns before the first attempt, the subscription, or the second attempt, or after it.
-func TestAPermitThatComesBackAsOneBeginsToWaitIsNotMissed(t *testing.T) {
+func TestReleaseDuringWaitSetupIsNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		holder, other := open(), open(noPoll())
@@ -126,7 +126,7 @@ func TestAPermitThatComesBackAsOneBeginsToWaitIsNotMissed(t *testing.T) {
 	})
 }
 
-func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
+func TestCanceledWaitersKeepOthersNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		sem, other := open(noPoll()), open(noPoll())
@@ -153,7 +153,7 @@ func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 	})
 }
 
-func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
+func TestReconnectRecoversMissedMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, sem, far, _, _ := inCounter(t, 2)
 		require.NoError(t, sem.Acquire(t.Context(), 2))
@@ -168,7 +168,7 @@ func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
 	})
 }
 
-func TestCloseAndShutdownEndTheWait(t *testing.T) {
+func TestCloseAndShutdownCancelWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, open := bubble(t, 1)
 		sem := open()
@@ -191,7 +191,7 @@ func TestCloseAndShutdownEndTheWait(t *testing.T) {
 	})
 }
 
-func TestALostReplyIsSettledByTheIDs(t *testing.T) {
+func TestLostReplyResolvedByPermitIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, open := bubble(t, 3)
 		tr, client := callers.Stalling(t, srv)
@@ -220,7 +220,7 @@ func TestALostReplyIsSettledByTheIDs(t *testing.T) {
 }
 
 // Java's acquire(365_000, TimeUnit.DAYS) has a lease beyond time.Duration.
-func TestAWaiterForAPermitOfAThousandYearsDoesNotAskWithoutAPause(t *testing.T) {
+func TestWaiterForVeryLongLeaseDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		srv, open := bubble(t, 0)
@@ -239,7 +239,7 @@ func TestAWaiterForAPermitOfAThousandYearsDoesNotAskWithoutAPause(t *testing.T) 
 }
 
 // The process with the permits dies.
-func TestPermitsOfAKilledProcessComeBackWithinItsLease(t *testing.T) {
+func TestPermitsOfKilledProcessExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Second
 		srv, open := bubble(t, 3)

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestAWithdrawnCallCannotBeClaimed(t *testing.T) {
+func TestWithdrawnCallCannotBeClaimed(t *testing.T) {
 	t.Parallel()
 	var c transport.Call
 	assert.True(t, c.Abandon(), "it has not been sent")
@@ -22,7 +22,7 @@ func TestAWithdrawnCallCannotBeClaimed(t *testing.T) {
 	assert.False(t, c.Abandoned(), "it was never sent")
 }
 
-func TestASentCallCannotBeWithdrawn(t *testing.T) {
+func TestSentCallCannotBeWithdrawn(t *testing.T) {
 	t.Parallel()
 	var c transport.Call
 	assert.True(t, c.Claim(7))
@@ -33,7 +33,7 @@ func TestASentCallCannotBeWithdrawn(t *testing.T) {
 	assert.Equal(t, int64(7), c.Conn())
 }
 
-func TestACallCanBeClaimedAgainToBeRepeated(t *testing.T) {
+func TestCallClaimedAgainForRetry(t *testing.T) {
 	t.Parallel()
 	var c transport.Call
 	assert.Zero(t, c.Conn())
@@ -45,7 +45,7 @@ func TestACallCanBeClaimedAgainToBeRepeated(t *testing.T) {
 	assert.True(t, c.Abandoned(), "and stays abandoned")
 }
 
-func TestAbandonAndClaimNeverBothWin(t *testing.T) {
+func TestAbandonAndClaimAreExclusive(t *testing.T) {
 	t.Parallel()
 	const rounds = 5000
 	var withdrawn, sent atomic.Int64
@@ -86,7 +86,7 @@ func TestKeyReturnsOnlyKeys(t *testing.T) {
 	assert.Empty(t, c.Key(1), "fewer arguments than keys")
 }
 
-func TestNameIsTheScriptsOrTheCommand(t *testing.T) {
+func TestNameReturnsScriptOrCommand(t *testing.T) {
 	t.Parallel()
 	c := transport.Call{Command: "HGET"}
 	assert.Equal(t, "HGET", c.Name())
@@ -94,7 +94,7 @@ func TestNameIsTheScriptsOrTheCommand(t *testing.T) {
 	assert.Equal(t, "acquire", c.Name())
 }
 
-func TestAScriptIsKnownByTheDigestOfItsText(t *testing.T) {
+func TestScriptIdentifiedByDigest(t *testing.T) {
 	t.Parallel()
 	s := transport.NewScript("one", "return 1")
 	assert.Equal(t, "one", s.Name())
@@ -102,7 +102,7 @@ func TestAScriptIsKnownByTheDigestOfItsText(t *testing.T) {
 	assert.Equal(t, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", s.SHA(), "what SCRIPT LOAD answers")
 }
 
-func TestAClaimedCallCostsNoAllocation(t *testing.T) {
+func TestClaimDoesNotAllocate(t *testing.T) {
 	var c transport.Call
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		c.Claim(1)
@@ -111,7 +111,7 @@ func TestAClaimedCallCostsNoAllocation(t *testing.T) {
 	}))
 }
 
-func TestACallIsWithdrawnOnlyWhileItIsQueued(t *testing.T) {
+func TestCallWithdrawnOnlyWhileQueued(t *testing.T) {
 	t.Parallel()
 	var queued, sent transport.Call
 	assert.True(t, queued.Withdraw())

@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestIsCodeFindsTheCodeWhereverAServerPutsIt(t *testing.T) {
+func TestIsCodeFindsCodeInAnyPosition(t *testing.T) {
 	t.Parallel()
 	const sha = "f_b4a9ab2d8cdc3bb4d0e7a2cf2ca9d0a35bd3ab5b"
 	for _, c := range []struct {
@@ -46,21 +46,21 @@ func TestIsCodeFindsTheCodeWhereverAServerPutsIt(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatIsNotTheServersHasNoCode(t *testing.T) {
+func TestOtherErrorsHaveNoCode(t *testing.T) {
 	t.Parallel()
 	assert.False(t, transport.IsCode(nil, "ERR"))
 	assert.False(t, transport.IsCode(errors.New("ERR it looks like one"), "ERR"))
 	assert.False(t, transport.IsCode(transport.ErrNotSent, "ERR"))
 }
 
-func TestServerErrorShowsTheServersWords(t *testing.T) {
+func TestServerErrorQuotesServer(t *testing.T) {
 	t.Parallel()
 	err := &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}
 	assert.Equal(t, "redis: LOADING Redis is loading the dataset in memory", err.Error())
 	assert.Equal(t, "LOADING", err.Code())
 }
 
-func TestShardingIsCalledWhatRedissonCallsIt(t *testing.T) {
+func TestShardingNamesMatchRedisson(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "AUTO", transport.ShardingAuto.String())
 	assert.Equal(t, "ON", transport.ShardingOn.String())

@@ -82,7 +82,7 @@ func failoverOptions(set *redistest.Sentinels, master string, proxy *redistest.P
 	return opt
 }
 
-func TestConformsOnAMasterOfSentinels(t *testing.T) {
+func TestConformsOnSentinelMaster(t *testing.T) {
 	t.Parallel()
 	set := redistest.StartSentinels(t, time.Minute)
 	master := set.Master(t)
@@ -101,7 +101,7 @@ func TestConformsOnAMasterOfSentinels(t *testing.T) {
 	})
 }
 
-func TestCallerThatIsAloneReadsOnConnectionsOfGoRedis(t *testing.T) {
+func TestSingleCallerReadsOnGoRedisConnections(t *testing.T) {
 	t.Parallel()
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
@@ -134,7 +134,7 @@ func sentineled(set *redistest.Sentinels) locksuite.Deployment {
 	})
 }
 
-func TestLocksOnAMasterOfSentinels(t *testing.T) {
+func TestLocksOnSentinelMaster(t *testing.T) {
 	t.Parallel()
 	set := redistest.StartSentinels(t, time.Minute)
 	d := sentineled(set)
@@ -163,12 +163,12 @@ func named(tb testing.TB, c *redistest.Cluster, name string) transport.Transport
 	return over(tb, redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), ClientName: name}))
 }
 
-func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T) {
+func TestThousandWaitersShareTwoConnectionsPerNode(t *testing.T) {
 	t.Parallel()
 	locksuite.ManyWaiters(t, named)
 }
 
-func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
+func TestU44ManyHoldsNeedNoExtraGoroutines(t *testing.T) {
 	locksuite.ManyHolds(t, func(tb testing.TB, c *redistest.Cluster) transport.Transport {
 		tb.Helper()
 		return named(tb, c, "")
@@ -185,7 +185,7 @@ type quiet struct{ *log.Logger }
 func (q quiet) Printf(_ context.Context, format string, v ...any) { q.Logger.Printf(format, v...) }
 
 // go-redis panics when it is given neither a connection nor an error.
-func TestADialWithoutAWaiterIsAnError(t *testing.T) {
+func TestDialWithoutConnectionFails(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()
 	defer func() { assert.NoError(t, far.Close()) }()

@@ -116,7 +116,7 @@ func (p *pair) asked(tb testing.TB, before int32) {
 	require.Eventually(tb, func() bool { return p.dials.Load() > before }, time.Minute, time.Millisecond)
 }
 
-func TestWordOfOneSentinelMovesConnections(t *testing.T) {
+func TestOneSentinelMessageMovesConnections(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.begun(t, 1)
@@ -136,7 +136,7 @@ func TestWordOfOneSentinelMovesConnections(t *testing.T) {
 	p.movesTo(t, 0)
 }
 
-func TestSwitchBeforeFirstWordIsNoticedWithIt(t *testing.T) {
+func TestSwitchBeforeFirstMessageIsDetected(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	require.Equal(t, 0, p.at(t))
@@ -145,7 +145,7 @@ func TestSwitchBeforeFirstWordIsNoticedWithIt(t *testing.T) {
 	p.movesTo(t, 1)
 }
 
-func TestStaleMessagesMoveNoConnection(t *testing.T) {
+func TestStaleSentinelMessagesIgnored(t *testing.T) {
 	t.Parallel()
 	redistest.InRealTime(t, "a client of go-redis asks Sentinels that it has not heard for 2.5 s", func(tb testing.TB) {
 		tb.Helper()
@@ -170,7 +170,7 @@ func (p *pair) makeReplica(t *testing.T) {
 	p.servers[0].Do(t, "REPLICAOF", host, port)
 }
 
-func TestReadOnlyServerIsLeft(t *testing.T) {
+func TestReadOnlyServerIsReplaced(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.begun(t, 1)
@@ -188,7 +188,7 @@ func TestReadOnlyServerIsLeft(t *testing.T) {
 	}, time.Minute, 50*time.Millisecond)
 }
 
-func TestReadOnlyServerIsLeftWhenReplicasAreAwaited(t *testing.T) {
+func TestReadOnlyServerIsReplacedDuringReplicaWait(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.begun(t, 1)
@@ -206,7 +206,7 @@ func TestReadOnlyServerIsLeftWhenReplicasAreAwaited(t *testing.T) {
 	p.movesTo(t, 1)
 }
 
-func TestSilentSentinelsAreAsked(t *testing.T) {
+func TestSilentSentinelsArePolled(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	require.Equal(t, 0, p.at(t))
@@ -214,7 +214,7 @@ func TestSilentSentinelsAreAsked(t *testing.T) {
 	p.movesTo(t, 1)
 }
 
-func TestSentinelsWithoutSubscriptionAreAsked(t *testing.T) {
+func TestUnsubscribedSentinelsArePolled(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	for _, s := range p.servers {

@@ -57,7 +57,7 @@ func (*recorder) RecordStreamLag(context.Context, time.Duration, redis.ConnInfo,
 // see, because Redlatch reads them itself; what the program publishes with the client it does.
 //
 // Not parallel: there is one recorder in a process.
-func TestGoRedisCountsNoMessagesOfLocks(t *testing.T) {
+func TestLockMessagesNotCountedByGoRedis(t *testing.T) {
 	r := &recorder{}
 	redis.SetOTelRecorder(r)
 	defer redis.SetOTelRecorder(nil)

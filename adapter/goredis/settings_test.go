@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-func TestConnectionsAreMadeWithTheClientsSettings(t *testing.T) {
+func TestConnectionsUseClientOptions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword("secret"))
 	prepared := make(chan string, 10)
@@ -43,7 +43,7 @@ func TestConnectionsAreMadeWithTheClientsSettings(t *testing.T) {
 	require.Equal(t, 2, server.Clients(t), "one connection for commands, one for subscriptions, and none of the client's")
 }
 
-func TestOverAUnixSocket(t *testing.T) {
+func TestUnixSocket(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithUnixSocket())
 	tr := over(t, redis.NewClient(&redis.Options{Addr: server.Socket()}))
@@ -52,7 +52,7 @@ func TestOverAUnixSocket(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestWhyThereIsNoConnectionIsReported(t *testing.T) {
+func TestDialErrorIsReported(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword("secret"))
 	no := errors.New("not today")
@@ -81,7 +81,7 @@ func TestWhyThereIsNoConnectionIsReported(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer func() { require.NoError(t, client.Close()) }()
@@ -95,7 +95,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 }
 
 // U34 and U4 with a client whose options would repeat commands and wait for ever.
-func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
+func TestClientOptionsDoNotAffectLocks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server.Addr())
@@ -108,8 +108,8 @@ func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
 	})
 }
 
-// TestSilenceEndsCallsWhateverTheClientWaitsFor is on a client that would wait for ever.
-func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
+// TestSilentServerEndsCallsDespiteClientTimeout is on a client that would wait for ever.
+func TestSilentServerEndsCallsDespiteClientTimeout(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := reckless(proxy.Addr())
@@ -129,8 +129,8 @@ func clustered(c *redistest.Cluster, publish []string, opts ...redlatch.Option) 
 	}
 }
 
-// TestLocksInACluster is one story for each kind of server: clusters are dear.
-func TestLocksInACluster(t *testing.T) {
+// TestLocksInCluster is one story for each kind of server: clusters are dear.
+func TestLocksInCluster(t *testing.T) {
 	t.Parallel()
 	redistest.EachCluster(t, func(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
@@ -142,13 +142,13 @@ func TestLocksInACluster(t *testing.T) {
 	})
 }
 
-func TestLocksInAClusterWithoutShardedPubSub(t *testing.T) {
+func TestLocksInClusterWithoutShardedPubSub(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 2, 0, redistest.WithoutShardedPubSub())
 	locksuite.Run(t, clustered(c, []string{"PUBLISH"}))
 }
 
-func TestConformsInACluster(t *testing.T) {
+func TestConformsInCluster(t *testing.T) {
 	t.Parallel()
 	redistest.EachCluster(t, conformsIn)
 }

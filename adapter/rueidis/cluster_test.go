@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestACluster(t *testing.T) {
+func TestCluster(t *testing.T) {
 	t.Parallel()
 	redistest.EachCluster(t, storyOf)
 }

@@ -32,7 +32,7 @@ func overOne(t *testing.T, opt lib.ClientOption, h transporttest.Harness) transp
 	return h
 }
 
-func TestConformsBehindABreakableNetwork(t *testing.T) {
+func TestConformsOnUnstableNetwork(t *testing.T) {
 	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
@@ -43,7 +43,7 @@ func TestConformsBehindABreakableNetwork(t *testing.T) {
 	})
 }
 
-func TestConformsOnAValkeyThatIsKilledAndFrozen(t *testing.T) {
+func TestConformsOnKilledAndFrozenValkey(t *testing.T) {
 	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
@@ -53,9 +53,9 @@ func TestConformsOnAValkeyThatIsKilledAndFrozen(t *testing.T) {
 	})
 }
 
-// TestConformsInTheOldProtocol is on a server that knows no other, and with the
+// TestConformsWithRESP2 is on a server that knows no other, and with the
 // options of a client that are furthest from the defaults.
-func TestConformsInTheOldProtocol(t *testing.T) {
+func TestConformsWithRESP2(t *testing.T) {
 	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestConformsInTheOldProtocol(t *testing.T) {
 	})
 }
 
-func TestConformsInACluster(t *testing.T) {
+func TestConformsInCluster(t *testing.T) {
 	t.Parallel()
 	redistest.EachCluster(t, conformsIn)
 }
@@ -131,7 +131,7 @@ func sentinels(set *redistest.Sentinels) lib.ClientOption {
 }
 
 // Connections of a rueidis client itself have no socket to read from: see New.
-func TestCallerThatIsAloneReadsOnConnectionsOfDialer(t *testing.T) {
+func TestSingleCallerReadsOnDialerConnections(t *testing.T) {
 	t.Parallel()
 	locksuite.Leads(t, overSentinels(t, sentinels(redistest.StartSentinels(t, time.Minute))))
 }
@@ -172,12 +172,12 @@ func unnamed(tb testing.TB, c *redistest.Cluster) transport.Transport {
 	return named(tb, c, "")
 }
 
-func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T) {
+func TestThousandWaitersShareTwoConnectionsPerNode(t *testing.T) {
 	t.Parallel()
 	locksuite.ManyWaiters(t, named)
 }
 
-func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
+func TestU44ManyHoldsNeedNoExtraGoroutines(t *testing.T) {
 	locksuite.ManyHolds(t, unnamed)
 }
 

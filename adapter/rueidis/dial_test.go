@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestAConnectionIsWhatTheOptionsSay(t *testing.T) {
+func TestConnectionUsesOptions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Do(t, "ACL", "SETUSER", "u", "on", ">p", "+@all", "~*", "&*")
@@ -56,7 +56,7 @@ func TestAConnectionIsWhatTheOptionsSay(t *testing.T) {
 	assert.Equal(t, server.Addr(), asked.String())
 }
 
-func TestAPasswordAloneIsEnough(t *testing.T) {
+func TestPasswordWithoutUser(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword("p"))
 	conn, err := Dialer(lib.ClientOption{Password: "p"})(t.Context(), server.Addr())
@@ -70,7 +70,7 @@ func TestAPasswordAloneIsEnough(t *testing.T) {
 	require.ErrorContains(t, err, "WRONGPASS")
 }
 
-func TestConnectionsOfSentinelsHaveTheirOwnOptions(t *testing.T) {
+func TestSentinelConnectionsUseSentinelOptions(t *testing.T) {
 	t.Parallel()
 	servers, sentinels := &tls.Config{MinVersion: tls.VersionTLS13}, &tls.Config{MinVersion: tls.VersionTLS12}
 	opt := sentinelOption(lib.ClientOption{
@@ -83,7 +83,7 @@ func TestConnectionsOfSentinelsHaveTheirOwnOptions(t *testing.T) {
 	assert.Nil(t, opt.AuthCredentialsFn)
 }
 
-func TestAServerThatSaysNothingIsNotWaitedFor(t *testing.T) {
+func TestSilentServerTimesOut(t *testing.T) {
 	t.Parallel()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestAServerThatSaysNothingIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestADialFunctionThatMakesNothingIsAnError(t *testing.T) {
+func TestDialFunctionReturningNilFails(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []lib.ClientOption{
 		{DialFn: func(string, *net.Dialer, *tls.Config) (c net.Conn, err error) { return c, err }},
@@ -149,7 +149,7 @@ func keyed(key string) func(context.Context, lib.Client, string) string {
 	return func(context.Context, lib.Client, string) string { return key }
 }
 
-func TestAKeyIsFoundForAnySlots(t *testing.T) {
+func TestKeyFoundForAnySlots(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]int64{{0, 0}, {16383, 16383}, {5461, 10922}, {0, 16383}} {
 		slot := int64(transport.HashSlot(keyIn(c[0], c[1])))
@@ -160,7 +160,7 @@ func TestAKeyIsFoundForAnySlots(t *testing.T) {
 	assert.Empty(t, keyIn(-3, -1))
 }
 
-func TestANodeThatTheClientDoesNotKnowIsMadeKnownToIt(t *testing.T) {
+func TestUnknownNodeIsAddedToClient(t *testing.T) {
 	t.Parallel()
 	client := &knowing{}
 	client.nodes = map[string]lib.Client{"old:1": client}
@@ -181,7 +181,7 @@ func TestANodeThatTheClientDoesNotKnowIsMadeKnownToIt(t *testing.T) {
 	require.ErrorIs(t, err, errUnknownNode)
 }
 
-func TestRefusalsHaveTheirCodeBack(t *testing.T) {
+func TestRefusalsKeepErrorCode(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
 		"WRONGTYPE Operation":       "WRONGTYPE Operation",
@@ -206,7 +206,7 @@ func (*standing) Do(ctx context.Context, _ lib.Completed) (r lib.RedisResult) {
 	return r
 }
 
-func TestFrozenNodeDelaysSearchForAnotherByTwoHints(t *testing.T) {
+func TestFrozenNodeDelaysSearchByTwoHints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -19,9 +19,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// TestTheClientsOptionsDoNotConcernCalls has the options of clients that would repeat
+// TestClientOptionsDoNotAffectCalls has the options of clients that would repeat
 // calls, or make them wait, if they could. Connections are cut all the while.
-func TestTheClientsOptionsDoNotConcernCalls(t *testing.T) {
+func TestClientOptionsDoNotAffectCalls(t *testing.T) {
 	t.Parallel()
 	const callers, calls = 8, 250
 	for name, change := range map[string]func(*lib.ClientOption){
@@ -70,8 +70,8 @@ func TestTheClientsOptionsDoNotConcernCalls(t *testing.T) {
 	}
 }
 
-// TestSilenceEndsCallsWhateverTheClientWaitsFor is on a client that would wait an hour.
-func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
+// TestSilentServerEndsCallsDespiteClientTimeout is on a client that would wait an hour.
+func TestSilentServerEndsCallsDespiteClientTimeout(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := plainly(proxy.Addr())
@@ -79,8 +79,8 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	breakable.StopAnswering(t, proxy, over(t, clientOf(t, opt), redlatch.WithCommandTimeout(500*time.Millisecond), redlatch.WithDialTimeout(time.Second)))
 }
 
-// TestTheClientIsLeftAsItWas uses it before, beside and after a transport.
-func TestTheClientIsLeftAsItWas(t *testing.T) {
+// TestTransportLeavesClientUsable uses it before, beside and after a transport.
+func TestTransportLeavesClientUsable(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := clientOf(t, plainly(server.Addr()))
@@ -102,8 +102,8 @@ func TestTheClientIsLeftAsItWas(t *testing.T) {
 	assert.Eventually(t, func() bool { return server.Clients(t) == before }, 10*time.Second, 10*time.Millisecond)
 }
 
-// TestAClosedClientIsAnErrorThatSaysSo closes the client under the transport.
-func TestAClosedClientIsAnErrorThatSaysSo(t *testing.T) {
+// TestClosedClientReturnsClearError closes the client under the transport.
+func TestClosedClientReturnsClearError(t *testing.T) {
 	t.Parallel()
 	client, err := lib.NewClient(plainly(redistest.Shared(t).Addr()))
 	require.NoError(t, err)
@@ -131,9 +131,9 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 	}
 }
 
-// TestASlowReplyIsWaitedForWhateverTheClientSays is on a client that would give its
+// TestSlowReplyAwaitedDespiteClientTimeout is on a client that would give its
 // connection up long before.
-func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
+func TestSlowReplyAwaitedDespiteClientTimeout(t *testing.T) {
 	t.Parallel()
 	redistest.InRealTime(t, "a rueidis client gives up a server that is silent for 200 ms while it connects", func(tb testing.TB) {
 		tb.Helper()
@@ -158,9 +158,9 @@ func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
 	})
 }
 
-// TestARefusedChannelIsDistinguishedFromOtherErrors asks for many channels at once, of which the
+// TestRefusedChannelErrorIsDistinct asks for many channels at once, of which the
 // user may hear every other one.
-func TestARefusedChannelIsDistinguishedFromOtherErrors(t *testing.T) {
+func TestRefusedChannelErrorIsDistinct(t *testing.T) {
 	t.Parallel()
 	const channels = 60
 	server := redistest.Start(t)
@@ -190,7 +190,7 @@ func TestARefusedChannelIsDistinguishedFromOtherErrors(t *testing.T) {
 
 // U34 and U4 with a client whose options would wait for an hour, and repeat what was
 // under way on a connection whose time is over.
-func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
+func TestClientOptionsDoNotAffectLocks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server.Addr())

@@ -55,7 +55,7 @@ func over(addr string) *Transport {
 	}, pubsub.Config{Dial: dial})
 }
 
-func TestAnyClientsTransportConforms(t *testing.T) {
+func TestTransportConforms(t *testing.T) {
 	testlevel.All(t, "the whole suite for an example, a server for each of its cases")
 	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -80,7 +80,7 @@ func TestAnyClientsTransportConforms(t *testing.T) {
 }
 
 // docs/transport.md promises it. The lines before the first constant are imports.
-func TestTheTransportIsAHundredLinesOfCode(t *testing.T) {
+func TestTransportFitsHundredLines(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("transport.go")
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func machine(t *testing.T, s *redistest.Server, key string) *rlock.Lock {
 	return rlock.New(client, key)
 }
 
-func TestCronJobIsDoneOncePerPeriodHoweverManyMachinesStartIt(t *testing.T) {
+func TestCronJobRunsOncePerPeriod(t *testing.T) {
 	t.Parallel()
 	s, key := redistest.Shared(t), redistest.Key(t)
 	var jobs, did atomic.Int64
@@ -51,7 +51,7 @@ func TestCronJobIsDoneOncePerPeriodHoweverManyMachinesStartIt(t *testing.T) {
 	require.InDelta(t, (period - slack).Seconds(), left.Seconds(), 20, "it stays for the period")
 }
 
-func TestCronJobThatFailsIsLeftToAnotherMachine(t *testing.T) {
+func TestFailedCronJobRunsOnAnotherMachine(t *testing.T) {
 	t.Parallel()
 	s, key := redistest.Shared(t), redistest.Key(t)
 	broken := errors.New("out of paper")
@@ -64,7 +64,7 @@ func TestCronJobThatFailsIsLeftToAnotherMachine(t *testing.T) {
 	require.True(t, did)
 }
 
-func TestCronProgramReportsThatAnotherProcessWasFirst(t *testing.T) {
+func TestCronProgramReportsOtherProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	require.NoError(t, run(t.Context(), s.URL()))

@@ -30,7 +30,7 @@ func inBubble(t *testing.T, body func(t *testing.T, s *redistest.MiniServer)) {
 	synctest.Test(t, func(t *testing.T) { body(t, redistest.Mini(t, embedded.WithInProcess())) })
 }
 
-func TestBothPoliciesRefuseALockThatAnotherOwnerHolds(t *testing.T) {
+func TestBothPoliciesRejectHeldLock(t *testing.T) {
 	inBubble(t, bothPoliciesRefuse)
 }
 
@@ -49,7 +49,7 @@ func bothPoliciesRefuse(t *testing.T, s *redistest.MiniServer) {
 	require.NoError(t, hold.Unlock())
 }
 
-func TestWithoutRedisOpenWorksAndClosedDoesNot(t *testing.T) { inBubble(t, withoutRedis) }
+func TestFailOpenRunsWithoutRedis(t *testing.T) { inBubble(t, withoutRedis) }
 
 func withoutRedis(t *testing.T, s *redistest.MiniServer) {
 	t.Helper()
@@ -69,7 +69,7 @@ func withoutRedis(t *testing.T, s *redistest.MiniServer) {
 	require.Equal(t, map[policy]bool{failOpen: true}, worked)
 }
 
-func TestRedisThatDiesMeanwhileEndsTheWorkOfClosedAlone(t *testing.T) { inBubble(t, redisDies) }
+func TestOutageEndsOnlyFailClosedWork(t *testing.T) { inBubble(t, redisDies) }
 
 func redisDies(t *testing.T, s *redistest.MiniServer) {
 	t.Helper()

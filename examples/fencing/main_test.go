@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func TestWorkerThatLostItsLockIsRefusedByTheResource(t *testing.T) {
+func TestResourceRejectsWorkerWithLostLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	orders := &table{rows: map[string]order{"42": {"paid", 1}}}
@@ -21,7 +21,7 @@ func TestWorkerThatLostItsLockIsRefusedByTheResource(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", "fencing-example:42"))
 }
 
-func TestLateWorkerThatWasNotRefusedIsAnError(t *testing.T) {
+func TestAcceptedLateWorkerIsError(t *testing.T) {
 	t.Parallel()
 	require.Error(t, verdict(nil))
 	require.ErrorIs(t, verdict(redlatch.ErrLost), redlatch.ErrLost)

@@ -68,7 +68,7 @@ func finished(t *testing.T, s *redistest.Server) []string {
 	return names
 }
 
-func TestWorkersDoEachJobOnceInOrderAndTakeTurns(t *testing.T) {
+func TestWorkersAlternateAndRunJobsOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	one, out1 := hire(t, s)
@@ -97,7 +97,7 @@ func TestWorkersDoEachJobOnceInOrderAndTakeTurns(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", lock, codec.QueueKey(lock), codec.TimeoutKey(lock)))
 }
 
-func TestWorkerFinishesItsJobOnSIGTERMAndAnotherLeavesTheQueue(t *testing.T) {
+func TestSIGTERMFinishesJobAndLeavesQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	give(t, s, list(100))
@@ -120,7 +120,7 @@ func TestWorkerFinishesItsJobOnSIGTERMAndAnotherLeavesTheQueue(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", lock, codec.QueueKey(lock), codec.TimeoutKey(lock)), "the lock is free at once")
 }
 
-func TestJobOfAWorkerThatDiesIsDoneByTheNext(t *testing.T) {
+func TestNextWorkerRunsJobOfDeadWorker(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	jobs := list(2)
@@ -149,7 +149,7 @@ func (l late) Send(command string, args ...any) error {
 	return l.Conn.Send(command, args...)
 }
 
-func TestAWorkerThatIsLateTakesNoJobOffThatItHasNotDone(t *testing.T) {
+func TestLateWorkerKeepsUnfinishedJobQueued(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	give(t, s, list(2))

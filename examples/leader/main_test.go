@@ -132,7 +132,7 @@ func pair(t *testing.T) (s *redistest.MiniServer, first, second *candidate) {
 	return s, first, second
 }
 
-func TestStoppedLeaderIsFollowedAtOnce(t *testing.T) {
+func TestStoppedLeaderIsReplacedImmediately(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, first, second := pair(t)
@@ -144,7 +144,7 @@ func TestStoppedLeaderIsFollowedAtOnce(t *testing.T) {
 	})
 }
 
-func TestDeadLeaderIsFollowedAfterItsLease(t *testing.T) {
+func TestDeadLeaderIsReplacedAfterLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, first, second := pair(t)
@@ -156,7 +156,7 @@ func TestDeadLeaderIsFollowedAfterItsLease(t *testing.T) {
 	})
 }
 
-func TestLeaderThatLosesTheLockStepsDown(t *testing.T) {
+func TestLeaderStepsDownOnLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, first, second := pair(t)

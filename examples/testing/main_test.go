@@ -35,7 +35,7 @@ func newServer(t *testing.T) *embedded.Server {
 }
 
 // The ten seconds of the report pass at once: time in a bubble is fake, on the server, too.
-func TestReportIsWritten(t *testing.T) {
+func TestReportWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report := &Report{Lock: newLock(t, newServer(t))}
 		if err := report.Write(t.Context()); err != nil || report.Pages != 10 {
@@ -44,7 +44,7 @@ func TestReportIsWritten(t *testing.T) {
 	})
 }
 
-func TestReportIsLeftToTheProcessThatWritesIt(t *testing.T) {
+func TestReportSkippedWhileAnotherProcessWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
 		if _, err := newLock(t, srv).Lock(t.Context()); err != nil {
@@ -59,7 +59,7 @@ func TestReportIsLeftToTheProcessThatWritesIt(t *testing.T) {
 
 // The lock is taken by force. The holder learns of it with its next renewal, after a third
 // of the lease of 30 seconds.
-func TestReportStopsWhenTheLockIsTaken(t *testing.T) {
+func TestReportStopsWhenLockIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
 		operator := newLock(t, srv)
@@ -74,7 +74,7 @@ func TestReportStopsWhenTheLockIsTaken(t *testing.T) {
 }
 
 // Redis goes away. The lock counts as lost a margin of a second before its lease ends.
-func TestReportStopsWhenRedisIsAwayForTheLease(t *testing.T) {
+func TestReportStopsWhenOutageOutlastsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
 		time.AfterFunc(3*time.Second, func() { srv.FailWith("LOADING Redis is loading the dataset in memory") })
@@ -87,7 +87,7 @@ func TestReportStopsWhenRedisIsAwayForTheLease(t *testing.T) {
 	})
 }
 
-func TestReportIsNotWrittenWhileRedisIsDown(t *testing.T) {
+func TestReportNotWrittenWhileRedisIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
 		srv.Close()
@@ -113,7 +113,7 @@ func (lost) Do(ctx context.Context, fn func(context.Context) error, _ ...rlock.O
 	return errors.Join(fn(ctx), redlatch.ErrLost)
 }
 
-func TestNightlyStopsWhenItsLockIsLost(t *testing.T) {
+func TestNightlyStopsWhenLockIsLost(t *testing.T) {
 	job := func(ctx context.Context) error { return context.Cause(ctx) }
 	if err := Nightly(t.Context(), free{}, job); err != nil {
 		t.Fatal(err)

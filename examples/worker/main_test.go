@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-func TestWorkerFinishesAndFreesItsLockOnSIGTERM(t *testing.T) {
+func TestSIGTERMFinishesWorkAndReleasesLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	cmd := exec.Command(os.Args[0])

@@ -94,7 +94,7 @@ func TestLocksExclude(t *testing.T) {
 	require.NoError(t, there.Unlock(t.Context(), "example.com"))
 }
 
-func TestUnlockOfALostLockLeavesThatOfTheNextInTheProcess(t *testing.T) {
+func TestUnlockOfLostLockKeepsNextLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	storage := latchcertmagic.New(candidates.Connect(t, s.URL()), &certmagic.FileStorage{Path: t.TempDir()})

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func TestOneProcessMigratesAndTheOthersWait(t *testing.T) {
+func TestOneProcessMigratesWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	name, file := redistest.Key(t), filepath.Join(t.TempDir(), "orders.db")
@@ -56,7 +56,7 @@ func TestOneProcessMigratesAndTheOthersWait(t *testing.T) {
 	require.Zero(t, s.Do(t, "DBSIZE"))
 }
 
-func TestUnlockWithoutLockIsAnError(t *testing.T) {
+func TestUnlockWithoutLockFails(t *testing.T) {
 	t.Parallel()
 	l := latchgoose.New(candidates.Connect(t, redistest.Start(t).URL()), redistest.Key(t))
 	require.ErrorIs(t, l.Unlock(t.Context(), nil), redlatch.ErrNotHeld)

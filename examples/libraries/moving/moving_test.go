@@ -170,7 +170,7 @@ var libraries = map[string]process{
 }
 
 // The first release takes both locks, the second Redlatch's alone: at no time are two inside.
-func TestProgramsThatTakeBothExcludeTheOldAndTheNew(t *testing.T) {
+func TestProgramsTakingBothExcludeOldAndNew(t *testing.T) {
 	t.Parallel()
 	for name, old := range libraries {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestOldAndNewProgramsDoNotExclude(t *testing.T) {
 }
 
 // A key is a string or a hash, not both. That excludes, if each program tries again.
-func TestProgramsWithOneKeyExcludeIfTheyTryAgain(t *testing.T) {
+func TestSharedKeyExcludesRetryingPrograms(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"redsync", "redislock"} {
 		t.Run(name, func(t *testing.T) {
@@ -204,12 +204,12 @@ func TestProgramsWithOneKeyExcludeIfTheyTryAgain(t *testing.T) {
 }
 
 // Rueidislock puts a prefix before the name.
-func TestOneNameIsNotOneKeyWithRueidislock(t *testing.T) {
+func TestRueidislockUsesDifferentKey(t *testing.T) {
 	t.Parallel()
 	assert.Positive(t, fleet(t, rueidislockProcess, oneName))
 }
 
-func TestOneKeyIsWrongTypeForRedlatchAndHeldForRedsync(t *testing.T) {
+func TestRedsyncKeyIsWrongType(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	orders := rlock.New(candidates.Connect(t, s.URL()), oldName)
@@ -236,7 +236,7 @@ func TestOneKeyIsWrongTypeForRedlatchAndHeldForRedsync(t *testing.T) {
 	require.NoError(t, hold.Unlock(), "redsync has changed Redlatch's key")
 }
 
-func TestOneKeyIsWrongTypeForRedlatchAndForRedislock(t *testing.T) {
+func TestRedislockKeyIsWrongType(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	orders := rlock.New(candidates.Connect(t, s.URL()), oldName)
@@ -269,7 +269,7 @@ func isWrongType(t *testing.T, lock *rlock.Lock) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestAKeyThatRedsyncHasTakenIsALostLock(t *testing.T) {
+func TestKeyTakenByRedsyncIsLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	hold, err := rlock.New(candidates.Connect(t, s.URL()), oldName).Lock(t.Context())
@@ -281,7 +281,7 @@ func TestAKeyThatRedsyncHasTakenIsALostLock(t *testing.T) {
 	assert.Equal(t, "string", s.Do(t, "TYPE", oldName), "Redlatch has freed redsync's lock")
 }
 
-func TestAServerOfSeveralDoesNotExcludeRedsync(t *testing.T) {
+func TestOneOfSeveralServersDoesNotExcludeRedsync(t *testing.T) {
 	t.Parallel()
 	servers := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
 	hold, err := rlock.New(candidates.Connect(t, servers[0].URL()), oldName).TryLock(t.Context())
@@ -293,7 +293,7 @@ func TestAServerOfSeveralDoesNotExcludeRedsync(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-func TestProgramsWithRedlatchSayWhetherTheyWorked(t *testing.T) {
+func TestMigratedProgramsReportResult(t *testing.T) {
 	t.Parallel()
 	client := candidates.Connect(t, redistest.Start(t).URL())
 	failed := errors.New("the work has failed")

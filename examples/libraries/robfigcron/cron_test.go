@@ -25,7 +25,7 @@ func TestOneProcessRunsTheCron(t *testing.T) {
 	})
 }
 
-func TestAJobHasReturnedWhenTheLeadershipIsOver(t *testing.T) {
+func TestJobReturnsBeforeLeadershipEnds(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	end, over := make(chan struct{}), make(chan error, 1)
@@ -48,7 +48,7 @@ func TestAJobHasReturnedWhenTheLeadershipIsOver(t *testing.T) {
 	require.ErrorIs(t, <-over, context.Canceled)
 }
 
-func TestAWrongScheduleEndsTheLeadership(t *testing.T) {
+func TestInvalidScheduleEndsLeadership(t *testing.T) {
 	t.Parallel()
 	require.Error(t, robfigcron.Lead(func(_ context.Context, c *cron.Cron) error {
 		_, err := c.AddFunc("never", func() {})

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func TestOneProcessWorksAtEachTick(t *testing.T) {
+func TestOneProcessRunsEachTick(t *testing.T) {
 	t.Parallel()
 	candidates.Takes(t, redistest.Start(t), func(did func()) func(context.Context) error {
 		return ticker.Lead(100*time.Millisecond, func(context.Context) error {
@@ -25,7 +25,7 @@ func TestOneProcessWorksAtEachTick(t *testing.T) {
 	})
 }
 
-func TestAnErrorEndsTheLeadership(t *testing.T) {
+func TestErrorEndsLeadership(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("the work has failed")
 	require.ErrorIs(t, ticker.Lead(time.Millisecond, func(context.Context) error { return failed })(t.Context()), failed)
