@@ -18,7 +18,7 @@ func init() {
 	engine.EngineOf = func(client any) *engine.Engine {
 		c, ok := client.(*Client)
 		if !ok || c == nil {
-			panic("redlatch: a nil Client")
+			panic("redlatch: nil Client")
 		}
 		return c.engine
 	}
@@ -115,7 +115,7 @@ func configure(opts []Option) (settings, error) {
 	if set.ClientID == uuid.Nil {
 		id, err := uuid.NewV7()
 		if err != nil {
-			return set, fmt.Errorf("redlatch: no random client id: %w", err)
+			return set, fmt.Errorf("redlatch: generate client ID: %w", err)
 		}
 		set.ClientID = id
 	}

@@ -99,7 +99,7 @@ func TestMissingArgumentsRejected(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		require.True(t, strings.HasPrefix(err.Error(), "redlatch: "), "%s: %v", name, err)
 	}
-	require.PanicsWithValue(t, "redlatch: a nil Client", func() { rlock.New(nil, "job") })
+	require.PanicsWithValue(t, "redlatch: nil Client", func() { rlock.New(nil, "job") })
 }
 
 func second[T any](_ T, err error) error { return err }

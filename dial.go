@@ -38,7 +38,7 @@ func NewSentinel(
 	opts ...Option,
 ) (*Client, error) {
 	if master == nil || dial == nil {
-		return nil, fmt.Errorf("%w: NewSentinel needs two functions, one that names the master and one that dials", ErrInvalid)
+		return nil, fmt.Errorf("%w: NewSentinel needs a master lookup function and a dial function", ErrInvalid)
 	}
 	set, err := configure(opts)
 	if err != nil {
@@ -93,7 +93,7 @@ func checked(dial redisconn.NodeDial) redisconn.NodeDial {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := dial(ctx, addr)
 		if err == nil && conn == nil {
-			return nil, errors.New("redlatch: the dial function has made no connection")
+			return nil, errors.New("redlatch: the dial function returned no connection")
 		}
 		return conn, err
 	}
@@ -205,8 +205,8 @@ func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	}
 	if s.lazy && a.Kind == redisurl.Cluster && s.publishing(a) == transport.ShardingAuto {
 		// With a wrong guess waiters are never woken.
-		return nil, fmt.Errorf("%w: address %s: WithLazyConnect cannot ask a node how messages are published: "+
-			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", ErrInvalid, a)
+		return nil, fmt.Errorf("%w: address %s: WithLazyConnect cannot detect sharded Pub/Sub: "+
+			"add ?sharded_pubsub=on, or off if the fleet uses PUBLISH", ErrInvalid, a)
 	}
 	return a, nil
 }

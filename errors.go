@@ -101,9 +101,9 @@ func (e *LockError) Error() string {
 	}
 	switch {
 	case e.TTL == NoTTL && e.Holder.IsZero():
-		text += " (the key has no time to live: it is no lock, or its lease never ends)"
+		text += " (the key has no TTL: it is not a lock, or its lease never expires)"
 	case e.TTL == NoTTL:
-		text += " (the lease of " + holder + " never ends)"
+		text += " (the lease of " + holder + " never expires)"
 	case e.TTL > 0:
 		text += " (the lease of " + holder + " had " + limits.Show(e.TTL, time.Millisecond) + " left)"
 	case !e.Holder.IsZero():
@@ -134,7 +134,7 @@ const (
 	LossNotRenewed Loss = "the lease was not renewed in time"
 
 	// LossLeaseOver means that the lease of WithLease, which is not renewed, expired.
-	LossLeaseOver Loss = "its own lease was over"
+	LossLeaseOver Loss = "its own lease expired"
 
 	// LossTaken means that the server no longer has the lock although the connection was not lost
 	// since the server last confirmed it: another client released it, or DEL, FLUSHALL or an
@@ -144,7 +144,7 @@ const (
 	// LossForgotten means that the server no longer has the lock, and that a connection was lost
 	// or the master changed since the server last confirmed it, as after a restart without data or
 	// a failover. Transports that do not report lost connections give LossTaken instead.
-	LossForgotten Loss = "the server had forgotten it when the connection was back"
+	LossForgotten Loss = "the server no longer had it after a reconnect"
 )
 
 // Error returns the text of ErrLost with the reason.

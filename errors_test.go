@@ -37,10 +37,10 @@ func TestLockErrorIncludesOperationLockAndReason(t *testing.T) {
 		`try-lock "kept": redlatch: lock not acquired (held by 01000000-0000-0000-0000-000000000000:7)`: {
 			Op: "try-lock", Name: "kept", Err: redlatch.ErrNotAcquired, Holder: codec.NewOwner(uuid.UUID{1}, 7),
 		},
-		`lock "stays": redlatch: lock not acquired (the key has no time to live: it is no lock, or its lease never ends)`: {
+		`lock "stays": redlatch: lock not acquired (the key has no TTL: it is not a lock, or its lease never expires)`: {
 			Op: "lock", Name: "stays", Err: redlatch.ErrNotAcquired, TTL: redlatch.NoTTL,
 		},
-		`lock "stays": redlatch: lock not acquired (the lease of 01000000-0000-0000-0000-000000000000:7 never ends)`: {
+		`lock "stays": redlatch: lock not acquired (the lease of 01000000-0000-0000-0000-000000000000:7 never expires)`: {
 			Op: "lock", Name: "stays", Err: redlatch.ErrNotAcquired, TTL: redlatch.NoTTL,
 			Holder: codec.NewOwner(uuid.UUID{1}, 7),
 		},

@@ -258,7 +258,7 @@ func alone[P, E any](set *settings, event string, tell func(P), public func(E) P
 // recovered logs a panic of the observer. It must be deferred.
 func (set *settings) recovered(event string) {
 	if p := recover(); p != nil {
-		set.Logger.Error("redlatch: the observer panicked", "panic", p, "event", event)
+		set.Logger.Error("redlatch: observer panicked", "panic", p, "event", event)
 	}
 }
 

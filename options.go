@@ -217,17 +217,17 @@ func (s *settings) check() error {
 		{"dial timeout", s.dialTimeout, time.Millisecond},
 		{"poll cap", s.PollCap, time.Millisecond},
 		{"loss margin", s.Margin, 0},
-		{"dead waiters' grace", s.Grace, 0},
+		{"dead waiter grace", s.Grace, 0},
 	} {
 		if d.value < d.least || d.value > limits.Max {
-			return fmt.Errorf("%w: %s of %v is outside %v … %v", ErrInvalid, d.what, d.value, d.least, limits.Max)
+			return fmt.Errorf("%w: invalid %s %v: must be from %v to %v", ErrInvalid, d.what, d.value, d.least, limits.Max)
 		}
 	}
 	if s.Margin > 0 && s.Margin < time.Millisecond {
-		return fmt.Errorf("%w: loss margin of %v is neither 0 nor at least %v", ErrInvalid, s.Margin, time.Millisecond)
+		return fmt.Errorf("%w: invalid loss margin %v: must be 0 or at least %v", ErrInvalid, s.Margin, time.Millisecond)
 	}
 	if s.Grace > 0 && s.Grace < leastGrace {
-		return fmt.Errorf("%w: WithDeadWaiterGrace(%v): minimum is %v", ErrInvalid, s.Grace, leastGrace)
+		return fmt.Errorf("%w: WithDeadWaiterGrace(%v): must be at least %v", ErrInvalid, s.Grace, leastGrace)
 	}
 	if err := engine.CheckLabel(s.Label); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -236,17 +236,17 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: WithMaxWaiters(%d): must not be negative", ErrInvalid, s.MaxWaiters)
 	}
 	if s.sharding > transport.ShardingOff {
-		return fmt.Errorf("%w: WithShardedPubSub(%d): there is no such mode", ErrInvalid, s.sharding)
+		return fmt.Errorf("%w: WithShardedPubSub(%d): unknown mode", ErrInvalid, s.sharding)
 	}
 	if s.Replicas < 0 {
-		return fmt.Errorf("%w: a sync with %d replicas", ErrInvalid, s.Replicas)
+		return fmt.Errorf("%w: invalid number of replicas %d", ErrInvalid, s.Replicas)
 	}
 	if s.Replicas > 0 && (s.SyncWait < time.Millisecond || s.SyncWait > limits.Max) {
-		return fmt.Errorf("%w: a sync with replicas within %v, which is outside %v … %v",
+		return fmt.Errorf("%w: invalid replica timeout %v: must be from %v to %v",
 			ErrInvalid, s.SyncWait, time.Millisecond, limits.Max)
 	}
 	if s.Margin >= s.Lease {
-		return fmt.Errorf("%w: a loss margin of %v leaves nothing of the watchdog timeout of %v",
+		return fmt.Errorf("%w: loss margin %v must be less than the watchdog timeout %v",
 			ErrInvalid, s.Margin, s.Lease)
 	}
 	return nil

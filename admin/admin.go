@@ -147,7 +147,7 @@ func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error
 // maxPlace exceeds the length of any queue.
 const maxPlace = math.MaxInt32
 
-var errNotInspectable = fmt.Errorf("%w: a semaphore has its own method Inspect", redlatch.ErrInvalid)
+var errNotInspectable = fmt.Errorf("%w: use the semaphore's own Inspect method", redlatch.ErrInvalid)
 
 // inspect inspects the places from first to last, from 0. A last of -1 means all.
 func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection, error) {

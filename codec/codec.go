@@ -60,7 +60,7 @@ func ParseOwner(text string) (Owner, error) {
 }
 
 func badOwner(text string) error {
-	return fmt.Errorf("%w: an owner is uuid:number in lower case, not %s", limits.ErrInvalid, limits.Quote(text))
+	return fmt.Errorf("%w: invalid owner %s: want lower-case uuid:number", limits.ErrInvalid, limits.Quote(text))
 }
 
 // String returns the owner's text in Redis, such as "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57".

@@ -150,7 +150,7 @@ const (
 	keepBuffer = 64 << 10 // bytes kept between requests
 )
 
-var errRequest = errors.New("embedded: not a request, or too large")
+var errRequest = errors.New("embedded: invalid or oversized request")
 
 // requests reads complete requests: non-empty arrays of strings. Miniredis would allocate any announced
 // length, and panic on an empty array.

@@ -66,7 +66,7 @@ func Start(opts ...Option) (*Server, error) {
 		}
 	}
 	if len(cfg.addr) > maxAddr {
-		return nil, fmt.Errorf("embedded: an address of %d bytes", len(cfg.addr))
+		return nil, fmt.Errorf("embedded: address too long: %d bytes", len(cfg.addr))
 	}
 	s := &Server{mini: miniredis.NewMiniRedis(), limit: maxPending, conns: map[*conn]struct{}{}}
 	s.mini.ClockTTL(true)

@@ -28,7 +28,7 @@ type Redis struct {
 	Eval func(ctx context.Context, script string, keys []string, args ...any) (any, error)
 }
 
-var errReply = errors.New("fence: Eval returned no reply of the script")
+var errReply = errors.New("fence: unexpected reply from Eval")
 
 // tokenKey returns the key of the highest token for key.
 func tokenKey(key string) string {

@@ -79,7 +79,7 @@ func (t Table) raise(ctx context.Context, tx *sql.Tx, resource string, token int
 func (t Table) first(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	insert := t.statement("INSERT INTO %s (resource, token, writes) VALUES (?, ?, 1)")
 	if _, err := tx.ExecContext(ctx, insert, resource, token); err != nil {
-		return fmt.Errorf("fence: the first write of %q: %w", resource, err)
+		return fmt.Errorf("fence: first write of %q: %w", resource, err)
 	}
 	return nil
 }

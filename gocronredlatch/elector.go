@@ -56,7 +56,7 @@ var _ gocron.Elector = (*Elector)(nil)
 // NewElector returns an Elector, or redlatch.ErrInvalid if Name is empty or Skew negative. It sends nothing.
 func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error) {
 	if config.Name == "" || config.Skew < 0 {
-		return nil, fmt.Errorf("%w: an Elector needs a Name, and a Skew of at least 0", redlatch.ErrInvalid)
+		return nil, fmt.Errorf("%w: Elector needs a Name and a non-negative Skew", redlatch.ErrInvalid)
 	}
 	return &Elector{client: client, config: config}, nil
 }

@@ -55,11 +55,11 @@ var _ gocron.Locker = (*Locker)(nil)
 // redlatch.ErrInvalid if Period or AtLeast is negative or both are set. It sends nothing.
 func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	if config.Period < 0 || config.AtLeast < 0 || config.Period > 0 && config.AtLeast > 0 {
-		return nil, fmt.Errorf("%w: set Period or AtLeast, to at least 0", redlatch.ErrInvalid)
+		return nil, fmt.Errorf("%w: Period and AtLeast must not be negative and are mutually exclusive", redlatch.ErrInvalid)
 	}
 	if config.OnError == nil {
 		config.OnError = func(name string, err error) {
-			slog.Default().Warn("a job's lock could not be released", "lock", name, "error", err)
+			slog.Default().Warn("failed to release a job's lock", "lock", name, "error", err)
 		}
 	}
 	return &Locker{client: client, config: config}, nil
@@ -85,7 +85,7 @@ func (t *task) run(ctx context.Context) error {
 	// A hold is for one run. If it was lost before its task started, another run may follow.
 	hold, ok := t.locker.holds.LoadAndDelete(ctx)
 	if !ok {
-		return fmt.Errorf("%w: the job does not use the Locker that its task was made with", redlatch.ErrNotHeld)
+		return fmt.Errorf("%w: the job uses a different Locker than its task", redlatch.ErrNotHeld)
 	}
 	run := hold.(*rlock.Hold).Context(ctx) //nolint:errcheck,forcetypeassert // nothing else is stored
 	if run.Err() != nil {

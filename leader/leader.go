@@ -72,7 +72,7 @@ func Run(ctx context.Context, client *redlatch.Client, name string, config Confi
 	e := engine.EngineOf(client)
 	c := &candidate{Config: config, logger: e.Logger.With("lock", name), margin: e.LossMargin(e.Lease)}
 	if c.Lead == nil || c.Pause < 0 {
-		return &redlatch.LockError{Op: "lead", Name: name, Err: fmt.Errorf("%w: a Config needs Lead, and a Pause that is not below zero", redlatch.ErrInvalid)}
+		return &redlatch.LockError{Op: "lead", Name: name, Err: fmt.Errorf("%w: Config needs a Lead function and a non-negative Pause", redlatch.ErrInvalid)}
 	}
 	if c.Pause == 0 {
 		c.Pause = defaultPause
@@ -159,7 +159,7 @@ func (c *candidate) watch(held context.Context, returned <-chan struct{}) {
 	}
 	select {
 	case <-time.After(c.margin):
-		c.logger.Error("Lead has not returned, and another candidate may lead now", "cause", context.Cause(held))
+		c.logger.Error("Lead has not returned; another candidate may lead now", "cause", context.Cause(held))
 	case <-returned:
 	}
 }
@@ -169,7 +169,7 @@ func (c *candidate) report(err error) {
 		c.OnError(err)
 		return
 	}
-	c.logger.Warn("the candidate does not lead and will try again after a pause", "error", err, "pause", c.Pause)
+	c.logger.Warn("candidate is not leading; retrying after a pause", "error", err, "pause", c.Pause)
 }
 
 // stays reports whether retrying cannot help.

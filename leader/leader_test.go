@@ -29,11 +29,11 @@ func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer, open 
 	})
 }
 
-// candidate is a Run in the background.
+// candidate runs Run in the background.
 type candidate struct {
 	config leader.Config
 	stop   context.CancelFunc
-	leads  chan context.Context // each leadership
+	leads  chan context.Context // from Lead
 	ended  chan error           // by Run
 	errors chan error           // by OnError
 }
@@ -240,7 +240,7 @@ func TestErrorsLoggedWithoutHandler(t *testing.T) {
 		receive(t, leads)
 		stop()
 		require.NoError(t, receive(t, ended))
-		lines := said.Lines("will try again after a pause")
+		lines := said.Lines("retrying after a pause")
 		require.Len(t, lines, 1)
 		require.Contains(t, lines[0], "job")
 	})

@@ -46,13 +46,13 @@ func (t *Telemetry) make(m metric.Meter) error {
 		*to, err = m.Int64Counter("redlatch."+name, metric.WithUnit(unit), metric.WithDescription(about))
 		failed = append(failed, err)
 	}
-	histogram(&in.acquire, "lock.acquire.duration", "From the call of Lock, TryLock, Resume, Acquire or TryAcquire to its return.")
-	histogram(&in.hold, "lock.hold.duration", "How long a hold lasted.")
-	histogram(&in.renewal, "renewal.duration", "From the sending of a renewal to its reply.")
-	histogram(&in.slack, "renewal.slack", "How much time was left before a hold would have been lost when its renewal was confirmed.")
-	counter(&in.lost, "lock.lost", "{hold}", "Holds that were lost.")
-	counter(&in.evictions, "waiter.evicted", "{waiter}", "Dead waiters that were taken out of queues.")
-	counter(&in.reconnects, "connection.reconnects", "{reconnect}", "Connections made in place of lost ones.")
+	histogram(&in.acquire, "lock.acquire.duration", "Duration of Lock, TryLock, Resume, Acquire and TryAcquire calls.")
+	histogram(&in.hold, "lock.hold.duration", "Duration of holds.")
+	histogram(&in.renewal, "renewal.duration", "Round-trip time of lease renewals.")
+	histogram(&in.slack, "renewal.slack", "Time left before loss of the hold when its renewal was confirmed.")
+	counter(&in.lost, "lock.lost", "{hold}", "Lost holds.")
+	counter(&in.evictions, "waiter.evicted", "{waiter}", "Dead waiters evicted from queues.")
+	counter(&in.reconnects, "connection.reconnects", "{reconnect}", "Reconnects after a lost connection.")
 	counter(&in.gaps, "subscription.gaps", "{gap}", "Waiters woken because messages may have been missed.")
 	return errors.Join(append(failed, t.makeGauges(m))...)
 }
@@ -60,11 +60,11 @@ func (t *Telemetry) make(m metric.Meter) error {
 func (t *Telemetry) makeGauges(m metric.Meter) error {
 	var failed [4]error
 	t.held, failed[0] = m.Int64ObservableUpDownCounter("redlatch.lock.held",
-		metric.WithUnit("{hold}"), metric.WithDescription("Holds at this moment."))
+		metric.WithUnit("{hold}"), metric.WithDescription("Current holds."))
 	t.waiting, failed[1] = m.Int64ObservableUpDownCounter("redlatch.lock.waiting",
-		metric.WithUnit("{call}"), metric.WithDescription("Calls that wait at this moment."))
+		metric.WithUnit("{call}"), metric.WithDescription("Calls currently waiting."))
 	t.oldest, failed[2] = m.Float64ObservableGauge("redlatch.lock.hold.oldest_age",
-		metric.WithUnit("s"), metric.WithDescription("How long the oldest hold has lasted."))
+		metric.WithUnit("s"), metric.WithDescription("Age of the oldest hold."))
 	if err := errors.Join(failed[:]...); err != nil {
 		return err
 	}

@@ -71,22 +71,22 @@ func New(opts ...Option) *Metrics {
 		}
 	}
 	m.acquire = m.histogram("lock_acquire_duration_seconds",
-		"From the call of Lock, TryLock, Resume, Acquire or TryAcquire to its return.", m.labels("operation", "outcome", "error_type"))
-	m.hold = m.histogram("lock_hold_duration_seconds", "How long a hold lasted.", m.labels("end"))
-	m.renewal = m.histogram("renewal_duration_seconds", "From the sending of a renewal to its reply.", []string{"error_type"})
+		"Duration of Lock, TryLock, Resume, Acquire and TryAcquire calls.", m.labels("operation", "outcome", "error_type"))
+	m.hold = m.histogram("lock_hold_duration_seconds", "Duration of holds.", m.labels("end"))
+	m.renewal = m.histogram("renewal_duration_seconds", "Round-trip time of lease renewals.", []string{"error_type"})
 	m.slack = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "redlatch_renewal_slack_seconds", Buckets: buckets,
-		Help: "How much time was left before a hold would have been lost when its renewal was confirmed.",
+		Help: "Time left before loss of the hold when its renewal was confirmed.",
 	})
-	m.lost = m.counter("lock_lost_total", "Holds that were lost.", m.labels("reason"))
-	m.evictions = m.counter("waiter_evicted_total", "Dead waiters that were taken out of queues.", m.labels())
+	m.lost = m.counter("lock_lost_total", "Lost holds.", m.labels("reason"))
+	m.evictions = m.counter("waiter_evicted_total", "Dead waiters evicted from queues.", m.labels())
 	m.gaps = m.counter("subscription_gaps_total", "Waiters woken because messages may have been missed.", m.labels())
 	m.reconnects = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "redlatch_connection_reconnects_total", Help: "Connections made in place of lost ones.",
+		Name: "redlatch_connection_reconnects_total", Help: "Reconnects after a lost connection.",
 	})
-	m.held = m.gauge("lock_held", "Holds at this moment.")
-	m.waiting = m.gauge("lock_waiting", "Calls that wait at this moment.")
-	m.oldest = m.gauge("lock_hold_oldest_age_seconds", "How long the oldest hold has lasted.")
+	m.held = m.gauge("lock_held", "Current holds.")
+	m.waiting = m.gauge("lock_waiting", "Calls currently waiting.")
+	m.oldest = m.gauge("lock_hold_oldest_age_seconds", "Age of the oldest hold.")
 	return m
 }
 

@@ -98,7 +98,7 @@ func (p checked) isWork(use, literal inspector.Cursor) bool {
 	return !harmless.MatchString(fn.FullName())
 }
 
-var lockAgain = analyzer("lockagain", "report locks that wait for a hold of their own function", func(p checked) {
+var lockAgain = analyzer("lockagain", "report locks that wait for a hold of the same function", func(p checked) {
 	for c, call := range nodes[*ast.CallExpr](p) {
 		if do := p.outerDo(c, call); do != nil {
 			p.waits(call, do, "the context that Do passes")

@@ -32,7 +32,7 @@ func (counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
 	case granted:
 		return acquire.Outcome{Granted: true, Token: token}, nil
 	case answer == nil:
-		return acquire.Outcome{}, fmt.Errorf("%w: a grant without a token", transport.ErrBadReply)
+		return acquire.Outcome{}, fmt.Errorf("%w: grant without a token", transport.ErrBadReply)
 	}
 	return k.Decode(answer)
 }

@@ -137,11 +137,11 @@ func (l *Lock) counter() string { return protocol.TokenKey(hold.Of(l).Kind.Key()
 var (
 	// ErrCounter is returned if the counter is not a number or has reached 2^63-1. The lock is not held,
 	// and the counter is unchanged. For a negative counter it is transport.ErrBadReply.
-	ErrCounter = errors.New("redlatch: the lock's token counter cannot be raised")
+	ErrCounter = errors.New("redlatch: cannot increment the lock's token counter")
 
 	// ErrEpoch is returned if the counter is below the lock's epoch: BeginEpoch was not called, or the
 	// counter was lost. The lock is not held.
-	ErrEpoch = errors.New("redlatch: the lock's token counter has not reached its epoch")
+	ErrEpoch = errors.New("redlatch: the lock's token counter is below its epoch")
 )
 
 const (
@@ -179,7 +179,7 @@ func WithEpoch(n int) Option {
 // an epoch, and ErrCounter. It sends one EVALSHA.
 func (l *Lock) BeginEpoch(ctx context.Context) (raised bool, err error) {
 	if l.least == 0 && hold.Of(l).Err == nil {
-		err = fmt.Errorf("%w: the lock was made without WithEpoch", redlatch.ErrInvalid)
+		err = fmt.Errorf("%w: lock created without WithEpoch", redlatch.ErrInvalid)
 	} else {
 		var answer any
 		answer, err = hold.Of(l).Ask(ctx, func(c *transport.Call) { luasrc.FillRaise(c, l.counter(), l.least) })
@@ -203,11 +203,11 @@ func (l *Lock) explain(err error) error {
 	key := l.counter()
 	switch text := answer.Text; {
 	case strings.Contains(text, luasrc.ErrBehind):
-		failed.Err = fmt.Errorf("%w (key %q): begin an epoch that was never used, see WithEpoch", ErrEpoch, key)
+		failed.Err = fmt.Errorf("%w (key %q): begin an unused epoch; see WithEpoch", ErrEpoch, key)
 	case strings.Contains(text, "not an integer"), strings.Contains(text, "overflow"):
 		failed.Err = fmt.Errorf("%w (key %q): %w", ErrCounter, key, failed.Err)
 	case errors.Is(failed.Err, redlatch.ErrWrongType):
-		failed.Err = fmt.Errorf("%w: the lock must be a hash, and its token counter, %q, a number", failed.Err, key)
+		failed.Err = fmt.Errorf("%w: the lock must be a hash and its token counter %q a number", failed.Err, key)
 	}
 	return err
 }

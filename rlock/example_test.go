@@ -122,7 +122,7 @@ func ExampleHold_Context() {
 	fmt.Println(errors.Is(hold.Unlock(), redlatch.ErrLost))
 	// Output:
 	// context canceled
-	// redlatch: lock lost: its own lease was over
+	// redlatch: lock lost: its own lease expired
 	// true
 }
 

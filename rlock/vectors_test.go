@@ -139,7 +139,7 @@ func TestQueriesAboutRedissonLock(t *testing.T) {
 		checkHeld(t, err)
 		require.ErrorAs(t, err, &le)
 		require.Equal(t, redlatch.NoTTL, le.TTL)
-		require.ErrorContains(t, err, " never ends)")
+		require.ErrorContains(t, err, " never expires)")
 
 		srv.Do(t, "DEL", "job")
 		requireJavaHolds(t, l, 0)

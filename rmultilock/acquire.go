@@ -66,7 +66,7 @@ func (t *taking) run(ctx context.Context) error {
 	}
 	switch {
 	case t.asked.Given:
-		return fmt.Errorf("%w: WithOwner is for one lock, not for several", redlatch.ErrInvalid)
+		return fmt.Errorf("%w: WithOwner is not supported for several locks", redlatch.ErrInvalid)
 	case t.asked.Bounded && t.op == "try-lock":
 		return fmt.Errorf("%w: TryLock does not wait; use Lock with WithWait", redlatch.ErrInvalid)
 	}
@@ -148,7 +148,7 @@ func (t *taking) over() error {
 	if err == nil || errors.Is(err, engine.ErrClosed) {
 		return err
 	}
-	return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, err) //nolint:errorlint // as text: nothing was held yet
+	return fmt.Errorf("%w: while the other locks were acquired: %v", engine.ErrNotAcquired, err) //nolint:errorlint // as text: nothing was held yet
 }
 
 // replicated waits until enough replicas have all locks.

@@ -93,11 +93,11 @@ func (b *batch) Decode(answer any) (acquire.Outcome, error) {
 	}
 	parts, _ := answer.([]any)
 	if len(parts) != 3 {
-		return acquire.Outcome{}, fmt.Errorf("%w: of several locks: %T of %d", transport.ErrBadReply, answer, len(parts))
+		return acquire.Outcome{}, fmt.Errorf("%w: reply for several locks: %T of length %d", transport.ErrBadReply, answer, len(parts))
 	}
 	number, ok := parts[2].(int64)
 	if !ok || number < 1 || number > int64(len(b.locks)) {
-		return acquire.Outcome{}, fmt.Errorf("%w: of several locks, the number %v", transport.ErrBadReply, parts[2])
+		return acquire.Outcome{}, fmt.Errorf("%w: reply for several locks: index %v", transport.ErrBadReply, parts[2])
 	}
 	b.blocked = int(number) - 1
 	if _, isNumber := parts[0].(int64); !isNumber {

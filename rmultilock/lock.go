@@ -156,7 +156,7 @@ func (l *Lock) arrange(members []Member) error {
 	var kept []Member
 	for _, m := range members {
 		if m == nil {
-			return fmt.Errorf("%w: a nil lock", redlatch.ErrInvalid)
+			return fmt.Errorf("%w: nil lock", redlatch.ErrInvalid)
 		}
 		inner := hold.Of(m)
 		if l.engine == nil {
@@ -168,10 +168,10 @@ func (l *Lock) arrange(members []Member) error {
 		case inner.Err != nil:
 			return inner.Err
 		case inner.Engine != l.engine:
-			return fmt.Errorf("%w: the lock %s has another client: locks of several clients have no common order",
+			return fmt.Errorf("%w: lock %s belongs to another client: all locks must use the same client",
 				redlatch.ErrInvalid, limits.Quote(inner.Name))
 		case twice && kind != lock.kind:
-			return fmt.Errorf("%w: the lock %s as a %s and a %s lock would wait for itself",
+			return fmt.Errorf("%w: lock %s as both %s and %s lock would wait for itself",
 				redlatch.ErrInvalid, limits.Quote(inner.Name), kind, lock.kind)
 		case !twice:
 			kinds[lock.key] = lock.kind

@@ -168,7 +168,7 @@ func TestForeignKeysRejectedAndKept(t *testing.T) {
 	var refusal *redlatch.LockError
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, redlatch.NoTTL, refusal.TTL)
-	require.ErrorContains(t, err, "(the lease of 11111111-1111-4111-8111-111111111111:7 never ends)")
+	require.ErrorContains(t, err, "(the lease of 11111111-1111-4111-8111-111111111111:7 never expires)")
 	ttl, err := rw.Write().TTL(within(t))
 	require.NoError(t, err)
 	require.Equal(t, redlatch.NoTTL, ttl)

@@ -257,7 +257,7 @@ func TestNotAcquiredReportsInfiniteLease(t *testing.T) {
 			var refusal *redlatch.LockError
 			require.ErrorAs(t, err, &refusal)
 			require.Equal(t, redlatch.NoTTL, refusal.TTL)
-			require.ErrorContains(t, err, "never ends")
+			require.ErrorContains(t, err, "never expires")
 			unlock(t, h)
 		}
 		free(t, s, rw)

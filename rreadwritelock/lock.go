@@ -37,7 +37,7 @@ import (
 
 // ErrUpgrade is returned if a reader's context requests the write lock, which would wait for itself:
 // unlock the read hold first. It wraps redlatch.ErrInvalid. Nothing was sent.
-var ErrUpgrade = fmt.Errorf("%w: a reader cannot become the writer, since it would wait for itself: unlock the read hold first",
+var ErrUpgrade = fmt.Errorf("%w: cannot upgrade a read hold to a write hold: unlock the read hold first",
 	redlatch.ErrInvalid)
 
 // Lock is a read/write lock. It is safe for concurrent use; Locks of one name are the same lock.

@@ -89,7 +89,7 @@ func TestReaderUpgradeFailsImmediately(t *testing.T) {
 		for _, opts := range [][]rlock.Option{nil, {rlock.WithWait(time.Minute)}} {
 			_, err := rw.Write().Lock(r.Context(within(t)), opts...)
 			require.ErrorIs(t, err, redlatch.ErrInvalid)
-			require.ErrorContains(t, err, "wait for itself")
+			require.ErrorContains(t, err, "cannot upgrade a read hold")
 		}
 		_, err := rw.Write().TryLock(r.Context(within(t)))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)

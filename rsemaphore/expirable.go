@@ -120,7 +120,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	}
 	returned, _, err := reply.ReturnedPermits(answer)
 	if err == nil && returned == 0 {
-		err = fmt.Errorf("%w: the permits are not acquired", redlatch.ErrNotHeld)
+		err = fmt.Errorf("%w: permits not acquired", redlatch.ErrNotHeld)
 	}
 	return int(returned), failed("release", s.Name(), err)
 }

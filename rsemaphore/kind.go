@@ -158,11 +158,11 @@ func sizeOf(ids any) int64 {
 // parseIDs checks ids and returns their concatenated bytes.
 func parseIDs(ids []string) (string, error) {
 	if len(ids) == 0 || len(ids) > maxPermits {
-		return "", fmt.Errorf("%w: %d ids of permits, not 1 to %d", redlatch.ErrInvalid, len(ids), maxPermits)
+		return "", fmt.Errorf("%w: invalid number of permit IDs %d: must be from 1 to %d", redlatch.ErrInvalid, len(ids), maxPermits)
 	}
 	for _, id := range ids {
 		if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
-			return "", fmt.Errorf("%w: the id of a permit is %d hexadecimal digits, not %s", redlatch.ErrInvalid, idChars, limits.Quote(id))
+			return "", fmt.Errorf("%w: want a permit ID of %d hexadecimal digits, got %s", redlatch.ErrInvalid, idChars, limits.Quote(id))
 		}
 	}
 	return rawIDs(strings.Join(ids, ",")), nil

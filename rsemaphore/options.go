@@ -63,7 +63,7 @@ func waitOf(opts []rlock.Option, try bool) (wait time.Duration, bounded bool, er
 	t.Bound, t.Bounded = 0, false
 	switch {
 	case t != hold.Terms{}:
-		err = fmt.Errorf("%w: a Semaphore has only WithWait; NewExpirable has leases", redlatch.ErrInvalid)
+		err = fmt.Errorf("%w: Semaphore supports only WithWait; use NewExpirable for leases", redlatch.ErrInvalid)
 	case bounded && try:
 		err = fmt.Errorf("%w: TryAcquire does not wait; use Acquire with WithWait", redlatch.ErrInvalid)
 	default:
@@ -85,7 +85,7 @@ var ErrTooMany = fmt.Errorf("%w: more permits than the semaphore has", redlatch.
 // checkCount checks a number of permits.
 func checkCount(n, least, most int64) error {
 	if n < least || n > most {
-		return fmt.Errorf("%w: %d permits, not %d to %d", redlatch.ErrInvalid, n, least, most)
+		return fmt.Errorf("%w: invalid number of permits %d: must be from %d to %d", redlatch.ErrInvalid, n, least, most)
 	}
 	return nil
 }
@@ -104,9 +104,9 @@ func named(op string, err error) error {
 	renamed.TTL = max(renamed.TTL, 0) // NoTTL is meaningless for a semaphore
 	var answer *transport.ServerError
 	if errors.As(err, &answer) && (strings.Contains(answer.Text, "not an integer") || strings.Contains(answer.Text, "overflow")) {
-		renamed.Err = fmt.Errorf("%w: the key must be a number of permits, and stay one: %w", redlatch.ErrWrongType, renamed.Err)
+		renamed.Err = fmt.Errorf("%w: the key must be a number of permits in the valid range: %w", redlatch.ErrWrongType, renamed.Err)
 	} else if errors.Is(err, redlatch.ErrWrongType) {
-		renamed.Err = fmt.Errorf("%w: a semaphore's key is a number, and that of its permits a sorted set", renamed.Err)
+		renamed.Err = fmt.Errorf("%w: a semaphore's key must be a number, and its permits' key a sorted set", renamed.Err)
 	}
 	return &renamed
 }

@@ -21,11 +21,11 @@ type reachFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 // errReady makes go-redis stop using a connection that is ready.
 var errReady = errors.New("goredis: the connection is ready")
 
-var errNoConn = errors.New("the client's Dialer has made no connection")
+var errNoConn = errors.New("the client's Dialer returned no connection")
 
 // errTooLate is returned after the caller has left. The context of the dial may not have ended, and
 // without an error go-redis would panic.
-var errTooLate = errors.New("the connection came too late")
+var errTooLate = errors.New("the connection opened after its caller had returned")
 
 // handshake returns settings for go-redis to make one connection, without pools, retries and caches.
 func handshake(opt redis.Options) *redis.Options {

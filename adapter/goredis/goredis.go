@@ -41,9 +41,9 @@ func New(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Opt
 		}
 	case nil:
 	default:
-		return nil, fmt.Errorf("goredis: a %T cannot be used: give a *redis.Client or a *redis.ClusterClient", client)
+		return nil, fmt.Errorf("goredis: unsupported client type %T: want *redis.Client or *redis.ClusterClient", client)
 	}
-	return nil, errors.New("goredis: the client is nil")
+	return nil, errors.New("goredis: nil client")
 }
 
 func newSingle(c *redis.Client, opts []redlatch.Option) (*redlatch.Client, error) {
@@ -61,7 +61,7 @@ func dialTimeout(d time.Duration) redlatch.Option {
 }
 
 // errSwitched is returned if the master changed while a connection was made.
-var errSwitched = errors.New("goredis: the Sentinels name another master by now")
+var errSwitched = errors.New("goredis: the Sentinels now report another master")
 
 // master connects to the master of a *redis.Client and to its replicas.
 type master struct {
@@ -108,9 +108,9 @@ func (m *master) named(ctx context.Context) (string, error) {
 	return addr, conn.Close()
 }
 
-var errNoCluster = errors.New("goredis: a ClusterClient with ClusterSlots of its own, as NewFailoverClusterClient makes, is in no Redis Cluster: use NewFailoverClient")
+var errNoCluster = errors.New("goredis: a ClusterClient with custom ClusterSlots, as from NewFailoverClusterClient, is not a Redis Cluster: use NewFailoverClient")
 
-var errNoClient = errors.New("goredis: the ClusterClient's NewClient has made no client")
+var errNoClient = errors.New("goredis: the ClusterClient's NewClient function returned nil")
 
 func newCluster(ctx context.Context, c *redis.ClusterClient, opts []redlatch.Option) (*redlatch.Client, error) {
 	opt := c.Options()

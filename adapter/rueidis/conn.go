@@ -115,8 +115,8 @@ func (c *conn) DoWithTimeout(timeout time.Duration, command string, args ...any)
 }
 
 var (
-	errClosed  = errors.New("rueidis: the connection was closed")
-	errListens = errors.New("rueidis: the connection listens, and sends nothing")
+	errClosed  = errors.New("rueidis: connection closed")
+	errListens = errors.New("rueidis: connection is subscribed and cannot send commands")
 )
 
 // dedicated is a dedicated connection of the client.
@@ -197,6 +197,6 @@ func take(ctx context.Context, client rueidis.Client) (redis.Conn, error) {
 		}
 		return &conn{dedicated: d, decided: make(chan struct{})}, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the rueidis client gave no connection: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("no connection from the rueidis client: %w", context.Cause(ctx))
 	}
 }

@@ -114,5 +114,5 @@ func text(arg any) string {
 	case int64:
 		return strconv.FormatInt(a, 10)
 	}
-	panic("rueidis: an argument of a kind that transport.Call does not permit")
+	panic("rueidis: argument type not permitted in transport.Call")
 }

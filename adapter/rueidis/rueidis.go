@@ -36,11 +36,11 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 	case rueidis.ClientModeSentinel:
 		return nil, errSentinel
 	default:
-		return nil, fmt.Errorf("rueidis: a client of mode %q cannot be used", mode)
+		return nil, fmt.Errorf("rueidis: unsupported client mode %q", mode)
 	}
 }
 
-var errSentinel = errors.New("rueidis: a client of Sentinels cannot be used: give the options that it was made with to NewSentinel")
+var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass the client's options to NewSentinel")
 
 // NewSentinel returns a Redlatch client of the master that Sentinels name. option is as for a rueidis client
 // of Sentinels: InitAddress lists the Sentinels, Sentinel.MasterSet is their name for the master, and the
@@ -49,7 +49,7 @@ var errSentinel = errors.New("rueidis: a client of Sentinels cannot be used: giv
 // NewSentinel does no I/O; redlatch.NewSentinel and redlatch.AskSentinels list the commands that are sent.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
-		return nil, errors.New("rueidis: NewSentinel needs the addresses of Sentinels and the name of their master")
+		return nil, errors.New("rueidis: NewSentinel needs Sentinel addresses and a master name")
 	}
 	ask := redlatch.AskSentinels(option.Sentinel.MasterSet, option.InitAddress, Dialer(sentinelOption(option)))
 	return redlatch.NewSentinel(ask, Dialer(option), opts...)
@@ -112,7 +112,7 @@ func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn ne
 	return conn, err
 }
 
-var errNoConn = errors.New("the dial function has made no connection")
+var errNoConn = errors.New("the dial function returned no connection")
 
 // promptly calls dial and returns when ctx ends. It closes a connection that is made later.
 func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, error) {

@@ -101,7 +101,7 @@ func run(ctx context.Context, url string, orders *table) error {
 func verdict(err error) error {
 	switch {
 	case errors.Is(err, errStale) && errors.Is(err, redlatch.ErrLost):
-		fmt.Println("A is late, and was refused:", errStale)
+		fmt.Println("A was late and was rejected:", errStale)
 		return nil
 	case err == nil:
 		return errors.New("the late worker was not late")

@@ -63,7 +63,7 @@ func run(url string) error {
 		return errors.Join(err, client.Close(), jobs.Close())
 	case <-term.Done():
 	}
-	log.Print("asked to stop: finishing the job at hand")
+	log.Print("stopping: finishing the current job")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return errors.Join(client.Shutdown(ctx), <-ended, jobs.Close())

@@ -47,7 +47,7 @@ func run(url string) error {
 		return errors.Join(err, client.Close())
 	case <-term.Done():
 	}
-	log.Print("asked to stop: finishing the work at hand")
+	log.Print("stopping: finishing the current work")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return errors.Join(client.Shutdown(ctx), <-done)

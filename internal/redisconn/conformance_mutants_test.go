@@ -86,7 +86,7 @@ var callMutants = []mutant{
 			b.Redigo.Start(call, done)
 		}
 	}},
-	{name: "errors lose their code", in: "calls/an error of the server comes with its code, and the connection goes on", plant: func(b *broken) {
+	{name: "errors lose their code", in: "calls/a server error has its code, and the connection stays open", plant: func(b *broken) {
 		b.outcomes(func(reply any, err error) (any, error) {
 			var se *transport.ServerError
 			if errors.As(err, &se) {
@@ -113,7 +113,7 @@ var callMutants = []mutant{
 		}
 	}},
 	{name: "Abandon is ignored", in: "abandoned/a withdrawn call ends as not sent and never runs", plant: copies},
-	{name: "Claim is not called", in: "calls/a call counts as sent before its reply is there", plant: copies},
+	{name: "Claim is not called", in: "calls/a call counts as sent before its reply arrives", plant: copies},
 	{name: "late replies are lost", in: "abandoned/a call abandoned after it was sent gets its late reply", plant: func(b *broken) {
 		b.dones(func(call *transport.Call, done transport.Done) transport.Done {
 			return func(reply any, err error) {
@@ -263,7 +263,7 @@ var subscriptionMutants = []mutant{
 			return sub, err
 		}
 	}},
-	{name: "a listener blocks the others", in: "subscriptions/a listener that does not read delays no other", plant: func(b *broken) {
+	{name: "a listener blocks the others", in: "subscriptions/a stuck listener does not delay others", plant: func(b *broken) {
 		var mu sync.Mutex
 		b.forwards(func(sub transport.Subscription) *forwarded {
 			f := &forwarded{sub, make(chan transport.Event), sub.Close}
@@ -318,8 +318,8 @@ func (b *broken) errorsOf(change func(err error) error) {
 func noFence(b *broken) { b.fence = func(context.Context, *transport.Call) error { return nil } }
 
 var optionalMutants = []mutant{
-	{name: "counts are zeros when no server answers", in: "optional/Listeners: what cannot be found out is an error and not a zero", plant: zeros},
-	{name: "counts are zeros when it is forbidden", in: "optional/Listeners: a server that refuses to count is an error, and not a zero", plant: zeros},
+	{name: "counts are zeros when no server answers", in: "optional/Listeners: an unknown count is an error, not zero", plant: zeros},
+	{name: "counts are zeros when it is forbidden", in: "optional/Listeners: a refused count is an error, not zero", plant: zeros},
 	{name: "counts are in the wrong order", in: "optional/Listeners: returns one number per channel, in order, 0 without subscribers", plant: func(b *broken) {
 		b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
 			counts, err := b.Redigo.Listeners(ctx, channels...)
@@ -332,7 +332,7 @@ var optionalMutants = []mutant{
 			return b.Redigo.Listeners(context.WithoutCancel(ctx), channels...)
 		}
 	}},
-	{name: "only the first channels are counted", in: "optional/Listeners: many channels are counted in one go", plant: func(b *broken) {
+	{name: "only the first channels are counted", in: "optional/Listeners: many channels are counted together", plant: func(b *broken) {
 		b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
 			counts, err := b.Redigo.Listeners(ctx, channels...)
 			clear(counts[min(len(counts), 100):])
@@ -358,12 +358,12 @@ var optionalMutants = []mutant{
 			}()
 		}
 	}},
-	{name: "replicas count before they have the write", in: "replicas/Replicate: a replica counts when it has the write, and not before", plant: func(b *broken) {
+	{name: "replicas count before they have the write", in: "replicas/Replicate: a replica counts only once it has the write", plant: func(b *broken) {
 		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 			b.Redigo.Replicate(call, 0, timeout, func(reply any, _ int64, err error) { done(reply, int64(replicas), err) })
 		}
 	}},
-	{name: "WAIT without an end", in: "replicas/Replicate: its time ends the wait, and the call has run", plant: func(b *broken) {
+	{name: "WAIT without an end", in: "replicas/Replicate: its timeout ends the wait, and the call has run", plant: func(b *broken) {
 		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 			b.Redigo.Replicate(call, replicas, timeout+time.Minute, done)
 		}
@@ -391,7 +391,7 @@ var optionalMutants = []mutant{
 		close(closed)
 		b.reconnected = func() <-chan struct{} { return closed }
 	}},
-	{name: "slots ignore tags", in: "optional/Slot: keys have the slots that Redis gives them", plant: func(b *broken) {
+	{name: "slots ignore tags", in: "optional/Slot: keys have the same slots as in Redis", plant: func(b *broken) {
 		b.slot = func(key string) int { return transport.HashSlot(strings.ReplaceAll(key, "{", "[")) }
 	}},
 }

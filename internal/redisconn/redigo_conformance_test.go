@@ -55,7 +55,7 @@ func noGoroutinesLeft(t *testing.T) {
 }
 
 // breaking matches the cases that stop, forbid or replicate a server, which is then their own.
-var breaking = regexp.MustCompile(`_(is|was)_down|cannot_be_found_out|refuses|a_replica_counts`)
+var breaking = regexp.MustCompile(`_(is|was)_down|unknown_count|refused_count|refuses|a_replica_counts`)
 
 // behindProxy is a real server behind a breakable network.
 func behindProxy(t *testing.T) transporttest.Harness {

@@ -177,7 +177,7 @@ func receivers() map[reflect.Type][]value {
 	for of := range all {
 		if of.Kind() == reflect.Pointer {
 			all[of] = append(all[of], value{what: "nil", make: func(*world) any { return reflect.Zero(of).Interface() },
-				panics: "a nil Client|" + nilDeref})
+				panics: "nil Client|" + nilDeref})
 		}
 	}
 	return all

@@ -15,9 +15,9 @@ import (
 
 var callCases = []testCase{
 	{"a plain command gets its reply", plainCommand, ""},
-	{"a large value goes there and back", largeValue, ""},
-	{"an error of the server comes with its code, and the connection goes on", errorOfTheServer, ""},
-	{"a call counts as sent before its reply is there", claimedBeforeSent, ""},
+	{"a large value round-trips", largeValue, ""},
+	{"a server error has its code, and the connection stays open", errorOfTheServer, ""},
+	{"a call counts as sent before its reply arrives", claimedBeforeSent, ""},
 	{"a call can be used again", usedAgain, ""},
 	{"done may start other calls", startFromDone, ""},
 	{"urgent calls overtake calls that wait for a connection", urgentOvertakes, "UrgentFirst Freeze"},
@@ -146,7 +146,7 @@ var scriptCases = []testCase{
 	{"arguments of every permitted kind arrive as their text", everyKindOfArgument, ""},
 	{"a script runs after the server has forgotten it", forgottenScript, ""},
 	{"scripts sent together run once each after the server has forgotten them", forgottenTogether, ""},
-	{"NOSCRIPT in answer to a plain command is an error like others", noScriptOfOwn, ""},
+	{"NOSCRIPT in reply to a plain command is an ordinary error", noScriptOfOwn, ""},
 }
 
 var (

@@ -17,7 +17,7 @@ var closeCases = []testCase{
 	{"Start after Close ends as not sent", startAfterClose, ""},
 	{"Close ends calls in flight as uncertain", closeInFlight, "HoldReplies"},
 	{"Close ends every call before it returns, and none that ended as not sent runs", closeWhileFrozen, "Freeze"},
-	{"Close among callers leaves no call without its end", closeAmongCallers, ""},
+	{"every call ends while Close runs concurrently", closeAmongCallers, ""},
 	{"Close ends subscriptions", closeSubscriptions, ""},
 	{"Close ends a Subscribe that waits", closeWaitingSubscribe, "Freeze"},
 }

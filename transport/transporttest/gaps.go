@@ -156,14 +156,14 @@ func subscribeAfterRestart(f *fixture) {
 }
 
 var replicaCases = []testCase{
-	{"Replicate: a replica counts when it has the write, and not before", replicaCounted, "Replica"},
-	{"Replicate: its time ends the wait, and the call has run", replicaTime, ""},
+	{"Replicate: a replica counts only once it has the write", replicaCounted, "Replica"},
+	{"Replicate: its timeout ends the wait, and the call has run", replicaTime, ""},
 	{"Replicate: other calls do not wait for replicas", replicaDelaysNoOther, ""},
 	{"Replicate: many calls share the time of one", replicaMany, ""},
 	{"Replicate: a script that the server has forgotten runs", replicaForgotten, ""},
 	{"Replicate: a call that the server refuses is an error", replicaRefused, ""},
 	{"Replicate: a withdrawn call never runs", replicaWithdrawn, ""},
-	{"Replicate: connections that are cut cost no call its end", replicaCut, "CutConnections"},
+	{"Replicate: every call ends while connections are cut", replicaCut, "CutConnections"},
 	{"Replicate: Close ends it", replicaClosed, ""},
 }
 

@@ -13,17 +13,17 @@ import (
 
 var optionalCases = []testCase{
 	{"Fence: a call whose connection was cut never runs afterwards", fenceAfterCut, "HoldRequest CutConnections"},
-	{"Fence: a call that was abandoned on a working connection is over", fenceWhileConnected, ""},
+	{"Fence: a call abandoned on a working connection has ended", fenceWhileConnected, ""},
 	{"Fence: a call that was never sent, or by another client, cannot be fenced", fenceUnknown, ""},
 	{"Fence: returns an error while the server is down", fenceWhileDown, "Stop Start"},
 	{"Fence: an ended context ends it", fenceEndedContext, "HoldReplies"},
 	{"Reconnected: the channel is closed at the next reconnect, and not before", reconnected, "CutConnections"},
 	{"Listeners: returns one number per channel, in order, 0 without subscribers", listenersCounted, ""},
-	{"Listeners: many channels are counted in one go", listenersMany, ""},
-	{"Listeners: what cannot be found out is an error and not a zero", listenersUnknown, "Stop Start"},
-	{"Listeners: a server that refuses to count is an error, and not a zero", listenersForbidden, "Forbid"},
+	{"Listeners: many channels are counted together", listenersMany, ""},
+	{"Listeners: an unknown count is an error, not zero", listenersUnknown, "Stop Start"},
+	{"Listeners: a refused count is an error, not zero", listenersForbidden, "Forbid"},
 	{"Listeners: an ended context ends it", listenersEndedContext, "HoldReplies"},
-	{"Slot: keys have the slots that Redis gives them", slots, ""},
+	{"Slot: keys have the same slots as in Redis", slots, ""},
 }
 
 // as returns tr as an optional interface, or skips the case.

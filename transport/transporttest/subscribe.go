@@ -20,7 +20,7 @@ var subscribeCases = []testCase{
 	{"messages of other channels do not arrive", otherChannels, ""},
 	{"subscriptions to one channel are independent", independent, ""},
 	{"a subscription buffers one event and drops later ones", coalescing, ""},
-	{"a listener that does not read delays no other", stuckListener, ""},
+	{"a stuck listener does not delay others", stuckListener, ""},
 	{"a script publishes to a subscription", publishedByScript, ""},
 	{"closed subscriptions end on the server", endsOnServer, ""},
 	{"Subscribe with an ended context returns its error and leaves nothing", endedContext, ""},

@@ -61,7 +61,7 @@ func until(t *testing.T, works <-chan work, candidate int) {
 				row++
 				continue
 			}
-			require.Zero(t, row, "two candidates work at a time")
+			require.Zero(t, row, "two candidates work at the same time")
 		case <-over:
 			require.FailNow(t, "the candidate does not work")
 		}
