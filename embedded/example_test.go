@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 )
 
-// A server on a free port, for a program that wants a URL.
+// A server on a free port, for a program that needs a URL.
 func Example() {
 	srv, err := embedded.Start()
 	if err != nil {
@@ -70,14 +70,14 @@ func ExampleServer_LoseReplies() {
 		}
 		n, err := redis.Int(conn.Do("INCR", "counter"))
 		fmt.Println(n, err != nil)
-		_ = conn.Close() // the first is broken already
+		_ = conn.Close() // the first is already closed
 	}
 	// Output:
 	// 0 true
 	// 2 false
 }
 
-// A key that lives for an hour does not take an hour to die.
+// A key with a TTL of an hour expires immediately.
 func ExampleServer_FastForward() {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {

@@ -135,8 +135,7 @@ func TestSetTimeFreezesClockUntilZeroTime(t *testing.T) {
 	})
 }
 
-// requireCut checks that err is that of a connection which the server has cut.
-// A pipe says so in two ways.
+// requireCut checks that err reports a closed connection. Pipes have two such errors.
 func requireCut(t *testing.T, err error) {
 	t.Helper()
 	require.Truef(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe), "not cut: %v", err)
@@ -149,7 +148,7 @@ func serverTime(t *testing.T, c redis.Conn) int {
 	return parts[0]
 }
 
-// send writes bytes to a new connection, and returns what the server says until it closes it.
+// send writes bytes to a new connection, and returns the replies until the server closes it.
 func send(t *testing.T, s *Server, text string) (said string) {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Addr())
@@ -172,7 +171,7 @@ func TestMalformedRequestClosesOnlyItsConnection(t *testing.T) {
 		"*1\r\n$9223372036854775807\r\n", "*1\r\n$99999999999999\r\n", "*1\r\n$-9223372036854775808\r\n",
 		"*9223372036854775807\r\n$4\r\nPING\r\n", "*1048577\r\n$4\r\nPING\r\n", "*0\r\n", "*-1\r\n", "*-0\r\n", "*+0\r\n",
 		"*2\r\n$4\r\nECHO\r\n$67108864\r\n", "*1\r\n$-1\r\n", "*1\r\n*1\r\n*1\r\n", strings.Repeat("*1\r\n", 1000),
-		// What a bound that reads the length in another way than miniredis would let through.
+		// Requests that a length check must parse as miniredis does.
 		"*1\r\n$200\n$9223372036854775807\r\n", "*1\r\n$-0\r\n+x$9223372036854775807\r\n", "*1\r\n+a\r\n", "*1\r\n$0x4\r\nPING\r\n",
 		"PING\r\n", "\r\n", "\n", "*\r\n", "*1\r\n$\r\n", "\x16\x03\x01", "GET / HTTP/1.1\r\n\r\n", strings.Repeat("*", 1<<20),
 	} {
@@ -182,7 +181,7 @@ func TestMalformedRequestClosesOnlyItsConnection(t *testing.T) {
 	require.Equal(t, "+PONG\r\n+PONG\r\n", send(t, s, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nping\r\n*0\r\n"))
 }
 
-// Miniredis panics on some commands, and holds its mutex then.
+// Miniredis panics on some commands while it holds its mutex.
 func TestPanickingCommandClosesOnlyItsConnection(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -203,7 +202,7 @@ func TestPanickingCommandClosesOnlyItsConnection(t *testing.T) {
 		}
 		require.Contains(t, send(t, s, text), want, args)
 		require.Equal(t, int64(1), do(t, bystander, "ZCARD", "z"), args)
-		// The commands behind it do not take its reply away.
+		// The reply arrives although more commands follow.
 		text += strings.Repeat("*1\r\n$4\r\nPING\r\n", 10)
 		require.Contains(t, send(t, s, text), want, args)
 	}

@@ -82,7 +82,7 @@ func TestMessagesDeliveredInBubble(t *testing.T) {
 			time.Sleep(time.Hour)
 			c, err := s.Dial(context.Background())
 			if err == nil {
-				_, _ = c.Do("PUBLISH", "ch", "hello") // seen by what is received
+				_, _ = c.Do("PUBLISH", "ch", "hello") // checked by the subscriber
 				_ = c.Close()
 			}
 		}()
@@ -134,14 +134,14 @@ func TestSlowReaderDisconnectedWithoutDelayingOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	require.Equal(t, 32<<20, s.limit)
-	s.limit = 1 << 20 // a full one takes its time
+	s.limit = 1 << 20 // the default limit takes long to fill
 	sub, c := dial(t, s), dial(t, s)
 	subscribe(t, sub, "SUBSCRIBE", "ch")
 	message := make([]byte, 32<<10)
 	sent := 0
 	for do(t, c, "PUBLISH", "ch", message).(int64) == 1 {
 		sent++
-		// The server may take a moment to forget one that it has cut off.
+		// The server may take a moment to remove a closed connection.
 		require.Less(t, sent, 1000, "the server does not cut it off")
 	}
 	require.GreaterOrEqual(t, sent, 31)
@@ -216,8 +216,7 @@ func TestCloseUnderLoadLeaksNothing(t *testing.T) {
 					c, err = redis.DialURL(s.URL())
 				}
 				for err == nil {
-					// Many in one go: some have been read, and not run, when the
-					// connection ends.
+					// When the connection closes, some commands have been read but not run.
 					_ = c.Send("EVAL", "return redis.call('incr', KEYS[1])", 1, "k")
 					for range 30 {
 						_ = c.Send("INFO", "clients")
@@ -229,7 +228,7 @@ func TestCloseUnderLoadLeaksNothing(t *testing.T) {
 					}
 				}
 				if c != nil {
-					_ = c.Close() // broken by then
+					_ = c.Close() // already closed by the server
 				}
 			})
 		}
@@ -243,7 +242,7 @@ func TestCloseUnderLoadLeaksNothing(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// soon bounds waits for what should happen at once.
+// soon bounds waits for events that should happen immediately.
 const soon = 10 * time.Second
 
 func start(t *testing.T, opts ...Option) *Server {

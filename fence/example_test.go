@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rfencedlock"
 )
 
-// ship stands for the statements that write, and the commit.
+// ship runs the statements that write, and commits.
 func ship(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'shipped' WHERE id = 42")
 	return errors.Join(err, tx.Commit())

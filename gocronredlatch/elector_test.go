@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// elect makes a candidate, which ends with the test or when stop is called.
+// elect returns a candidate that stops with the test or when stop is called.
 func elect(t *testing.T, c *redlatch.Client, config gocronredlatch.ElectorConfig) (e *gocronredlatch.Elector, stop func()) {
 	t.Helper()
 	config.OnError = func(error) {}
@@ -38,7 +38,7 @@ func leads(t *testing.T, e *gocronredlatch.Elector) {
 	require.Eventually(t, func() bool { return e.IsLeader(t.Context()) == nil }, soon, 5*time.Millisecond)
 }
 
-// starter returns a scheduler with a job that begins when began gets something, and fails into failed.
+// starter returns a scheduler with a job that reports its start to began and its error to failed.
 func starter(t *testing.T, e *gocronredlatch.Elector) (began chan context.Context, failed chan error) {
 	t.Helper()
 	began, failed = make(chan context.Context, 1), make(chan error, 1)
@@ -62,7 +62,7 @@ func TestLeaderRunsJobs(t *testing.T) {
 		began, failed := starter(t, first)
 		ctx := receive(t, began)
 		require.NoError(t, ctx.Err())
-		// It steps down when its task has returned, and no sooner.
+		// It steps down only after its task has returned.
 		stop()
 		require.ErrorIs(t, receive(t, failed), context.Canceled)
 		require.ErrorIs(t, first.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)

@@ -14,10 +14,10 @@ import (
 	"github.com/redlatch/redlatch/gocronredlatch"
 )
 
-// report stands for the job.
+// report is the job.
 func report(ctx context.Context) error { return ctx.Err() }
 
-// The processes share the jobs: each full hour one of them reports.
+// The processes share the jobs: every hour, one process reports.
 func ExampleNewLocker() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -48,7 +48,7 @@ func ExampleNewLocker() {
 	}
 }
 
-// One process leads and does all jobs.
+// One process leads and runs all jobs.
 func ExampleNewElector() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// soon is far more than anything takes that is waited for.
+// soon is far longer than any awaited event takes.
 const soon = 30 * time.Second
 
 func connect(t *testing.T, s *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
@@ -41,12 +41,12 @@ func newLocker(t *testing.T, c *redlatch.Client, config gocronredlatch.LockerCon
 	return l
 }
 
-// newScheduler starts a scheduler with one job, which it does at once.
+// newScheduler starts a scheduler that runs one job immediately.
 func newScheduler(t *testing.T, option gocron.SchedulerOption, task gocron.Task, opts ...gocron.JobOption) gocron.Scheduler {
 	t.Helper()
 	s, err := gocron.NewScheduler(option)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Shutdown() }) // an error when the test has done it
+	t.Cleanup(func() { _ = s.Shutdown() }) // fails if the test has done it
 	_, err = s.NewJob(gocron.DurationJob(time.Hour), task, append(opts, gocron.WithStartAt(gocron.WithStartImmediately()))...)
 	require.NoError(t, err)
 	s.Start()
@@ -58,12 +58,12 @@ func skips(to chan error) gocron.JobOption {
 	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { to <- err }))
 }
 
-// fails is a job option that sends what a run has failed with.
+// fails is a job option that sends the errors of runs.
 func fails(to chan error) gocron.JobOption {
 	return gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { to <- err }))
 }
 
-// receive waits for what comes next.
+// receive waits for the next value.
 func receive[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
@@ -166,8 +166,7 @@ func TestTaskContextCanceledOnShutdown(t *testing.T) {
 	})
 }
 
-// TestFinishedJobNotRepeatedWithinPeriod is a tick that comes after the task has returned, as from
-// a machine whose clock is behind.
+// A late tick arrives after the task has returned, as from a machine whose clock is behind.
 func TestFinishedJobNotRepeatedWithinPeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,7 +185,7 @@ func TestFinishedJobNotRepeatedWithinPeriod(t *testing.T) {
 		other, err := there.Lock(t.Context(), name+":other")
 		require.NoError(t, err)
 		require.NoError(t, other.Unlock(t.Context()))
-		// Later it is done again.
+		// Later the job runs again.
 		require.Eventually(t, func() bool {
 			lock, err = there.Lock(t.Context(), name)
 			return err == nil
@@ -199,7 +198,7 @@ func TestFinishedJobNotRepeatedWithinPeriod(t *testing.T) {
 func TestTickRoundsToNearestPeriod(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		at   time.Duration // after an hour
+		at   time.Duration // since the full hour
 		want time.Duration // how long the mark stays, 0: the tick is skipped
 	}{
 		{0, 30 * time.Minute},
@@ -211,7 +210,7 @@ func TestTickRoundsToNearestPeriod(t *testing.T) {
 		{30 * time.Minute, 0},
 		{40*time.Minute - 1, 0},
 	} {
-		synctest.Test(t, func(t *testing.T) { // which begins at an hour
+		synctest.Test(t, func(t *testing.T) { // starts at a full hour
 			s := redistest.Mini(t, embedded.WithInProcess())
 			l := newLocker(t, connect(t, s), gocronredlatch.LockerConfig{Period: time.Hour})
 			time.Sleep(c.at)
@@ -280,7 +279,7 @@ const (
 
 func TestMain(m *testing.M) { trials.Main(m, schedule) }
 
-// schedule does a job each period, with other processes, until it is killed. The other way is with an
+// schedule runs a job each period, as other processes do, until it is killed. It uses a Locker or an
 // Elector.
 func schedule(a trials.Args, steps *trials.Steps) error {
 	ctx := context.Background()
@@ -306,7 +305,7 @@ func schedule(a trials.Args, steps *trials.Steps) error {
 	select {}
 }
 
-// distributed returns the option of a scheduler, and what makes its tasks.
+// distributed returns a scheduler option, and a function that returns its tasks.
 func distributed(ctx context.Context, client *redlatch.Client, name string, elected bool) (gocron.SchedulerOption, func(func(context.Context) error) gocron.Task, error) {
 	if elected {
 		elector, err := gocronredlatch.NewElector(client, gocronredlatch.ElectorConfig{Name: name, Skew: trialPeriod / 10})

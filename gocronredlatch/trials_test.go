@@ -14,9 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/trials"
 )
 
-// TestKilledAndStalledProcessesRunEachJobOnce kills or stalls the process that does a job,
-// again and again. With REDLATCH_TEST=all it does so 200 times each, in ten fleets at a time, half of
-// which have an Elector.
+// The test repeatedly kills or stalls the process that runs a job. With REDLATCH_TEST=all it does so
+// 200 times each, in ten fleets at a time, half of them with an Elector.
 func TestKilledAndStalledProcessesRunEachJobOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -34,12 +33,12 @@ func TestKilledAndStalledProcessesRunEachJobOnce(t *testing.T) {
 	}
 }
 
-// stall is how late a process may be without an effect. Periods are one second longer than a run and
-// a lease, which is time for a few stalls that are shorter.
+// stall is the longest delay of a process without an effect. Periods are one second longer than a run and
+// a lease, which leaves time for a few shorter stalls.
 const stall = 300 * time.Millisecond
 
-// lateRun is how late the machine makes a run that seems to be in the next period: begun more than half a
-// period late, of which Locker accounts for no more than a third.
+// lateRun is the machine's part in a run that seems to be in the next period: it started more than half a
+// period late, of which Locker causes at most a third.
 const lateRun = trialPeriod/2 - trialPeriod/3
 
 // oneInEachPeriod requires that each period had one run, unless the machine stalled since the previous run, or

@@ -15,7 +15,7 @@ const trialLease = 2 * time.Second
 
 func TestMain(m *testing.M) { trials.Main(m, beCandidate) }
 
-// beCandidate is a candidate until it is killed, with a fair lock if a.Other is set.
+// beCandidate runs a candidate until it is killed, with a fair lock if a.Other is set.
 func beCandidate(a trials.Args, steps *trials.Steps) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, a.URL, redlatch.WithWatchdogTimeout(trialLease))

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The global providers are those of the program; see go.opentelemetry.io/otel.
+// The program sets the global providers; see go.opentelemetry.io/otel.
 func ExampleNew() {
 	ctx := context.Background()
 	ship := func() error {
@@ -32,7 +32,7 @@ func ExampleNew() {
 	}
 }
 
-// Groups are for names that have a prefix, of which there are few.
+// Groups are for names with one of few prefixes.
 func ExampleWithGroup() {
 	prefix := func(name string) string {
 		before, _, _ := strings.Cut(name, ":") // "orders" of "orders:42"
@@ -44,14 +44,14 @@ func ExampleWithGroup() {
 	}
 }
 
-// handedOver is what travels to another process, in a job queue for instance.
+// handedOver is sent to another process, for instance in a job queue.
 type handedOver struct {
 	Owner       redlatch.Owner
 	Traceparent string
 }
 
-// A lock that one process hands over and another one resumes, in one trace: the traceparent
-// header travels beside the owner.
+// One process hands over a lock and another resumes it, in one trace: the traceparent header
+// is sent with the owner.
 func Example_handOver() {
 	var traces propagation.TraceContext
 
@@ -66,7 +66,7 @@ func Example_handOver() {
 		return handedOver{owner, headers["traceparent"]}, nil
 	}
 
-	// The other one: its redlatch.lock is a child of the first one's span.
+	// The second process: its redlatch.lock span is a child of the first process's span.
 	take := func(ctx context.Context, l *rlock.Lock, from handedOver) (*rlock.Hold, error) {
 		ctx = traces.Extract(ctx, propagation.MapCarrier{"traceparent": from.Traceparent})
 		return l.Resume(ctx, from.Owner)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// collected is what was reported.
+// collected holds the exported spans and metrics.
 type collected struct {
 	t      *testing.T
 	spans  *tracetest.SpanRecorder
@@ -85,7 +85,7 @@ func attrs(list []attribute.KeyValue) map[string]string {
 	return all
 }
 
-// metrics returns what a collection finds, by name.
+// metrics returns the collected metrics by name.
 func (c *collected) metrics() map[string]metricdata.Metrics {
 	c.t.Helper()
 	var rm metricdata.ResourceMetrics
@@ -100,7 +100,7 @@ func (c *collected) metrics() map[string]metricdata.Metrics {
 	return all
 }
 
-// points returns the value of each set of attributes of a metric, of a histogram the count.
+// points returns a metric's value, or a histogram's count, for each set of attributes.
 func points(t *testing.T, m metricdata.Metrics) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -132,7 +132,7 @@ func each(t *testing.T, m metricdata.Metrics, f func(set attribute.Set, v float6
 	}
 }
 
-// What the events of an uncontended pair cost.
+// The cost of the events of an uncontended pair.
 func BenchmarkPair(b *testing.B) {
 	sampled := func(s sdktrace.Sampler) trace.TracerProvider {
 		p := sdktrace.NewTracerProvider(sdktrace.WithSampler(s), sdktrace.WithBatcher(tracetest.NewNoopExporter()))

@@ -74,7 +74,7 @@ func countWhatHappens(c *collected, s *redistest.MiniServer, client *redlatch.Cl
 	require.NotContains(t, c.metrics(), "redlatch.lock.held")
 }
 
-// lose makes a client lose a lock: its key is deleted, and a renewal finds that out.
+// lose makes a client lose a lock: a renewal finds that its key was deleted.
 func (c *collected) lose(s *redistest.MiniServer, client *redlatch.Client) {
 	c.t.Helper()
 	l := rlock.New(client, "lost")
@@ -85,7 +85,7 @@ func (c *collected) lose(s *redistest.MiniServer, client *redlatch.Client) {
 	require.ErrorIs(c.t, hold.Unlock(), redlatch.ErrLost)
 }
 
-// everything makes each metric have a value.
+// everything gives each metric a value.
 func (c *collected) everything() {
 	ctx := c.t.Context()
 	c.tell.Started(ctx, redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1})
@@ -144,7 +144,7 @@ func golden(t *testing.T) (list []string) {
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSpace(line), " | ")
 		if len(f) != 6 || strings.HasPrefix(line, "#") || f[4] == "-" {
-			continue // f[4] is "-" for what no client reports
+			continue // "-" marks metrics that no client reports
 		}
 		labels := strings.Fields(f[3])
 		slices.Sort(labels)
@@ -155,7 +155,7 @@ func golden(t *testing.T) (list []string) {
 	return list
 }
 
-// Prometheus sees no increase in a series that begins with 1: the first loss would be missed.
+// Prometheus sees no increase in a series that starts at 1, so it would miss the first loss.
 func TestFailureCountersStartAtZero(t *testing.T) {
 	t.Parallel()
 	c := collect(t)
@@ -166,7 +166,7 @@ func TestFailureCountersStartAtZero(t *testing.T) {
 	require.Equal(t, map[string]float64{"kind=plain": 0}, points(t, all["redlatch.subscription.gaps"]))
 }
 
-// An exporter could not send an attribute that is no text.
+// An exporter cannot send an attribute that is not valid UTF-8.
 func TestGroupAttributeIsValidUTF8(t *testing.T) {
 	t.Parallel()
 	c := collect(t, otelredlatch.WithGroup(func(string) string { return "\xff" }))
@@ -192,7 +192,7 @@ func TestManyNamesProduceFewSeries(t *testing.T) {
 			c := collect(t, opts...)
 			c.everything()
 			ctx := t.Context()
-			names := 5000 // far more than there may be groups
+			names := 5000 // far more than the limit of groups
 			if opts == nil {
 				names = 100_000
 			}
@@ -214,7 +214,7 @@ func TestManyNamesProduceFewSeries(t *testing.T) {
 	}
 }
 
-// Of a call that is traced, by this module or by its caller alone, the durations have an exemplar.
+// Durations of calls traced by this module, or only by the caller, have an exemplar.
 func TestTracedDurationsHaveExemplars(t *testing.T) {
 	t.Parallel()
 	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
@@ -235,8 +235,7 @@ func TestTracedDurationsHaveExemplars(t *testing.T) {
 	}
 }
 
-// Measurements of calls that are not traced are recorded together, and none is missing when the
-// metrics are collected.
+// Measurements of untraced calls are recorded in batches. A collection must include all of them.
 func TestCollectionIncludesAllMeasurements(t *testing.T) {
 	t.Parallel()
 	c := collect(t, otelredlatch.WithTracerProvider(noop.NewTracerProvider()))

@@ -21,12 +21,12 @@ import (
 	"github.com/redlatch/redlatch/rmultilock"
 )
 
-// root begins a span of a caller.
+// root starts a caller's span.
 func (c *collected) root() (context.Context, trace.Span) {
 	return c.traces.Tracer("test").Start(c.t.Context(), "root")
 }
 
-// only returns the one span of a name.
+// only returns the only span with a name.
 func (c *collected) only(name string) sdktrace.ReadOnlySpan {
 	c.t.Helper()
 	all := c.ended(name)
@@ -180,7 +180,7 @@ func TestFailedFunctionSetsSpanError(t *testing.T) {
 	})
 }
 
-// A multi-lock has a span for what it takes with one script, and one for each Unlock.
+// A multi-lock has one span per script that acquires locks, and one per Unlock.
 func TestMultiLockRecordsSpanPerScript(t *testing.T) {
 	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t
@@ -194,7 +194,7 @@ func TestMultiLockRecordsSpanPerScript(t *testing.T) {
 	})
 }
 
-// What is not sampled leaves no spans, except for a sampled loss. A span that is only recorded also ends.
+// Unsampled calls leave no spans, except for a sampled loss. A span that is only recorded also ends.
 func TestUnsampledCallsRecordNoSpans(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]struct {
@@ -221,7 +221,7 @@ func TestUnsampledCallsRecordNoSpans(t *testing.T) {
 	}
 }
 
-// Each of two observers ends the spans that it has begun.
+// Each of two observers ends its own spans.
 func TestClientMayHaveTwoObservers(t *testing.T) {
 	observed(t, func(first *collected, s *redistest.MiniServer, _ *redlatch.Client) {
 		t := first.t
@@ -246,7 +246,7 @@ func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingRes
 
 func (recordOnly) Description() string { return "records only" }
 
-// allButLocks samples the spans of functions of Do, and not those of the acquisitions before.
+// allButLocks samples the spans of Do's functions but not of their acquisitions.
 type allButLocks struct{}
 
 func (allButLocks) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -258,8 +258,7 @@ func (allButLocks) ShouldSample(p sdktrace.SamplingParameters) sdktrace.Sampling
 
 func (allButLocks) Description() string { return "all but acquisitions" }
 
-// A lock cannot have such a name, and one attribute that is no UTF-8 costs the exporter of OTLP all
-// the spans that it sends together.
+// A lock cannot have such a name. The OTLP exporter would drop the whole batch for one invalid attribute.
 func TestInvalidUTF8NameIsSanitized(t *testing.T) {
 	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
 		t := c.t

@@ -32,7 +32,7 @@ func ExampleNew() {
 	}
 }
 
-// Groups are for names that have a prefix, of which there are few.
+// Groups are for names with one of few prefixes.
 func ExampleWithGroup() {
 	prefix := func(name string) string {
 		before, _, _ := strings.Cut(name, ":") // "orders" of "orders:42"

@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// observed runs body in a bubble, with a client of an embedded server that metrics observe.
+// observed runs body in a bubble, with an observed client of an embedded server.
 func observed(t *testing.T, body func(o *observation), opts ...promredlatch.Option) {
 	t.Helper()
 	t.Parallel()
@@ -59,7 +59,7 @@ func gather(t *testing.T, r *prometheus.Registry) map[string]*dto.MetricFamily {
 	return all
 }
 
-// one returns the metric of a family that has these labels, such as "kind=plain end=unlocked".
+// one returns the metric of a family with these labels, such as "kind=plain end=unlocked".
 func one(t *testing.T, r *prometheus.Registry, name, labels string) *dto.Metric {
 	t.Helper()
 	want := strings.Fields(labels)
@@ -145,7 +145,7 @@ func countWhatHappens(o *observation) {
 	require.Zero(t, count(t, registry, "redlatch_lock_held", "kind=fair"), "the gauge stays")
 }
 
-// everything makes each metric have a value.
+// everything gives each metric a value.
 func everything(t *testing.T, m *promredlatch.Metrics) {
 	t.Helper()
 	ctx, o := t.Context(), m.Observer()
@@ -203,7 +203,7 @@ func golden(t *testing.T) (list []string) {
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSpace(line), " | ")
 		if len(f) != 6 || strings.HasPrefix(line, "#") || f[4] == "-" {
-			continue // f[4] is "-" for what no client reports
+			continue // "-" marks metrics that no client reports
 		}
 		labels := strings.Fields(f[3])
 		slices.Sort(labels)
@@ -214,7 +214,7 @@ func golden(t *testing.T) (list []string) {
 	return list
 }
 
-// Prometheus sees no increase in a series that begins with 1: the first loss would be missed.
+// Prometheus sees no increase in a series that starts at 1, so it would miss the first loss.
 func TestFailureCountersStartAtZero(t *testing.T) {
 	t.Parallel()
 	m := promredlatch.New()
@@ -249,7 +249,7 @@ func TestManyNamesProduceFewSeries(t *testing.T) {
 			m := promredlatch.New(opts...)
 			everything(t, m)
 			ctx, o := t.Context(), m.Observer()
-			names := 5000 // far more than there may be groups
+			names := 5000 // far more than the limit of groups
 			if opts == nil {
 				names = 100_000
 			}
@@ -306,7 +306,7 @@ func TestHistogramsHaveCallerExemplars(t *testing.T) {
 	}
 }
 
-// Prometheus panics over such an exemplar, and later observations would not be counted.
+// Prometheus panics on such an exemplar, and later observations would not be counted.
 func TestInvalidUTF8ExemplarKeepsLoss(t *testing.T) {
 	t.Parallel()
 	for _, labels := range []prometheus.Labels{{"trace_id": "\xff"}, {"\xff": "1"}, {"": "1"}, {"trace_id": strings.Repeat("x", 200)}} {
@@ -332,7 +332,7 @@ func TestClosedClientIsRemoved(t *testing.T) {
 	})
 }
 
-// What the events of an uncontended pair cost.
+// The cost of the events of an uncontended pair.
 func BenchmarkPair(b *testing.B) {
 	o := promredlatch.New().Observer()
 	b.ReportAllocs()

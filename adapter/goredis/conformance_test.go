@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// over makes the transport over a client that is closed with the test.
+// over returns a transport over a client that is closed with the test.
 func over(tb testing.TB, client redis.UniversalClient, opts ...redlatch.Option) transport.Transport {
 	tb.Helper()
 	tb.Cleanup(func() { assert.NoError(tb, client.Close(), "the transport must not close it") })
@@ -33,7 +33,7 @@ func over(tb testing.TB, client redis.UniversalClient, opts ...redlatch.Option) 
 	return tr
 }
 
-// newTransport is New, for the transport that the Redlatch client has.
+// newTransport calls New for the transport of the Redlatch client.
 func newTransport(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Option) (transport.Transport, error) {
 	c, err := New(ctx, client, opts...)
 	if err != nil {
@@ -42,8 +42,8 @@ func newTransport(ctx context.Context, client redis.UniversalClient, opts ...red
 	return engine.EngineOf(c).Transport, nil
 }
 
-// reckless are the options that do most harm, had they any effect: commands would be
-// repeated, deadlines ignored, and one connection is all that there is.
+// reckless are the most harmful options: retries, ignored deadlines and a pool of one
+// connection. None of them may have an effect.
 func reckless(addr string) *redis.Options {
 	return &redis.Options{Addr: addr, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1, MaxActiveConns: 1, PipelinePoolSize: -1}
 }
@@ -64,8 +64,7 @@ func TestConformsOnOneServer(t *testing.T) {
 	})
 }
 
-// failoverOptions are those of a client to Sentinels, whose connections to the master
-// go through proxy.
+// failoverOptions returns options of a Sentinel client that reaches the master through proxy.
 func failoverOptions(set *redistest.Sentinels, master string, proxy *redistest.Proxy) *redis.FailoverOptions {
 	opt := &redis.FailoverOptions{
 		MasterName: redistest.MasterName, SentinelAddrs: set.Addrs(),
@@ -126,7 +125,7 @@ func TestLocksOnOneServer(t *testing.T) {
 	}))
 }
 
-// sentineled is a deployment of what Sentinels watch.
+// sentineled returns a deployment with Sentinels.
 func sentineled(set *redistest.Sentinels) locksuite.Deployment {
 	return locksuite.OnServer(set, func(tb testing.TB) transport.Transport {
 		tb.Helper()
@@ -157,7 +156,7 @@ func TestFailoverTable(t *testing.T) {
 	})
 }
 
-// named makes a transport to a cluster whose connections have a name.
+// named returns a transport to a cluster with named connections.
 func named(tb testing.TB, c *redistest.Cluster, name string) transport.Transport {
 	tb.Helper()
 	return over(tb, redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), ClientName: name}))
@@ -176,7 +175,7 @@ func TestU44ManyHoldsNeedNoExtraGoroutines(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(quiet{log.New(io.Discard, "", 0)}) // it tells of every connection that a test breaks
+	redis.SetLogger(quiet{log.New(io.Discard, "", 0)}) // it logs every connection that a test breaks
 	redistest.Main(m)
 }
 
@@ -184,7 +183,7 @@ type quiet struct{ *log.Logger }
 
 func (q quiet) Printf(_ context.Context, format string, v ...any) { q.Logger.Printf(format, v...) }
 
-// go-redis panics when it is given neither a connection nor an error.
+// go-redis panics if the dialer returns neither a connection nor an error.
 func TestDialWithoutConnectionFails(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ask runs a plain command and waits for its outcome.
+// ask runs a plain command and returns its outcome.
 func ask(tr transport.Transport, command string, args ...any) (any, error) {
 	type outcome struct {
 		reply any
@@ -34,8 +34,8 @@ func ask(tr transport.Transport, command string, args ...any) (any, error) {
 	return o.reply, o.err
 }
 
-// pair is two masters, of which Sentinels name one to a client: what go-redis asks
-// Sentinels for, the test decides, and what they say, the test publishes.
+// pair is two masters behind fake Sentinels: the test answers the queries of go-redis and
+// publishes the Sentinels' messages.
 type pair struct {
 	servers [2]*redistest.Server
 	named   atomic.Int32
@@ -73,29 +73,29 @@ func (p *pair) says(tb testing.TB, on, master int, epoch int64) int64 {
 	return n
 }
 
-// heard waits until the transport listens to the Sentinels on a server.
+// heard waits until the transport has subscribed to the Sentinels on a server.
 func (p *pair) heard(tb testing.TB, on, master int, epoch int64) {
 	tb.Helper()
 	require.Eventually(tb, func() bool { return p.says(tb, on, master, epoch) == 1 }, 30*time.Second, 5*time.Millisecond)
 }
 
-// begun waits until the transport has heard the first word, which the first server is
-// the master by, and has looked into it.
+// begun waits until the transport has handled the first message, which reports the first server
+// as the master.
 func (p *pair) begun(tb testing.TB, epoch int64) {
 	tb.Helper()
 	require.Equal(tb, 0, p.at(tb))
 	p.heard(tb, 0, 0, epoch)
-	// Two connections, one to see where the master is before each of them, and one when
-	// the Sentinel was heard.
+	// The transport looks the master up before each of its two connections and after the
+	// Sentinel's message.
 	require.Eventually(tb, func() bool { return p.dials.Load() >= 5 }, 30*time.Second, time.Millisecond)
 }
 
-// at returns which server answers.
+// at returns the index of the server that replies.
 func (p *pair) at(tb testing.TB) int {
 	tb.Helper()
 	reply, err := ask(p.tr, "CONFIG", "GET", "port")
 	if err != nil {
-		return -1 // it is connecting
+		return -1 // still connecting
 	}
 	for i, s := range p.servers {
 		if s.Addr() == "127.0.0.1:"+string(reply.([]any)[1].([]byte)) {
@@ -110,7 +110,7 @@ func (p *pair) movesTo(tb testing.TB, want int) {
 	require.Eventually(tb, func() bool { return p.at(tb) == want }, time.Minute, 5*time.Millisecond)
 }
 
-// asked waits until the transport has asked again where the master is.
+// asked waits until the transport has looked the master up again.
 func (p *pair) asked(tb testing.TB, before int32) {
 	tb.Helper()
 	require.Eventually(tb, func() bool { return p.dials.Load() > before }, time.Minute, time.Millisecond)
@@ -126,7 +126,7 @@ func TestOneSentinelMessageMovesConnections(t *testing.T) {
 	p.movesTo(t, 1)
 	require.NotEmpty(t, p.log.Lines("another server is master now"))
 
-	// Back again; the Sentinel that go-redis asks knows a little later.
+	// Back to the first server; the Sentinel that go-redis queries reports it a little later.
 	p.heard(t, 1, 1, 2)
 	before := p.dials.Load()
 	require.EqualValues(t, 1, p.says(t, 1, 0, 3))
@@ -178,7 +178,7 @@ func TestReadOnlyServerIsReplaced(t *testing.T) {
 	before := p.dials.Load()
 	_, err := ask(p.tr, "SET", redistest.Key(t), "v")
 	require.True(t, transport.IsCode(err, "READONLY"), "%v", err)
-	// A new connection is still led to the former master, so the client asks again until that changes,
+	// A new connection still reaches the former master, so the client keeps looking the master up,
 	// even if the Sentinels seem healthy.
 	p.asked(t, before)
 	p.named.Store(1)

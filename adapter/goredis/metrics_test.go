@@ -18,8 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// recorder takes in the channels for which go-redis counts messages; the other methods, which
-// the tests beside it may cause to be called, do nothing.
+// recorder records the channels for which go-redis counts messages. Its other methods do nothing.
 type recorder struct {
 	mu       sync.Mutex
 	channels []string
@@ -53,10 +52,10 @@ func (*recorder) RecordConnectionClosed(context.Context, redis.ConnInfo, string,
 func (*recorder) RecordStreamLag(context.Context, time.Duration, redis.ConnInfo, string, string, string) {
 }
 
-// go-redis labels the messages that it counts with their channels. Those of locks it does not
-// see, because Redlatch reads them itself; what the program publishes with the client it does.
+// go-redis labels message counts with the channel. It does not see the messages of locks, which
+// Redlatch reads itself, but it does see the program's own.
 //
-// Not parallel: there is one recorder in a process.
+// Not parallel: a process has one recorder.
 func TestLockMessagesNotCountedByGoRedis(t *testing.T) {
 	r := &recorder{}
 	redis.SetOTelRecorder(r)

@@ -94,7 +94,7 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// U34 and U4 with a client whose options would repeat commands and wait for ever.
+// U34 and U4 with client options that would retry commands and wait forever.
 func TestClientOptionsDoNotAffectLocks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -108,7 +108,7 @@ func TestClientOptionsDoNotAffectLocks(t *testing.T) {
 	})
 }
 
-// TestSilentServerEndsCallsDespiteClientTimeout is on a client that would wait for ever.
+// The client itself would wait forever.
 func TestSilentServerEndsCallsDespiteClientTimeout(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
@@ -117,7 +117,6 @@ func TestSilentServerEndsCallsDespiteClientTimeout(t *testing.T) {
 	breakable.StopAnswering(t, proxy, over(t, redis.NewClient(opt), redlatch.WithCommandTimeout(500*time.Millisecond)))
 }
 
-// clustered is a deployment of a cluster.
 func clustered(c *redistest.Cluster, publish []string, opts ...redlatch.Option) locksuite.Deployment {
 	return locksuite.Deployment{
 		New: func(tb testing.TB) transport.Transport {
@@ -129,7 +128,7 @@ func clustered(c *redistest.Cluster, publish []string, opts ...redlatch.Option) 
 	}
 }
 
-// TestLocksInCluster is one story for each kind of server: clusters are dear.
+// All cases share one cluster per kind of server, since clusters are slow to start.
 func TestLocksInCluster(t *testing.T) {
 	t.Parallel()
 	redistest.EachCluster(t, func(t *testing.T, c *redistest.Cluster) {
@@ -153,7 +152,7 @@ func TestConformsInCluster(t *testing.T) {
 	redistest.EachCluster(t, conformsIn)
 }
 
-// conformsIn has one cluster for all cases, and a network of its own for each.
+// conformsIn uses one cluster for all cases and a separate network for each.
 func conformsIn(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -164,7 +163,7 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 			tb.Helper()
 			return over(tb, redis.NewClusterClient(&redis.ClusterOptions{
 				Addrs: c.Addrs(), Dialer: fence.Dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
-			}), redlatch.WithShardedPubSub(transport.ShardingOn)) // no server has to be asked
+			}), redlatch.WithShardedPubSub(transport.ShardingOn)) // avoids a query for the mode
 		})
 	})
 }

@@ -20,7 +20,7 @@ func TestCluster(t *testing.T) {
 	redistest.EachCluster(t, storyOf)
 }
 
-// storyOf runs the cases that share a cluster. Each repairs what it breaks.
+// storyOf runs the cases that share a cluster. Each case repairs the cluster.
 func storyOf(t *testing.T, cluster *redistest.Cluster) {
 	t.Helper()
 	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})
@@ -58,7 +58,7 @@ func subscriptionsMove(t *testing.T, cluster *redistest.Cluster, client lib.Clie
 		for _, command := range []string{"SPUBLISH", "PUBLISH"} {
 			cluster.Do(t, command, channel, command)
 			for e := event(t, sub); e.Payload != command; e = event(t, sub) {
-				if e.Gap { // it may have been missed
+				if e.Gap { // the message may have been missed
 					cluster.Do(t, command, channel, command)
 				}
 			}

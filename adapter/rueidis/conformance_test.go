@@ -24,8 +24,7 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// overOne adds New to h: all transports of a case are over one client, which none of them
-// closes.
+// overOne adds New to h. All transports of a case share one client, which none of them closes.
 func overOne(t *testing.T, opt lib.ClientOption, h transporttest.Harness) transporttest.Harness {
 	t.Helper()
 	h.New = sharing(clientOf(t, opt))
@@ -53,8 +52,7 @@ func TestConformsOnKilledAndFrozenValkey(t *testing.T) {
 	})
 }
 
-// TestConformsWithRESP2 is on a server that knows no other, and with the
-// options of a client that are furthest from the defaults.
+// The server supports only RESP2, and the client's options differ most from the defaults.
 func TestConformsWithRESP2(t *testing.T) {
 	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -77,7 +75,7 @@ func TestConformsInCluster(t *testing.T) {
 	redistest.EachCluster(t, conformsIn)
 }
 
-// conformsIn has one cluster for all cases, and a network of its own for each.
+// conformsIn uses one cluster for all cases and a separate network for each.
 func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 	t.Helper()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -92,12 +90,12 @@ func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 		})
 		return breakable.Cluster(cluster, fence, func(tb testing.TB) transport.Transport {
 			tb.Helper()
-			return over(tb, client, redlatch.WithShardedPubSub(transport.ShardingOn)) // no server has to be asked
+			return over(tb, client, redlatch.WithShardedPubSub(transport.ShardingOn)) // avoids a query for the mode
 		})
 	})
 }
 
-// TestConformsWithSentinel is on one set for all cases: what a case breaks it mends.
+// All cases share one set of servers. Each case repairs it.
 func TestConformsWithSentinel(t *testing.T) {
 	t.Parallel()
 	set := redistest.StartSentinels(t, 20*time.Second)
@@ -123,20 +121,20 @@ func TestConformsWithSentinel(t *testing.T) {
 	})
 }
 
-// sentinels are the options of a client to what set's Sentinels call the master.
+// sentinels returns options of a client to the master of set's Sentinels.
 func sentinels(set *redistest.Sentinels) lib.ClientOption {
 	return lib.ClientOption{
 		InitAddress: set.Addrs(), Sentinel: lib.SentinelOption{MasterSet: redistest.MasterName},
 	}
 }
 
-// Connections of a rueidis client itself have no socket to read from: see New.
+// A rueidis client's own connections do not expose their socket; see New.
 func TestSingleCallerReadsOnDialerConnections(t *testing.T) {
 	t.Parallel()
 	locksuite.Leads(t, overSentinels(t, sentinels(redistest.StartSentinels(t, time.Minute))))
 }
 
-// sharing returns what makes transports over client.
+// sharing returns a function that returns transports over client.
 func sharing(client lib.Client) func(testing.TB) transport.Transport {
 	return func(tb testing.TB) transport.Transport {
 		tb.Helper()
@@ -161,7 +159,7 @@ func TestLocksWithSentinel(t *testing.T) {
 	locksuite.Run(t, d)
 }
 
-// named makes a transport to a cluster over a client whose connections have a name.
+// named returns a transport to a cluster over a client with named connections.
 func named(tb testing.TB, c *redistest.Cluster, name string) transport.Transport {
 	tb.Helper()
 	return over(tb, clientOf(tb, lib.ClientOption{InitAddress: c.Addrs(), ClientName: name}))
@@ -193,7 +191,7 @@ func TestFailoverTable(t *testing.T) {
 	})
 }
 
-// TestMain lets rueidis be late with what it closes in its own time, five seconds after.
+// TestMain waits for rueidis, which closes some connections five seconds late.
 func TestMain(m *testing.M) {
 	redistest.Main(m,
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
@@ -202,12 +200,12 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// plainly are the options of a client to one server.
+// plainly returns options of a client to one server.
 func plainly(addr string) lib.ClientOption {
 	return lib.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 }
 
-// clientOf makes a client that ends with the test.
+// clientOf returns a client that is closed with the test.
 func clientOf(tb testing.TB, opt lib.ClientOption) lib.Client {
 	tb.Helper()
 	client, err := lib.NewClient(opt)
@@ -216,7 +214,7 @@ func clientOf(tb testing.TB, opt lib.ClientOption) lib.Client {
 	return client
 }
 
-// over makes a transport over client, for its caller to close.
+// over returns a transport over client. The caller must close it.
 func over(tb testing.TB, client lib.Client, opts ...redlatch.Option) transport.Transport {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
@@ -226,7 +224,7 @@ func over(tb testing.TB, client lib.Client, opts ...redlatch.Option) transport.T
 	return tr
 }
 
-// newTransport is New, for the transport that the Redlatch client has.
+// newTransport calls New for the transport of the Redlatch client.
 func newTransport(ctx context.Context, client lib.Client, opts ...redlatch.Option) (transport.Transport, error) {
 	c, err := rueidis.New(ctx, client, opts...)
 	if err != nil {
@@ -235,8 +233,7 @@ func newTransport(ctx context.Context, client lib.Client, opts ...redlatch.Optio
 	return engine.EngineOf(c).Transport, nil
 }
 
-// overSentinels makes a transport to the master that Sentinels name, for its caller to
-// close.
+// overSentinels returns a transport to the Sentinels' master. The caller must close it.
 func overSentinels(tb testing.TB, opt lib.ClientOption) transport.Transport {
 	tb.Helper()
 	c, err := rueidis.NewSentinel(opt)
@@ -244,7 +241,7 @@ func overSentinels(tb testing.TB, opt lib.ClientOption) transport.Transport {
 	return engine.EngineOf(c).Transport
 }
 
-// opened is over, closed with the test.
+// opened is like over, but closes the transport with the test.
 func opened(tb testing.TB, client lib.Client, opts ...redlatch.Option) transport.Transport {
 	tb.Helper()
 	tr := over(tb, client, opts...)
@@ -252,13 +249,12 @@ func opened(tb testing.TB, client lib.Client, opts ...redlatch.Option) transport
 	return tr
 }
 
-// outcome is what a call ended with.
+// outcome is the reply or error of a call.
 type outcome struct {
 	reply any
 	err   error
 }
 
-// start starts a call.
 func start(tr transport.Transport, call *transport.Call) <-chan outcome {
 	came := make(chan outcome, 1)
 	tr.Start(call, func(reply any, err error) { came <- outcome{reply, err} })
@@ -271,7 +267,7 @@ func do(tr transport.Transport, command, key string, args ...any) (any, error) {
 	return o.reply, o.err
 }
 
-// class is which of the contract's errors err is, "" for none.
+// class returns the contract's error that err wraps, or "".
 func class(err error) string {
 	switch {
 	case err == nil:
@@ -284,7 +280,7 @@ func class(err error) string {
 	return err.Error()
 }
 
-// subscribe makes a subscription that ends with the test.
+// subscribe returns a subscription that is closed with the test.
 func subscribe(tb testing.TB, tr transport.Transport, channel string) transport.Subscription {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)

@@ -124,7 +124,7 @@ func TestDialFunctionReturningNilFails(t *testing.T) {
 	require.ErrorIs(t, err, refused)
 }
 
-// knowing is a client that knows a node once it was sent to it.
+// knowing is a client that learns of a node when a reply redirects to it.
 type knowing struct {
 	lib.Client
 	nodes map[string]lib.Client
@@ -133,7 +133,7 @@ type knowing struct {
 
 func (k *knowing) Nodes() map[string]lib.Client { return k.nodes }
 
-// B returns a builder of commands for slot 0 alone, which that of 06S is.
+// B returns a builder that accepts only slot 0, the slot of the key 06S.
 func (k *knowing) B() (b lib.Builder) { return b }
 
 func (k *knowing) Do(_ context.Context, cmd lib.Completed) (r lib.RedisResult) {
@@ -144,7 +144,7 @@ func (k *knowing) Do(_ context.Context, cmd lib.Completed) (r lib.RedisResult) {
 	return r
 }
 
-// keyed knows a key that the node serves.
+// keyed is a client whose node serves a known key.
 func keyed(key string) func(context.Context, lib.Client, string) string {
 	return func(context.Context, lib.Client, string) string { return key }
 }
@@ -198,7 +198,7 @@ type said1 string
 
 func (s said1) Error() string { return string(s) }
 
-// standing is a client that asks a node which stands still.
+// standing is a client of a frozen node.
 type standing struct{ knowing }
 
 func (*standing) Do(ctx context.Context, _ lib.Completed) (r lib.RedisResult) {

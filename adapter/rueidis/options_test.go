@@ -19,8 +19,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// TestClientOptionsDoNotAffectCalls has the options of clients that would repeat
-// calls, or make them wait, if they could. Connections are cut all the while.
+// The options would retry or delay calls. Connections are cut throughout the test.
 func TestClientOptionsDoNotAffectCalls(t *testing.T) {
 	t.Parallel()
 	const callers, calls = 8, 250
@@ -70,7 +69,7 @@ func TestClientOptionsDoNotAffectCalls(t *testing.T) {
 	}
 }
 
-// TestSilentServerEndsCallsDespiteClientTimeout is on a client that would wait an hour.
+// The client itself would wait an hour.
 func TestSilentServerEndsCallsDespiteClientTimeout(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
@@ -79,7 +78,7 @@ func TestSilentServerEndsCallsDespiteClientTimeout(t *testing.T) {
 	breakable.StopAnswering(t, proxy, over(t, clientOf(t, opt), redlatch.WithCommandTimeout(500*time.Millisecond), redlatch.WithDialTimeout(time.Second)))
 }
 
-// TestTransportLeavesClientUsable uses it before, beside and after a transport.
+// The client is used before, during and after the transport's life.
 func TestTransportLeavesClientUsable(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -102,7 +101,7 @@ func TestTransportLeavesClientUsable(t *testing.T) {
 	assert.Eventually(t, func() bool { return server.Clients(t) == before }, 10*time.Second, 10*time.Millisecond)
 }
 
-// TestClosedClientReturnsClearError closes the client under the transport.
+// The client is closed before its transport.
 func TestClosedClientReturnsClearError(t *testing.T) {
 	t.Parallel()
 	client, err := lib.NewClient(plainly(redistest.Shared(t).Addr()))
@@ -131,8 +130,7 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 	}
 }
 
-// TestSlowReplyAwaitedDespiteClientTimeout is on a client that would give its
-// connection up long before.
+// The client itself would drop the connection much earlier.
 func TestSlowReplyAwaitedDespiteClientTimeout(t *testing.T) {
 	t.Parallel()
 	redistest.InRealTime(t, "a rueidis client gives up a server that is silent for 200 ms while it connects", func(tb testing.TB) {
@@ -158,8 +156,7 @@ func TestSlowReplyAwaitedDespiteClientTimeout(t *testing.T) {
 	})
 }
 
-// TestRefusedChannelErrorIsDistinct asks for many channels at once, of which the
-// user may hear every other one.
+// The test subscribes to many channels concurrently. The user has the right to every other one.
 func TestRefusedChannelErrorIsDistinct(t *testing.T) {
 	t.Parallel()
 	const channels = 60
@@ -188,8 +185,8 @@ func TestRefusedChannelErrorIsDistinct(t *testing.T) {
 	}
 }
 
-// U34 and U4 with a client whose options would wait for an hour, and repeat what was
-// under way on a connection whose time is over.
+// U34 and U4 with client options that would wait an hour, and retry calls in flight when a
+// connection reaches its maximum age.
 func TestClientOptionsDoNotAffectLocks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -20,10 +20,9 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// redigoConn is what makes a client's connection a Conn. The client is redigo here.
+// redigoConn adapts a redigo connection to Conn.
 type redigoConn struct{ redis.Conn }
 
-// Do is part of Conn.
 func (c redigoConn) Do(command string, args ...any) (any, error) {
 	reply, err := c.Conn.Do(command, args...)
 	var refusal redis.Error
@@ -33,7 +32,7 @@ func (c redigoConn) Do(command string, args ...any) (any, error) {
 	return plain(reply), err
 }
 
-// plain replaces the client's errors inside an array by the transport's.
+// plain replaces redigo errors inside an array with transport errors.
 func plain(reply any) any {
 	switch r := reply.(type) {
 	case []any:
@@ -46,7 +45,7 @@ func plain(reply any) any {
 	return reply
 }
 
-// over makes the transport to the server at addr.
+// over returns the transport to the server at addr.
 func over(addr string) *Transport {
 	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", addr) }
 	return New(func(ctx context.Context) (Conn, error) {

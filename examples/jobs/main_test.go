@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// hire starts a worker process. It is killed with the test, if it is still there.
+// hire starts a worker process. The test's cleanup kills it if it still runs.
 func hire(t *testing.T, s *redistest.Server) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -129,14 +129,13 @@ func TestNextWorkerRunsJobOfDeadWorker(t *testing.T) {
 	_, err := out.ReadString('\n')
 	require.NoError(t, err)
 	require.NoError(t, victim.Process.Kill())
-	s.Do(t, "PEXPIRE", "jobs-example:lock", 1) // its lease would end by itself, in 30 s
+	s.Do(t, "PEXPIRE", "jobs-example:lock", 1) // instead of waiting 30 s for the lease
 	hire(t, s)
 	require.Eventually(t, func() bool { return len(finished(t, s)) == len(jobs) }, soon, 5*time.Millisecond)
 	require.Equal(t, jobs, finished(t, s))
 }
 
-// late is the connection of a worker that stands still when its job is done, as a process does
-// whose machine swaps, until its lease is over.
+// late is the connection of a worker that stalls after its job until its lease has expired.
 type late struct {
 	redis.Conn
 	meanwhile func()

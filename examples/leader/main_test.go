@@ -53,7 +53,7 @@ func TestSIGTERMReleasesLeadership(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", lockKey))
 }
 
-// candidate leads or stands by in a bubble.
+// candidate runs the program's candidate in a bubble.
 type candidate struct {
 	said chan string
 	stop context.CancelFunc
@@ -69,7 +69,7 @@ func (c *candidate) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// says waits for the next line, which begins so.
+// says waits for the next line, which must have this prefix.
 func (c *candidate) says(t *testing.T, begin string) {
 	t.Helper()
 	select {
@@ -80,7 +80,7 @@ func (c *candidate) says(t *testing.T, begin string) {
 	}
 }
 
-// newCandidate starts a candidate and waits until it leads or stands by.
+// newCandidate starts a candidate and waits until it leads or waits to lead.
 func newCandidate(t *testing.T, srv *redistest.MiniServer) *candidate {
 	t.Helper()
 	c := &candidate{said: make(chan string, 10), over: make(chan error, 1)}
@@ -111,7 +111,7 @@ func (c *candidate) dial(ctx context.Context, srv *redistest.MiniServer) (redis.
 	return respconn.NewConn(conn, time.Second), nil
 }
 
-// die ends the candidate's connections for ever, as the end of its process does.
+// die closes the candidate's connections permanently, as the end of its process would.
 func (c *candidate) die() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *candidate) die() {
 	}
 }
 
-// pair returns a candidate that leads and one that stands by.
+// pair returns a leader and a waiting candidate.
 func pair(t *testing.T) (s *redistest.MiniServer, first, second *candidate) {
 	t.Helper()
 	s = redistest.Mini(t, embedded.WithInProcess())

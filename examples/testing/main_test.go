@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// newLock returns the lock of a client of its own, as another process has it.
+// newLock returns the lock on a new client, as in another process.
 func newLock(t *testing.T, srv *embedded.Server) *rlock.Lock {
 	t.Helper()
 	client, err := redlatch.New(srv.Dial)
@@ -23,7 +23,7 @@ func newLock(t *testing.T, srv *embedded.Server) *rlock.Lock {
 	return rlock.New(client, "report")
 }
 
-// newServer returns a server inside the process that opens no port.
+// newServer returns an in-process server without a port.
 func newServer(t *testing.T) *embedded.Server {
 	t.Helper()
 	srv, err := embedded.Start(embedded.WithInProcess())
@@ -34,7 +34,7 @@ func newServer(t *testing.T) *embedded.Server {
 	return srv
 }
 
-// The ten seconds of the report pass at once: time in a bubble is fake, on the server, too.
+// The report's ten seconds pass immediately, since time in a bubble is fake, also on the server.
 func TestReportWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report := &Report{Lock: newLock(t, newServer(t))}
@@ -98,7 +98,7 @@ func TestReportNotWrittenWhileRedisIsDown(t *testing.T) {
 	})
 }
 
-// free is a lock that is always free, and lost one that is lost at once.
+// free is a lock that is always free, and lost is a lock that is lost immediately.
 type free struct{}
 
 func (free) Do(ctx context.Context, fn func(context.Context) error, _ ...rlock.Option) error {

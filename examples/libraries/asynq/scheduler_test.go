@@ -22,7 +22,7 @@ func TestOneProcessEnqueues(t *testing.T) {
 	redis, err := asynq.ParseRedisURI(s.URL())
 	require.NoError(t, err)
 	candidates.Takes(t, s, func(did func()) func(context.Context) error {
-		// The scheduler does not say when it enqueues: the task is made to tell.
+		// The scheduler does not report when it enqueues, so the task does.
 		lead := latchasynq.Lead(redis, func(s *asynq.Scheduler) error {
 			_, err := s.Register("@every 1s", asynq.NewTask("report", nil), asynq.Queue("reports"))
 			return err
@@ -42,7 +42,7 @@ func TestOneProcessEnqueues(t *testing.T) {
 	})
 }
 
-// watch calls did for each task that comes into the queue, until ctx ends.
+// watch calls did for each enqueued task, until ctx ends.
 func watch(t *testing.T, ctx context.Context, redis asynq.RedisConnOpt, did func()) {
 	t.Helper()
 	inspector := asynq.NewInspector(redis)
@@ -52,7 +52,7 @@ func watch(t *testing.T, ctx context.Context, redis asynq.RedisConnOpt, did func
 		<-time.After(20 * time.Millisecond)
 		tasks, err := inspector.ListPendingTasks("reports")
 		if err != nil {
-			continue // there is no queue yet
+			continue // no queue yet
 		}
 		if before >= 0 && len(tasks) > before {
 			did()

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.(*Cache).maintainAssets"))
 }
 
-// authority issues certificates, and counts how many, and how many at a time.
+// authority issues certificates, and counts them and concurrent requests.
 type authority struct {
 	key          *ecdsa.PrivateKey
 	issued, busy atomic.Int32
@@ -44,7 +44,7 @@ func (a *authority) Issue(_ context.Context, request *x509.CertificateRequest) (
 	}
 	defer a.busy.Add(-1)
 	a.issued.Add(1)
-	time.Sleep(100 * time.Millisecond) // an authority takes longer
+	time.Sleep(100 * time.Millisecond) // a real authority takes longer
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(int64(a.issued.Load())), DNSNames: request.DNSNames,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(90 * 24 * time.Hour),
@@ -59,7 +59,7 @@ func TestProcessesObtainOneCertificate(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	a := &authority{key: key}
-	data := &certmagic.FileStorage{Path: t.TempDir()} // which they share
+	data := &certmagic.FileStorage{Path: t.TempDir()} // shared by all processes
 	var processes sync.WaitGroup
 	for range 5 {
 		storage := latchcertmagic.New(candidates.Connect(t, s.URL()), data)
@@ -99,7 +99,7 @@ func TestUnlockOfLostLockKeepsNextLock(t *testing.T) {
 	s := redistest.Start(t)
 	storage := latchcertmagic.New(candidates.Connect(t, s.URL()), &certmagic.FileStorage{Path: t.TempDir()})
 	require.NoError(t, storage.Lock(t.Context(), "example.com"))
-	s.Do(t, "DEL", "certmagic:example.com") // as when its lease ends
+	s.Do(t, "DEL", "certmagic:example.com") // as if its lease had expired
 	require.NoError(t, storage.Lock(t.Context(), "example.com"))
 	require.ErrorIs(t, storage.Unlock(t.Context(), "example.com"), redlatch.ErrLost)
 	require.EqualValues(t, 1, s.Do(t, "EXISTS", "certmagic:example.com"), "the lock of the next is free")

@@ -43,7 +43,7 @@ func TestOneProcessMigratesWhileOthersWait(t *testing.T) {
 		provider, err := goose.NewProvider(goose.DialectSQLite3, db, fstest.MapFS{}, goose.WithGoMigrations(slow),
 			goose.WithDisableGlobalRegistry(true), goose.WithLocker(latchgoose.New(candidates.Connect(t, s.URL()), name)))
 		require.NoError(t, err)
-		// The table of versions is made before: a process that finds it locked tries again after a second, too late.
+		// The version table is created first: a process that finds it locked retries only after a second.
 		_, err = provider.GetDBVersion(t.Context())
 		require.NoError(t, err)
 		processes.Go(func() {

@@ -36,7 +36,7 @@ const (
 // program does work under its locks.
 type program func(ctx context.Context, work moving.Work) error
 
-// process starts a process of the fleet, with connections of its own.
+// process starts a process of the fleet with its own connections.
 type process func(t *testing.T, s *redistest.Server) program
 
 func goRedis(t *testing.T, s *redistest.Server) *goredislib.Client {
@@ -57,7 +57,7 @@ func withRedsync(t *testing.T, servers ...*redistest.Server) *redsync.Redsync {
 
 func withRueidislock(t *testing.T, s *redistest.Server) rueidislock.Locker {
 	t.Helper()
-	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{ // 20 ms are little on a busy machine
+	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{ // 20 ms is short on a busy machine
 		ClientOption: rueidis.ClientOption{InitAddress: []string{s.Addr()}}, TryNextAfter: time.Second,
 	})
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func oneName(t *testing.T, s *redistest.Server) program {
 	}
 }
 
-// held reports whether err says that another process has the lock, so that the program comes again.
+// held reports whether err means that another process has the lock, so that the program retries.
 func held(err error) bool {
 	var taken *redsync.ErrTaken
 	return errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken) || errors.Is(err, redislock.ErrNotObtained) ||
@@ -127,8 +127,8 @@ const (
 	inside = 5 * time.Millisecond
 )
 
-// fleet runs two processes of each kind against one server until each has worked some times. It returns
-// how often one of them began while another worked.
+// fleet runs two processes of each kind against one server until each has worked several times. It returns
+// the number of times that two processes worked concurrently.
 func fleet(t *testing.T, kinds ...process) (together int32) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -156,7 +156,7 @@ func fleet(t *testing.T, kinds ...process) (together int32) {
 						}
 						done++
 					}
-					<-time.After(inside) // the others have a chance
+					<-time.After(inside) // lets the other processes try
 				}
 			})
 		}
@@ -169,7 +169,7 @@ var libraries = map[string]process{
 	"redsync": redsyncProcess, "redislock": redislockProcess, "rueidislock": rueidislockProcess,
 }
 
-// The first release takes both locks, the second Redlatch's alone: at no time are two inside.
+// The first release takes both locks, the second only Redlatch's.
 func TestProgramsTakingBothExcludeOldAndNew(t *testing.T) {
 	t.Parallel()
 	for name, old := range libraries {
@@ -181,7 +181,7 @@ func TestProgramsTakingBothExcludeOldAndNew(t *testing.T) {
 	}
 }
 
-// The second release must not come while the old program runs.
+// The second release must not be deployed while the old program runs.
 func TestOldAndNewProgramsDoNotExclude(t *testing.T) {
 	t.Parallel()
 	for name, old := range libraries {
@@ -192,7 +192,7 @@ func TestOldAndNewProgramsDoNotExclude(t *testing.T) {
 	}
 }
 
-// A key is a string or a hash, not both. That excludes, if each program tries again.
+// A key is a string or a hash, not both, which excludes if each program retries.
 func TestSharedKeyExcludesRetryingPrograms(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"redsync", "redislock"} {
@@ -203,7 +203,7 @@ func TestSharedKeyExcludesRetryingPrograms(t *testing.T) {
 	}
 }
 
-// Rueidislock puts a prefix before the name.
+// Rueidislock prefixes the name.
 func TestRueidislockUsesDifferentKey(t *testing.T) {
 	t.Parallel()
 	assert.Positive(t, fleet(t, rueidislockProcess, oneName))
@@ -256,7 +256,7 @@ func TestRedislockKeyIsWrongType(t *testing.T) {
 	require.NoError(t, hold.Unlock(), "redislock has changed Redlatch's key")
 }
 
-// isWrongType requires that Lock fails at the key of another library.
+// isWrongType requires that Lock fails on another library's key.
 func isWrongType(t *testing.T, lock *rlock.Lock) {
 	t.Helper()
 	_, err := lock.TryLock(t.Context())
