@@ -64,7 +64,7 @@ func TestNewConnectsLazily(t *testing.T) {
 	require.Len(t, dials, 1)
 }
 
-// All callers share the dials, between which the pauses grow to a second.
+// All callers share the dials, with pauses that grow to a second.
 func TestFailedDialReturnsErrNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reason, dials := errors.New("no route to host"), 0
@@ -104,7 +104,7 @@ func TestMissingArgumentsRejected(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A program that has a pool need not say twice how to connect.
+// A program with a pool can reuse its dial function.
 func TestPoolDialFunctionOpensSeparateConnections(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -118,7 +118,7 @@ func TestPoolDialFunctionOpensSeparateConnections(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// closing is a transport that counts how often it is closed.
+// closing is a transport that counts calls of Close.
 type closing struct {
 	transport.Transport
 	times int
@@ -176,7 +176,7 @@ func TestClientIDsAreUnique(t *testing.T) {
 	require.Len(t, seen, 20)
 }
 
-// soon bounds waits on a real server for what should happen at once.
+// soon bounds waits on a real server for events that should happen immediately.
 const soon = 10 * time.Second
 
 // dialled opens a client that is closed with the test.
@@ -193,12 +193,11 @@ func closedWith(t *testing.T, c *redlatch.Client) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 }
 
-// requireWorks waits for a lock that another owner has, so that both connections
-// are used.
+// requireWorks waits for a lock that another owner has, which uses both connections.
 func requireWorks(t *testing.T, srv *redistest.Server, c *redlatch.Client) {
 	t.Helper()
 	l := rlock.New(c, redistest.Key(t))
-	// For an owner that is given: such a hold is no reason to stand in line.
+	// Callers of a given owner do not queue locally behind a hold.
 	other, err := l.Lock(t.Context(), rlock.WithOwner(codec.NewOwner(uuid.New(), 57)))
 	require.NoError(t, err)
 	got := make(chan error, 1)

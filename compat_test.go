@@ -11,15 +11,15 @@ import (
 
 func TestMain(m *testing.M) {
 	compat.Member()
-	// Most of what the comparison with Redisson does is to wait for leases to end.
-	parallel := flag.Lookup("test.parallel").Value // not what the command line says, yet
+	// The comparison with Redisson mostly waits for leases to expire.
+	parallel := flag.Lookup("test.parallel").Value // the default: flags are not parsed yet
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
-		_ = parallel.Set("12") // it takes any number
+		_ = parallel.Set("12") // accepts any number
 	}
 	redistest.Main(m)
 }
 
-// TestRedissonAndRedlatchShareLocks runs everything against live Redissons.
+// TestRedissonAndRedlatchShareLocks runs all scenarios against live Redissons.
 func TestRedissonAndRedlatchShareLocks(t *testing.T) {
 	t.Parallel()
 	compat.ShareLocks(t)

@@ -64,7 +64,7 @@ func requirePublishes(t *testing.T, c *redistest.Cluster, client *redlatch.Clien
 	require.Equal(t, before+1, owner.CommandStats(t)[command], command)
 }
 
-// requireNamesAndNews requires that connections have names, and that new ones are reported.
+// requireNamesAndNews requires that connections have names and that reconnects are reported.
 func requireNamesAndNews(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	var reconnects atomic.Int64
@@ -90,7 +90,7 @@ func TestOpenClusterWithUserAndTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	srv, addr := tlsServer(t, a, nil, "--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1",
-		"--cluster-port", strconv.Itoa(redistest.UnusedPort(t)), // another server may have the one that is 10000 above
+		"--cluster-port", strconv.Itoa(redistest.UnusedPort(t)), // another server may use the default, 10000 above its port
 		"--user", "app", "on", ">s3cr+t", "~*", "&*", "+@all")
 	srv.Do(t, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	require.Eventually(t, func() bool {
@@ -141,7 +141,7 @@ func TestOpenSentinelWithTLS(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrNotSent, "plain text to a TLS port")
 }
 
-// masterAnother makes the Sentinels name another master while one of them is gone.
+// masterAnother triggers a Sentinel failover while one Sentinel is down.
 func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
 	t.Helper()
 	client := dialled(t, address, redlatch.WithWatchdogTimeout(30*time.Second))
@@ -157,7 +157,7 @@ func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
 		_, err := lock.IsLocked(t.Context())
 		return err == nil && now.Clients(t) > 0
 	}, 20*time.Second, 20*time.Millisecond, "it asks the Sentinels that it has heard of")
-	_ = hold.Unlock() // whether it survived is a matter of luck
+	_ = hold.Unlock() // the lock may be lost in the failover
 	require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
 }
 
@@ -183,7 +183,7 @@ func TestDeploymentErrorHidesPassword(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter2")
 }
 
-// dialerOf makes connections as a caller's dial function does.
+// dialerOf returns a dial function like a caller's.
 func dialerOf(password string) func(ctx context.Context, addr string) (redis.Conn, error) {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", addr, redis.DialPassword(password), redis.DialWriteTimeout(3*time.Second))
@@ -224,7 +224,7 @@ func TestNewSentinelUsesDialFunction(t *testing.T) {
 	closedWith(t, client)
 	requireShared(t, client, dialled(t, "redis-sentinel://:s3cr+t@"+set.Addrs()[1]+"/"+redistest.MasterName))
 	require.True(t, named(t, former, "follower"))
-	former.Do(t, "ACL", "SETUSER", "default", "-client|kill") // the Sentinels end connections, too
+	former.Do(t, "ACL", "SETUSER", "default", "-client|kill") // the Sentinels also kill connections
 	set.Failover(t)
 	require.Eventually(t, func() bool { return !named(t, former, "follower") }, time.Minute, 20*time.Millisecond)
 	now := set.AwaitMaster(t, former)

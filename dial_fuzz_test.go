@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-// FuzzAddress requires that the error for any address is short and does not show user or password.
+// FuzzAddress requires that errors for any address are short and hide the user and password.
 func FuzzAddress(f *testing.F) {
 	for _, text := range []string{
 		"redis://user:sesame@localhost:6379/1", "rediss://:sesame@[::1]:6379", "unix://u:sesame@/run/redis.sock?db=2", "redis:sesame",
@@ -82,7 +82,7 @@ func requireWhole(t *testing.T, text string) {
 	}
 }
 
-// Addresses of replicas come from the server, which may be hostile.
+// The server, which may be hostile, reports its replicas' addresses.
 func TestInvalidReplicaAddressErrorHidesPassword(t *testing.T) {
 	t.Parallel()
 	set := defaults()
@@ -90,7 +90,7 @@ func TestInvalidReplicaAddressErrorHidesPassword(t *testing.T) {
 	require.NoError(t, err)
 	for _, addr := range []string{"a b:6379", "a%zz:6379", "\x00:1", "[::1:6379", "", "host", "sesame@x\n:1", "127.0.0.1:99999"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // names need not be looked up
+		cancel() // prevents DNS lookups
 		_, err := set.nodes(master)(ctx, addr)
 		require.Error(t, err, "%q", addr)
 		require.NotContains(t, err.Error(), "sesame-open", "%q", addr)

@@ -24,7 +24,7 @@ func listenOn(t *testing.T, s redistest.Target, channel string) {
 	require.IsType(t, redis.Subscription{}, sub.ReceiveWithTimeout(soon))
 }
 
-// requireListeners holds that a client finds so many listeners.
+// requireListeners checks the number of listeners that a client finds.
 func requireListeners(t *testing.T, c *redlatch.Client, want int64) {
 	t.Helper()
 	counts, err := engine.EngineOf(c).Listeners(t.Context(), "somebody", "nobody")
@@ -32,7 +32,7 @@ func requireListeners(t *testing.T, c *redlatch.Client, want int64) {
 	require.Equal(t, []int64{want, 0}, counts)
 }
 
-// requireUncounted holds that it finds out nothing.
+// requireUncounted checks that the count fails.
 func requireUncounted(t *testing.T, c *redlatch.Client, because string) {
 	t.Helper()
 	_, err := engine.EngineOf(c).Listeners(t.Context(), "somebody")
@@ -44,7 +44,7 @@ func TestOpenDialsReplicasLikeMaster(t *testing.T) {
 	t.Parallel()
 	opts := []redistest.Option{redistest.WithPassword("p@ss:w/rd%")}
 	master := redistest.Start(t, append(opts, redistest.WithUnixSocket())...)
-	// A database of the master's is none of the replicas'.
+	// The master's database number must not apply to replicas.
 	replica := redistest.StartReplica(t, master, append(opts, redistest.WithArgs("--databases", "1"))...)
 	for _, s := range []*redistest.Server{master, replica} {
 		s.Do(t, "ACL", "SETUSER", "app", "on", ">s3cret", "~*", "&*", "+@all")

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// rotating is a server whose user's password changes, a client that learns of it,
-// and a lock that the client holds and waits for.
+// rotating is a server that rotates its user's password, and a client that gets each new password.
+// The client holds one lock and waits for another.
 type rotating struct {
 	*redistest.Server
 	client *redlatch.Client
@@ -25,9 +25,9 @@ type rotating struct {
 	hold   *rlock.Hold
 	ctx    context.Context // the hold's
 	waited chan error
-	theirs *rlock.Hold // of the lock that the client waits for
+	theirs *rlock.Hold // another client's, which the client waits for
 
-	renewals atomic.Int64 // that succeeded
+	renewals atomic.Int64 // successful ones
 }
 
 func newRotating(t *testing.T, lease time.Duration) *rotating {
@@ -65,14 +65,14 @@ func newRotating(t *testing.T, lease time.Duration) *rotating {
 	return r
 }
 
-// rotate changes the password on the server, which ends the user's connections.
+// rotate changes the password on the server, which closes the user's connections.
 func (r *rotating) rotate(t *testing.T, password string) {
 	t.Helper()
 	r.Do(t, "ACL", "SETUSER", "app", "on", "resetpass", ">"+password, "~*", "&*", "+@all")
 	r.Do(t, "CLIENT", "KILL", "USER", "app")
 }
 
-// finish checks that the waiter gets its lock, woken by its message or its gap.
+// finish checks that the waiter acquires its lock, woken by a message or a gap.
 func (r *rotating) finish(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -95,7 +95,7 @@ func TestPasswordRotationKeepsHoldsAndWaiters(t *testing.T) {
 		before := r.renewals.Load()
 		r.rotate(t, password)
 		require.Eventually(t, func() bool { return r.renewals.Load() > before }, soon, time.Millisecond, "a renewal")
-		// The other connection must be there, too, before its password changes again.
+		// The second connection must also be open before the password changes again.
 		require.Eventually(t, func() bool { return len(r.Channels(t)) == 1 }, soon, time.Millisecond)
 	}
 	r.finish(t)
@@ -104,17 +104,17 @@ func TestPasswordRotationKeepsHoldsAndWaiters(t *testing.T) {
 	require.Empty(t, r.log.Lines("WRONGPASS"))
 }
 
-// Vaults are late at times: what they give is wrong for a while.
+// A vault may return the old password for a while.
 func TestBriefWrongPasswordKeepsHold(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t, 45*time.Second)
 	asked := r.tokens.calls.Load()
 	r.rotate(t, "second")
-	// The vault is late for as long as this is tried.
+	// The vault returns the old password while the client retries.
 	var err error
 	for range 5 {
 		_, err = rlock.New(r.client, "any").IsLocked(t.Context())
-		// An early call is sent before the end of the connection was seen. A slow machine may connect too late.
+		// An early call may be sent before the client notices the closed connection. A slow machine may connect too late.
 		if err == nil || strings.Contains(err.Error(), "WRONGPASS") {
 			break
 		}

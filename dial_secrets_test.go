@@ -42,7 +42,7 @@ func (c *confidant) observe(event any) {
 	panic("an observer's own mistake")
 }
 
-// tell adds anything, with all that is wrapped in it.
+// tell adds a value and all errors that it wraps.
 func (c *confidant) tell(values ...any) {
 	for _, v := range values {
 		c.reported = append(c.reported, dump(v))
@@ -59,7 +59,7 @@ func (c *confidant) tell(values ...any) {
 
 func dump(v any) string { return fmt.Sprintf("%v\n%+v\n%#v\n%q\n", v, v, v, v) }
 
-// requireKept holds that there was output, and the secret was not in it.
+// requireKept requires output that does not contain the secret.
 func (c *confidant) requireKept(t *testing.T, among ...string) {
 	t.Helper()
 	reported := append(c.reported, c.Lines()...)
@@ -74,7 +74,7 @@ func (c *confidant) requireKept(t *testing.T, among ...string) {
 	}
 }
 
-// failsToOpen tells why it cannot.
+// failsToOpen records the error.
 func (c *confidant) failsToOpen(t *testing.T, address string, opts ...redlatch.Option) {
 	t.Helper()
 	_, err := redlatch.Open(t.Context(), address, append(opts, c.options...)...)
@@ -126,7 +126,7 @@ func TestOutputHidesSecrets(t *testing.T) {
 		clients, _ := srv.Do(t, "CLIENT", "LIST").([]byte)
 		c.tell(string(clients), fmt.Sprintf("%s", srv.Do(t, "ACL", "LOG")))
 
-		// The password is out of date from now on.
+		// From here on the password is outdated.
 		srv.Do(t, "ACL", "SETUSER", "app", "resetpass", ">another")
 		srv.KillClients(t, "normal")
 		require.Eventually(t, func() bool {
@@ -140,7 +140,7 @@ func TestOutputHidesSecrets(t *testing.T) {
 	}
 }
 
-// What a vault says is its own affair, and passed on.
+// The vault's error is passed on unchanged.
 func TestVaultErrorHidesPreviousPassword(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("the vault is sealed")

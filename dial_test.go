@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// requireLocksIn checks in which database the client's locks are.
+// requireLocksIn checks which database stores the client's locks.
 func requireLocksIn(t *testing.T, srv *redistest.Server, c *redlatch.Client, db int) {
 	t.Helper()
 	hold, err := rlock.New(c, redistest.Key(t)).Lock(t.Context())
@@ -65,7 +65,7 @@ func TestOpenUsesCredentialsFromURL(t *testing.T) {
 	}
 }
 
-// The parser's own tests have all the ways in which an address can be invalid.
+// The parser's tests cover all kinds of invalid addresses.
 func TestOpenRejectsInvalidAddressWithoutDialing(t *testing.T) {
 	t.Parallel()
 	trusting := redlatch.WithTLSConfig(newAuthority(t).trusting())
@@ -97,14 +97,14 @@ func TestOpenRejectsInvalidAddressWithoutDialing(t *testing.T) {
 			require.NotContains(t, err.Error(), "pw")
 		}
 	}
-	// How messages are published cannot be guessed.
+	// The publish command cannot be guessed.
 	_, err := redlatch.Open(t.Context(), "redis-cluster://user:secret@127.0.0.1:1", redlatch.WithLazyConnect())
 	require.ErrorContains(t, err, "?sharded_pubsub=on")
 	require.NotContains(t, err.Error(), "secret")
 	require.NotErrorIs(t, err, redlatch.ErrNotSent)
 }
 
-// tokens hands out the password that is valid at the moment.
+// tokens returns the currently valid password.
 type tokens struct {
 	current atomic.Pointer[string]
 	calls   atomic.Int64

@@ -23,15 +23,14 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// tlsServer starts a server that speaks TLS on a second port, with a certificate of
-// a, and with more arguments.
+// tlsServer starts a server with TLS on a second port, a certificate from a, and more arguments.
 func tlsServer(t *testing.T, a *authority, change func(c *x509.Certificate), args ...string) (srv *redistest.Server, address string) {
 	t.Helper()
 	speak, address := speakingTLS(t, a, change)
 	return redistest.Start(t, speak, redistest.WithArgs(args...)), address
 }
 
-// speakingTLS lets a server speak TLS on a second port, at address.
+// speakingTLS enables TLS on a server's second port, at address.
 func speakingTLS(t *testing.T, a *authority, change func(c *x509.Certificate)) (speak redistest.Option, address string) {
 	t.Helper()
 	cert, key := a.issue(t, change)
@@ -40,8 +39,7 @@ func speakingTLS(t *testing.T, a *authority, change func(c *x509.Certificate)) (
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", a.file), net.JoinHostPort("127.0.0.1", port)
 }
 
-// trusting is a TLS configuration that trusts a, and shows certificates if there are
-// any.
+// trusting returns a TLS configuration that trusts a and presents the given certificates.
 func (a *authority) trusting(certificates ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: a.pool, Certificates: certificates, MinVersion: tls.VersionTLS12}
 }
@@ -63,7 +61,7 @@ func TestOpenPresentsClientCertificate(t *testing.T) {
 	requireWorks(t, srv, dialled(t, "rediss://"+address, redlatch.WithTLSConfig(a.trusting(a.pair(t)...))))
 }
 
-// Whatever does not fit: one error that says what it is, and at once.
+// A mismatch is reported immediately, in one error.
 func TestTLSMismatchReturnsClearError(t *testing.T) {
 	t.Parallel()
 	a, foreign := newAuthority(t), newAuthority(t)
@@ -123,7 +121,7 @@ func newAuthority(t *testing.T) *authority {
 	a := &authority{pool: x509.NewCertPool()}
 	a.cert = &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
-		Subject: pkix.Name{CommonName: rand.Text()}, // by which servers find it
+		Subject: pkix.Name{CommonName: rand.Text()}, // identifies it
 		IsCA:    true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.file, _, a.key = a.write(t, a.cert)
@@ -133,8 +131,8 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue writes a certificate for 127.0.0.1 and its key to files. Change, if not nil,
-// makes it another one.
+// issue writes a certificate for 127.0.0.1 and its key to files. If change is not nil, it
+// modifies the certificate.
 func (a *authority) issue(t *testing.T, change func(c *x509.Certificate)) (certFile, keyFile string) {
 	t.Helper()
 	c := &x509.Certificate{
@@ -148,7 +146,7 @@ func (a *authority) issue(t *testing.T, change func(c *x509.Certificate)) (certF
 	return certFile, keyFile
 }
 
-// pair is what a client shows to the server.
+// pair returns the certificate that a client presents.
 func (a *authority) pair(t *testing.T) []tls.Certificate {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(a.issue(t, nil))
@@ -156,7 +154,7 @@ func (a *authority) pair(t *testing.T) []tls.Certificate {
 	return []tls.Certificate{pair}
 }
 
-// write signs c, with its own key if there is no other yet.
+// write signs c, with c's own key if the authority has none.
 func (a *authority) write(t *testing.T, c *x509.Certificate) (certFile, keyFile string, key crypto.Signer) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

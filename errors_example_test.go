@@ -42,7 +42,7 @@ func take(lock *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	}
 }
 
-// The five questions of a caller.
+// The five outcomes that a caller distinguishes.
 func Example_errors() {
 	orders, client, _, stop := ordersLock()
 	defer stop()
@@ -107,7 +107,7 @@ func ExampleErrLost() {
 	defer stop()
 
 	err := orders.Do(context.Background(), func(ctx context.Context) error {
-		_, err := orders.ForceUnlock(ctx) // in real life by an operator
+		_, err := orders.ForceUnlock(ctx) // usually by an operator
 		return err
 	})
 	fmt.Println(errors.Is(err, redlatch.ErrLost))
@@ -220,7 +220,7 @@ func ExampleErrWrongType() {
 	// true
 }
 
-// denied is a connection whose user may no longer publish: the server runs a script until it does.
+// denied is a connection whose user has lost the right to publish: scripts fail at PUBLISH.
 type denied struct {
 	redis.ConnWithTimeout
 	next *atomic.Bool

@@ -71,7 +71,7 @@ func TestLockErrorSupportsIsAndAs(t *testing.T) {
 	require.Equal(t, "NOPERM", se.Code())
 }
 
-// One thing that went wrong must not pass for another.
+// Each error must match exactly one outcome.
 func TestOutcomesAreDistinct(t *testing.T) {
 	t.Parallel()
 	all := []error{
@@ -90,7 +90,7 @@ func TestOutcomesAreDistinct(t *testing.T) {
 	require.Len(t, texts, len(all))
 }
 
-// both joins errors as those of calls are joined.
+// both joins errors as calls do.
 func both(a, b error) error {
 	return &redlatch.LockError{Op: "lock", Name: "orders:42", Err: fmt.Errorf("%w: %w", a, b)}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// ship stands for the work that needs the lock.
+// ship is the work that needs the lock.
 func ship(ctx context.Context) error { return ctx.Err() }
 
-// Everything that most programs need: a client, a lock, and work under it.
+// Most programs need only a client, a lock, and work under the lock.
 func Example() {
 	srv, err := embedded.Start() // in a real program: your Redis
 	if err != nil {
@@ -67,7 +67,7 @@ func ExampleOpen() {
 	}
 }
 
-// A dial function instead of a URL: here that of a server in the same process.
+// A dial function instead of a URL, here of a server in the same process.
 func ExampleNew() {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {
@@ -88,7 +88,7 @@ func ExampleNew() {
 	// <nil>
 }
 
-// A program that has a pool already need not say twice how to connect.
+// A program that already has a pool can reuse its dial function.
 func ExampleNew_pool() {
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", "localhost:6379", redis.DialDatabase(2))
@@ -101,7 +101,7 @@ func ExampleNew_pool() {
 	defer client.Close() //nolint:errcheck // nothing was done yet
 }
 
-// What happens to a client's locks, for metrics.
+// Count the events of a client's locks for metrics.
 func ExampleWithObserver() {
 	srv, err := embedded.Start()
 	if err != nil {
@@ -114,7 +114,7 @@ func ExampleWithObserver() {
 
 	observer := redlatch.Observer{
 		Acquired: func(ctx context.Context, e redlatch.Acquired) context.Context {
-			acquired.Add(1) // and e.Wait belongs into a histogram
+			acquired.Add(1) // record e.Wait in a histogram
 			return ctx
 		},
 		Ended: func(_ context.Context, e redlatch.Ended) {
@@ -135,7 +135,7 @@ func ExampleWithObserver() {
 	// Output: <nil> 1 0
 }
 
-// What went wrong, and with which lock.
+// Log which operation failed, on which lock.
 func ExampleLockError() {
 	client, stop := demo()
 	defer stop()
@@ -156,7 +156,7 @@ func ExampleLockError() {
 	// Output: try-lock orders:42: held for up to 30 s
 }
 
-// Whose a lock is: redlatch status, list and watch show the label beside the owner.
+// The commands redlatch status, list and watch show the label next to the owner.
 func ExampleWithLabel() {
 	host, err := os.Hostname()
 	if err != nil {

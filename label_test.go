@@ -72,7 +72,7 @@ func TestLabelKeptUntilShutdownCompletes(t *testing.T) {
 	require.Eventually(t, func() bool {
 		early, err := rlock.New(c, "other").TryLock(t.Context())
 		if err == nil {
-			require.NoError(t, early.Unlock()) // Shutdown waits for it, too
+			require.NoError(t, early.Unlock()) // Shutdown also waits for it
 		}
 		return err != nil
 	}, soon, 10*time.Millisecond)

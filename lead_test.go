@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// readsItself reports whether a caller of Lock reads its own reply just now.
+// readsItself reports whether a caller of Lock is reading its own reply.
 func readsItself() bool {
 	buf := make([]byte, 1<<20)
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
@@ -26,7 +26,7 @@ func readsItself() bool {
 	return false
 }
 
-// pairs locks and unlocks, one caller alone, until callers read.
+// pairs locks and unlocks from a single goroutine until callers read.
 func pairs(t *testing.T, l *rlock.Lock) {
 	t.Helper()
 	require.NoError(t, tryPairs(t, l))
@@ -44,9 +44,8 @@ func tryPairs(t *testing.T, l *rlock.Lock) error {
 	return nil
 }
 
-// requireNoneInDoubtAfterAClose has the server close the client's connection, which callers read, and checks
-// that calls afterwards are not sent on it. The kernel of a busy machine may deliver a close late, but not
-// each time.
+// requireNoneInDoubtAfterAClose makes the server close the client's connection, which callers read, and checks
+// that later calls do not use it. The kernel of a busy machine may deliver a close late, but not every time.
 func requireNoneInDoubtAfterAClose(t *testing.T, srv *redistest.Server, l *rlock.Lock) {
 	t.Helper()
 	for range 20 {
@@ -57,13 +56,13 @@ func requireNoneInDoubtAfterAClose(t *testing.T, srv *redistest.Server, l *rlock
 			return
 		}
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		pairs(t, l) // the next connection must be read by callers, too: others notice each close
+		pairs(t, l) // callers must also read the next connection: other readers notice each close
 	}
 	t.Fatal("each call after a close was sent on the closed connection")
 }
 
-// On each sort of socket a caller that is alone reads; a context that ends meanwhile ends
-// only that; and a connection that the server has closed since the last reply is not used.
+// On each type of socket, a single caller reads its own reply. An ended context ends only the
+// read, and a connection that the server has closed since the last reply is not used.
 //
 //nolint:paralleltest // it looks at all goroutines
 func TestSingleCallerReadsOnEveryConnectionType(t *testing.T) {
@@ -79,7 +78,7 @@ func TestSingleCallerReadsOnEveryConnectionType(t *testing.T) {
 		"TLS":  {url: "rediss://" + secure, opts: []redlatch.Option{redlatch.WithTLSConfig(a.trusting())}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The frozen server does not answer, and a slow machine takes long to look.
+			// The frozen server does not reply, and a slow machine needs time to check.
 			client := dialled(t, c.url, append(c.opts, redlatch.WithCommandTimeout(time.Minute))...)
 			l := rlock.New(client, redistest.Key(t))
 			pairs(t, l)
@@ -95,8 +94,8 @@ func TestSingleCallerReadsOnEveryConnectionType(t *testing.T) {
 	}
 }
 
-// requireReads has callers wait for a server that is frozen, until one was seen that reads: a caller reads
-// for a second at most, which can pass unseen on a busy machine.
+// requireReads starts callers on a frozen server until one is seen reading. A caller reads for at most a
+// second, which a busy machine can miss.
 func requireReads(t *testing.T, srv *redistest.Server, l *rlock.Lock) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -125,7 +124,7 @@ func reads(t *testing.T, srv *redistest.Server, l *rlock.Lock) (seen bool) {
 	return seen
 }
 
-// connections returns how many connections the server has accepted.
+// connections returns the number of connections that the server has accepted.
 func connections(t *testing.T, srv *redistest.Server) int {
 	t.Helper()
 	info, _ := srv.Do(t, "INFO", "stats").([]byte)

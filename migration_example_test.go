@@ -23,7 +23,7 @@ func demo(opts ...redlatch.Option) (client *redlatch.Client, stop func()) {
 	return client, stop
 }
 
-// The settings of a fleet of Redisson, as a client of Redlatch has them.
+// The Redlatch options for a Redisson configuration.
 func Example_migrateConfiguration() {
 	srv, err := embedded.Start() // in a real program: your Redis
 	if err != nil {
@@ -56,7 +56,7 @@ func Example_migrateThreadID() {
 	defer stop()
 	ctx := context.Background()
 	orders := rlock.New(client, "orders:42")
-	redissonID := uuid.NewString() // what getId() says in Java
+	redissonID := uuid.NewString() // getId() in Java
 
 	finish := func() error {
 		owner, err := codec.ParseOwner(redissonID + ":77") // getId(), and the threadId of lockAsync
@@ -90,8 +90,7 @@ func Example_migrateMultiLock() {
 	// Output: <nil>
 }
 
-// Java's thread enters the fair lock again; here every call with the hold's
-// context does.
+// In Java, the thread re-enters the fair lock. Here, a call with the hold's context does.
 func Example_migrateReentry() {
 	client, stop := demo()
 	defer stop()

@@ -66,7 +66,7 @@ func TestNilAndZeroOptionsUseDefaults(t *testing.T) {
 	require.ErrorIs(t, c.Close(), errStuck)
 }
 
-// It would never wait, without an error.
+// Such a transport would silently skip the wait.
 func TestReplicaSyncRequiresWaitSupport(t *testing.T) {
 	t.Parallel()
 	_, err := redlatch.NewWithTransport(&closing{}, redlatch.WithReplicaSync(1, time.Second))
@@ -83,7 +83,7 @@ func TestClientNameAppearsInClientList(t *testing.T) {
 	require.Equal(t, 2, strings.Count(list, " name=billing-7 "), "both connections:\n%s", list)
 }
 
-// Redis refuses names with spaces.
+// Redis rejects names with spaces.
 func TestRejectedClientNameIsIgnored(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -101,7 +101,7 @@ func TestPrefixMapperRoundTrip(t *testing.T) {
 	require.Equal(t, "orders", redlatch.PrefixMapper("").Map("orders"))
 }
 
-// lazily opens a client of a server that is not there yet.
+// lazily opens a client of a server that has not started yet.
 func lazily(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), url, append(opts, redlatch.WithLazyConnect())...)
@@ -110,7 +110,7 @@ func lazily(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client 
 	return client
 }
 
-// A pod that starts before its server.
+// A pod may start before its server.
 func TestLazyClientWaitsForServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -35,7 +35,7 @@ type counting struct {
 	subscribed        atomic.Int64
 	once              atomic.Pointer[replaced]
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	stalls  bool
 	delayed []func()
 }
@@ -181,7 +181,7 @@ func waitTogether(t *testing.T, l *rlock.Lock, n int, opts ...rlock.Option) (all
 	}
 }
 
-// skew replaces the replies to TIME: the server's clock differs from this machine's.
+// skew replaces the replies to TIME, so that the server's clock differs from this machine's.
 type skew struct {
 	ahead, slow time.Duration // slow delays the reply
 	fail        atomic.Pointer[error]
@@ -254,7 +254,7 @@ type process struct {
 	calls  *counting
 	client *redlatch.Client
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	away  bool
 	conns []net.Conn
 }
@@ -267,7 +267,7 @@ func newProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})}
 	p.client = over(t, newHost(t, srv, p.calls), append(opts,
-		redlatch.WithCommandTimeout(time.Minute), redlatch.WithWatchdogTimeout(time.Hour))...) // a paused process has no timeouts
+		redlatch.WithCommandTimeout(time.Minute), redlatch.WithWatchdogTimeout(time.Hour))...) // timeouts do not run in a paused process
 	return p
 }
 

@@ -75,8 +75,8 @@ func (c *churn) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
 	return l.Lock(ctx)
 }
 
-// Checks that there is at most one holder, that no caller waits forever, and that no key, channel or
-// goroutine is left: the bubble ends with its goroutines.
+// At most one holder exists at a time, every caller returns, and no key, channel or goroutine is left: the
+// bubble waits for its goroutines.
 func TestU18ChurnWithFaultsLeaksNothing(t *testing.T) {
 	const clients, workers = 3, 30
 	rounds := testlevel.Rounds(8, 80)

@@ -48,8 +48,8 @@ func areNear(t *testing.T, srv *redistest.MiniServer, bound func(place int) time
 	return true
 }
 
-// Callers, which do not start together, wait for a short time, again and again. Only the waits of earlier
-// waiters, and its own, may delay a waiter's deadline.
+// Callers that start at different times wait briefly and repeatedly. Only its own wait and those of earlier
+// waiters may delay a waiter's deadline.
 func TestU22DeadlinesDoNotDrift(t *testing.T) {
 	const lease = 30 * time.Second
 	for name, c := range map[string]struct {

@@ -24,7 +24,7 @@ import (
 // patient disables evictions by the client's heartbeats.
 func patient() redlatch.Option { return redlatch.WithDeadWaiterGrace(0) }
 
-// evicting runs a test in a bubble with a lock that nothing but Evict evicts from.
+// evicting runs a test in a bubble with a lock whose waiters only Evict removes.
 func evicting(t *testing.T, test func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Redisson's waiters poll without a pause in each of these cases.
+// In each of these cases, Redisson's waiters poll without a pause.
 func TestU24WaitersPauseBetweenPolls(t *testing.T) {
 	far := 2 * time.Hour
 	for name, block := range map[string]func(t *testing.T, srv *redistest.MiniServer){

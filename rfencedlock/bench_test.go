@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// A pair of lock and unlock with a token is to cost at most 1.15 times one without.
+// Lock and unlock with a token should take at most 1.15 times as long as without.
 func BenchmarkPair(b *testing.B) {
 	s := redistest.Shared(b)
 	client, err := redlatch.Open(b.Context(), s.URL())
@@ -27,8 +27,7 @@ func BenchmarkPair(b *testing.B) {
 			return fenced.Do(b.Context(), func(context.Context, *rfencedlock.Hold) error { return nil })
 		},
 	}
-	// In turn, so that a machine that is busy for a while is busy for both; the median, so that
-	// one long wait counts for one.
+	// The runs alternate, so that a busy machine slows both. The median limits the effect of outliers.
 	took := map[string][]time.Duration{}
 	for b.Loop() {
 		for name, pair := range pairs {

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// spoilt are counters that cannot be raised.
+// spoilt are counters that cannot be incremented.
 var spoilt = map[string]string{
 	"a text": "seven", "empty": "", "a fraction": "1.5", "the last number": strconv.FormatInt(math.MaxInt64, 10),
 }

@@ -58,7 +58,7 @@ func lastToken(t *testing.T, l *rfencedlock.Lock) int64 {
 	return token
 }
 
-// nothingHeld checks that the lock is free and its queue is empty, once what is in doubt is resolved.
+// nothingHeld waits for uncertain calls, and checks that the lock is free and its queue empty.
 func nothingHeld(t *testing.T, s *redistest.MiniServer) {
 	t.Helper()
 	time.Sleep(time.Minute)

@@ -238,7 +238,7 @@ func allocations(ctx context.Context, t *testing.T, l *rlock.Lock) int {
 
 func heapInUse() int64 {
 	runtime.GC()
-	runtime.GC() // what finalizers let go in the first
+	runtime.GC() // frees memory released by finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// ship stands for the work that needs the lock.
+// ship is the work that needs the lock.
 func ship(ctx context.Context) error { return ctx.Err() }
 
 // demo starts a server in this process and returns its client.

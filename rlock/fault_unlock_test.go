@@ -42,7 +42,7 @@ func TestU30DoUnlocksWhenContextCanceled(t *testing.T) {
 // replyLosses are ways to lose the reply to a release.
 var replyLosses = map[string]struct {
 	lose, heal func(w *wire)
-	known      bool // Unlock itself can tell that the lock is free
+	known      bool // Unlock itself detects that the lock is free
 }{
 	"late":  {heal: func(*wire) {}, known: true},
 	"reset": {lose: (*wire).reset, known: true},
@@ -200,7 +200,7 @@ func TestU16WaitersAcquireAfterReconnect(t *testing.T) {
 							assert.Equal(t, 1, inside, "one at a time")
 							inside--
 							if err = hold.Unlock(); errors.Is(err, redlatch.ErrUncertain) {
-								err = nil // the fault outlasted it; the lock is freed all the same
+								err = nil // the fault outlasted it, but the lock is released
 							}
 							return hold, err
 						}))

@@ -94,7 +94,7 @@ func TestU5UncertainAcquireReleasedWithoutKill(t *testing.T) {
 					w.reset()
 				}
 				require.ErrorIs(t, call.failed(t, soon), redlatch.ErrUncertain)
-				time.Sleep(5 * time.Second) // several questions
+				time.Sleep(5 * time.Second) // several queries
 				require.Zero(t, logged.count(settled, "job"))
 				require.Zero(t, messages())
 
@@ -152,7 +152,7 @@ func TestU5AcquireAfterLongFreezeIsReleased(t *testing.T) {
 		_, err := rlock.New(client, "job").Lock(ctx, rlock.WithLease(shortLease))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		w.hole.Store(true)
-		time.Sleep(shortLease + 3*time.Second) // longer than a question lasts that is begun within the lease
+		time.Sleep(shortLease + 3*time.Second) // longer than a query that starts within the lease
 		w.heal()
 		held.release(t)
 		require.True(t, locked(t, w.srv, "job"))

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The model: which owner holds the lock, with which count, until when, and how each hold ends. It
-// has no queues, watchdogs or connections.
+// The model predicts the lock's owner, count and expiry, and how each hold ends. It does not model
+// queues, watchdogs or connections.
 
 type mHold struct {
 	real      *rlock.Hold
@@ -31,7 +31,7 @@ type mHold struct {
 	maxAt  time.Time // zero: no maximum
 
 	end      error     // nil while live
-	doomed   time.Time // the server has forgotten it: it ends by then; zero: not so
+	doomed   time.Time // the server has forgotten it, and it ends by then; or zero
 	unlocked bool
 	result   error // of the first Unlock
 }
@@ -186,7 +186,7 @@ func (m *model) advance(now time.Time) {
 	case now.Sub(exp) >= time.Millisecond:
 		m.forget()
 	case !now.Before(exp):
-		m.loose = true // the server counts finer than it says
+		m.loose = true // the server's clock is finer than its replies
 	}
 }
 

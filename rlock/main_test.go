@@ -224,8 +224,8 @@ func freeByHand(t *testing.T, s redistest.Target, key string) {
 	s.Do(t, "PUBLISH", codec.LockChannel(key), protocol.MessageUnlock)
 }
 
-// awaitRenewal breaks the clients' connections, after which they renew at once, and returns when the
-// lock's lease is forever again.
+// awaitRenewal breaks the clients' connections, which triggers renewals, and returns when the lock's
+// lease is forever again.
 func awaitRenewal(t *testing.T, s *redistest.Server, key string) {
 	t.Helper()
 	s.Do(t, "PEXPIRE", key, (forever / 2).Milliseconds())

@@ -90,7 +90,7 @@ func TestResolvingInnerUnlockKeepsNewHold(t *testing.T) {
 			require.ErrorIs(t, leave(hold), redlatch.ErrUncertain, "not as long as that is open")
 			s.Resume()
 			until(t, soon, "the hold can be left", func() bool { return leave(hold) == nil })
-			for range 20 { // whatever settles has had its say by then
+			for range 20 { // long enough for background resolution
 				loadScripts(t, client)
 			}
 			require.Equal(t, "1", owners(t, s, l.Name())[hold.Owner().String()])
@@ -111,7 +111,7 @@ func TestNoScriptReplyPassesTurnToNextWaiter(t *testing.T) {
 	})
 }
 
-// errgroup cancels with a sibling's error, which may be one of this package.
+// errgroup cancels with a sibling's error, which may be an error of this package.
 func TestContextCauseDoesNotChangeResult(t *testing.T) {
 	for _, cause := range []error{
 		redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrClosed, redlatch.ErrLost, redlatch.ErrNotHeld,

@@ -23,7 +23,7 @@ import (
 type copying struct {
 	transport.Transport
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	after time.Duration
 	have  int64
 	away  bool

@@ -22,7 +22,7 @@ type passes struct {
 	transport.Transport
 	transport.Counter
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	calls map[string]int
 	on    func(call *transport.Call, done transport.Done) // nil: they are sent
 }
@@ -221,7 +221,7 @@ func TestLockTransferredAfterFailedCall(t *testing.T) {
 				next := second.acquired(t, 10*time.Second)
 				require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))
 				require.NoError(t, next.Unlock())
-				time.Sleep(time.Minute) // whatever is settled in the background
+				time.Sleep(time.Minute) // background calls complete
 				require.False(t, locked(t, srv, "lock"))
 			})
 		})
@@ -272,7 +272,7 @@ func TestLockFreedForRedissonWaiters(t *testing.T) {
 		hold := handOn(t, l, w.acquired(t, atOnce), burst)
 		require.Equal(t, passed, p.count("pass"))
 		require.GreaterOrEqual(t, p.count("release"), released+burst)
-		time.Sleep(time.Minute) // it has not come back
+		time.Sleep(time.Minute) // the lock stays free
 		hold = handOn(t, l, hold, burst)
 		require.Greater(t, p.count("pass"), passed)
 		require.NoError(t, hold.Unlock())

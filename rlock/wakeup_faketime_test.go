@@ -250,7 +250,7 @@ func TestNextWaiterContinuesAfterUncertainCall(t *testing.T) {
 		require.NoError(t, take(t, l).Unlock()) // the scripts are known
 		ctx, cancel := context.WithCancel(t.Context())
 		leaver := await(ctx, l)
-		synctest.Wait() // its attempt is on its way
+		synctest.Wait() // its attempt is in flight
 		next := await(t.Context(), l)
 		synctest.Wait()
 		cancel()

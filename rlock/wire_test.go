@@ -25,12 +25,12 @@ import (
 type wire struct {
 	srv     *redistest.MiniServer
 	latency time.Duration
-	hole    atomic.Bool                   // what is sent is lost
+	hole    atomic.Bool                   // commands are lost
 	deaf    atomic.Bool                   // replies are lost
 	refuse  atomic.Bool                   // connections are refused
 	gate    atomic.Pointer[chan struct{}] // replies wait until it is closed; nil: they do not
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	sent  time.Time  // when a script that got through was last sent
 	conns []*wireConn
 	next  *heldCommand // waits for its command

@@ -188,7 +188,7 @@ func TestPollCapAppliesToEachKind(t *testing.T) {
 		for _, w := range []*waiter{plain, fair, reader} {
 			require.NoError(t, w.acquired(t, time.Minute).Unlock())
 		}
-		require.LessOrEqual(t, time.Since(began), 400*time.Millisecond) // a reader that follows another asks less often
+		require.LessOrEqual(t, time.Since(began), 400*time.Millisecond) // a following reader polls less often
 	})
 }
 
