@@ -34,7 +34,7 @@ func ExampleInspect() {
 	}
 	defer hold.Unlock() //nolint:errcheck // it ends the program
 
-	state, err := admin.Inspect(ctx, orders) // holders, counts and lease, all of one moment
+	state, err := admin.Inspect(ctx, orders) // a consistent snapshot of holders, counts and lease
 	if err != nil {
 		log.Print(err)
 		return

@@ -39,7 +39,7 @@ func ExampleTable_Check() {
 	_ = shipOrders
 }
 
-// The guard runs its script by the client that the program has.
+// The guard runs its script with the program's own client.
 func ExampleRedis_Do() {
 	type evaluate = func(ctx context.Context, script string, keys []string, args ...any) (any, error)
 	shipOrder := func(ctx context.Context, lock *rfencedlock.Lock, eval evaluate) error {

@@ -267,7 +267,7 @@ func newProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})}
 	p.client = over(t, newHost(t, srv, p.calls), append(opts,
-		redlatch.WithCommandTimeout(time.Minute), redlatch.WithWatchdogTimeout(time.Hour))...) // timeouts do not run in a paused process
+		redlatch.WithCommandTimeout(time.Minute), redlatch.WithWatchdogTimeout(time.Hour))...) // no timeouts while paused
 	return p
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rlatch"
 )
 
-// open connects to a server of the example's own.
+// open connects to an embedded server.
 func open(ctx context.Context) (*redlatch.Client, func()) {
 	server, err := embedded.Start() // or your own Redis
 	if err != nil {
@@ -24,7 +24,7 @@ func open(ctx context.Context) (*redlatch.Client, func()) {
 	return client, func() { _ = client.Close(); server.Close() }
 }
 
-// A report waits until each of three imports is done, in whatever process or language.
+// A report waits for three imports, which may run in any process or language.
 func ExampleNew() {
 	ctx := context.Background()
 	client, done := open(ctx)

@@ -43,7 +43,7 @@ func TestZeroCountReleasesAllWaiters(t *testing.T) {
 			opens(t, c)
 		}
 		require.Zero(t, count(t, here))
-		countDown(t, here) // which is below 0 by now, and stays open
+		countDown(t, here) // below 0, the latch stays open
 		require.Zero(t, s.Do(t, "EXISTS", "job"))
 		require.NoError(t, there.Wait(t.Context()))
 		listening(t, s, 0)

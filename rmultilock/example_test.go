@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// open connects to a server of the example's own.
+// open connects to an embedded server.
 func open(ctx context.Context) (*redlatch.Client, func()) {
 	server, err := embedded.Start() // or your own Redis
 	if err != nil {
@@ -26,8 +26,7 @@ func open(ctx context.Context) (*redlatch.Client, func()) {
 	return client, func() { _ = client.Close(); server.Close() }
 }
 
-// A transfer needs both accounts. Another one, with the accounts the other way round, waits for
-// this one and not for half of it.
+// A transfer locks both accounts. A transfer in the opposite direction waits and cannot deadlock.
 func ExampleNew() {
 	ctx := context.Background()
 	client, done := open(ctx)

@@ -30,7 +30,7 @@ func stallable(t *testing.T) (*redistest.MiniServer, *faketransport.Stalling, *r
 	tr, client := callers.Stalling(t, s, redlatch.WithPollCap(time.Hour))
 	l := rmultilock.New(client, names(t, 20)...)
 	require.NoError(t, take(t, l).Unlock())
-	synctest.Wait() // no reply but the next can be lost
+	synctest.Wait() // only the next reply can be lost
 	return s, tr, l
 }
 
@@ -69,7 +69,7 @@ func TestReleaseResentAfterLostReply(t *testing.T) {
 		require.NoError(t, h.Unlock())
 		require.Empty(t, left(t, s, l.Names()))
 
-		// If the server does not reply, Unlock gives up and the release goes on.
+		// If the server does not reply, Unlock returns and the release continues.
 		h = take(t, l)
 		tr.Stall(true)
 		err := h.Unlock()
@@ -197,7 +197,7 @@ func TestLocksReleasedBeforeReplicaWaitAreNotAcquired(t *testing.T) {
 	seen := &witness{}
 	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, soon), redlatch.WithObserver(observed.Outcomes(seen.see)))
 	all := names(t, 2)
-	slices.Sort(all) // they are taken in this order
+	slices.Sort(all) // the order of acquisition
 	other, err := rfairlock.New(connect(t, s.URL()), all[1]).TryLock(t.Context())
 	require.NoError(t, err)
 	_, err = rmultilock.Of(rfairlock.New(c, all[0]), rfairlock.New(c, all[1])).TryLock(within(t))

@@ -144,7 +144,7 @@ func TestOppositeOrdersDoNotDeadlock(t *testing.T) {
 			}
 			var members []rmultilock.Member
 			for _, name := range given {
-				members = append(members, rfairlock.New(c, name)) // plain ones are taken at once
+				members = append(members, rfairlock.New(c, name)) // one script takes all plain locks
 			}
 			wg.Go(func() {
 				l := rmultilock.Of(members...)

@@ -29,7 +29,7 @@ func stallable(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *f
 	r := enter(t, rw.Read(), w)
 	unlock(t, enter(t, rw.Read(), r), r, w)
 	unlock(t, take(t, rw.Read()))
-	synctest.Wait() // no reply but the next can be lost
+	synctest.Wait() // only the next reply can be lost
 	return s, tr, rw
 }
 
@@ -44,7 +44,7 @@ func TestReadWithLostReplyIsReleased(t *testing.T) {
 	})
 }
 
-// The writer's own hold does not change. Without a fence, a re-entry in doubt delays the next one for a lease.
+// The writer's own hold does not change. Without a fence, an uncertain re-entry delays the next for a lease.
 func TestWritersReadsRecoverAfterLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, rw := stallable(t, redlatch.WithWatchdogTimeout(soon/3))

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// open connects to a server of the example's own.
+// open connects to an embedded server.
 func open(ctx context.Context) (*redlatch.Client, func()) {
 	server, err := embedded.Start() // or your own Redis
 	if err != nil {

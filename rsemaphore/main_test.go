@@ -29,8 +29,8 @@ const promptly = 15 * time.Second
 // noPoll makes waiters that miss a message sleep for longer than a test waits.
 func noPoll() redlatch.Option { return redlatch.WithPollCap(time.Hour) }
 
-// bubble returns a server inside a synctest bubble, and a function that returns one of its semaphores of n
-// permits on a new client.
+// bubble returns a server inside a synctest bubble, and a function that returns a semaphore of n permits on a
+// new client.
 func bubble(t *testing.T, n int, opts ...rsemaphore.Option) (*redistest.MiniServer, func(...redlatch.Option) *rsemaphore.Expirable) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
@@ -73,7 +73,7 @@ func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
 	require.Equal(t, permits, in.Available+in.Acquired, "permits")
 }
 
-// whole checks that all permits are available, once what is in doubt is resolved.
+// whole waits for uncertain calls, and checks that all permits are available.
 func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 	t.Helper()
 	time.Sleep(10 * time.Second)

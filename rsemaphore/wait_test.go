@@ -207,7 +207,7 @@ func TestLostReplyResolvedByPermitIDs(t *testing.T) {
 		srv.LoseReplies(1)
 		release(t, h)
 		whole(t, sem, 3)
-		// A late reply gives the permits back.
+		// A late grant is released.
 		tr.Mute(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		came := later(ctx, far, 2)

@@ -60,7 +60,7 @@ func TestAbandonAndClaimAreExclusive(t *testing.T) {
 		wg.Go(func() {
 			claimed = c.Claim(3)
 			assert.Equal(t, claimed, c.Claim(3), "claimed once more, to be repeated")
-			_ = c.Abandoned() // readers run beside it
+			_ = c.Abandoned() // readers run concurrently
 		})
 		wg.Wait()
 		assert.Equal(t, left[0], left[1], "both callers that abandon get the same answer")

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// echo is a transport to something that is not Redis.
+// echo is a transport to a server that is not Redis.
 type echo struct{ transport.Transport }
 
 func (echo) Start(call *transport.Call, done transport.Done) {
