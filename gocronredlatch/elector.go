@@ -26,8 +26,8 @@ type ElectorConfig struct {
 	// otherwise a job that the previous leader has run may run again at the later tick here. Default: 0.
 	Skew time.Duration
 
-	// OnError receives each error that does not end Run, as in [leader.Config]. Default: the client's logger
-	// logs them as warnings.
+	// OnError gets each error that does not end Run, as in [leader.Config]. Default: the client's logger logs
+	// it as a warning.
 	OnError func(err error)
 }
 
@@ -44,7 +44,6 @@ type Elector struct {
 	term *term // while this process leads
 }
 
-// term is one leadership.
 type term struct {
 	ctx   context.Context //nolint:containedctx // it ends with the term
 	since time.Time
@@ -70,7 +69,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	})
 }
 
-// lead lets tasks run until ctx ends, and waits for them.
+// lead lets tasks run until ctx ends, and then waits for them.
 func (e *Elector) lead(ctx context.Context) error {
 	t := &term{ctx: ctx, since: time.Now()}
 	e.set(t)
@@ -136,8 +135,8 @@ func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	return t.ctx, t.tasks.Done, nil
 }
 
-// lasting is a context whose Err also checks the context of the term, which reads the clocks, so that it is
-// right immediately after a pause of the process.
+// lasting is a context whose Err also checks the term's context, which reads the clocks and so detects a
+// pause of the process immediately.
 type lasting struct {
 	context.Context //nolint:containedctx // it is one
 	leading         context.Context

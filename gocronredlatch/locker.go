@@ -26,13 +26,13 @@ type LockerConfig struct {
 	// [ErrOffSchedule]. Default: 0, ticks are not counted.
 	Period time.Duration
 
-	// AtLeast is how long after the start of a run no other run starts, for jobs at other times. It should
+	// AtLeast is the minimum time from the start of a run to the next run, for jobs at other times. It should
 	// exceed the difference of clocks and be less than the time between two runs. A paused process that ticks
 	// later runs the job again. Default: 0.
 	AtLeast time.Duration
 
-	// OnError gets errors of releasing a lock, such as redlatch.ErrLost, which gocron drops. It is called
-	// on the goroutine of the run. Default: slog.Default logs them as warnings.
+	// OnError gets errors from releasing a lock, such as redlatch.ErrLost, which gocron drops. It is called
+	// on the run's goroutine. Default: slog.Default logs them as warnings.
 	OnError func(name string, err error)
 }
 
@@ -75,14 +75,14 @@ func (l *Locker) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask((&task{l, fn}).run)
 }
 
-// task has a method for a name that does not depend on inlining of Task.
+// task has a method so that its name does not depend on inlining of Task.
 type task struct {
 	locker *Locker
 	fn     func(ctx context.Context) error
 }
 
 func (t *task) run(ctx context.Context) error {
-	// A hold is for one run. If it was lost before its task started, another run may follow.
+	// A hold is for one run. If it was lost before its task started, the job may run again.
 	hold, ok := t.locker.holds.LoadAndDelete(ctx)
 	if !ok {
 		return fmt.Errorf("%w: the job uses a different Locker than its task", redlatch.ErrNotHeld)
@@ -124,7 +124,7 @@ func (l *Locker) mark() (time.Duration, error) {
 	if period == 0 {
 		return l.config.AtLeast, nil
 	}
-	// Truncate counts from the zero time, which some periods do not divide.
+	// time.Truncate counts from year 1, not from 1970.
 	after := time.Duration(time.Now().UnixNano()) % period
 	switch {
 	case after <= period/3:
@@ -140,7 +140,7 @@ func (l *Locker) leaveMark(ctx context.Context, name string, lease time.Duration
 	if lease == 0 {
 		return nil
 	}
-	// Truncated to milliseconds it would end too soon.
+	// The server truncates leases to milliseconds.
 	hold, err := rlock.New(l.client, name+":ran").TryLock(ctx, rlock.WithLease(lease+time.Millisecond))
 	if err != nil {
 		return err
@@ -149,7 +149,6 @@ func (l *Locker) leaveMark(ctx context.Context, name string, lease time.Duration
 	return nil
 }
 
-// run is the lock of one run.
 type run struct {
 	locker *Locker
 	ctx    context.Context //nolint:containedctx // of the job

@@ -23,11 +23,10 @@ var errReady = errors.New("goredis: the connection is ready")
 
 var errNoConn = errors.New("the client's Dialer returned no connection")
 
-// errTooLate is returned after the caller has left. The context of the dial may not have ended, and
-// without an error go-redis would panic.
+// errTooLate is returned after the caller has returned. Without an error go-redis would panic.
 var errTooLate = errors.New("the connection opened after its caller had returned")
 
-// handshake returns settings for go-redis to make one connection, without pools, retries and caches.
+// handshake returns options for one connection, without pools, retries and caches.
 func handshake(opt redis.Options) *redis.Options {
 	opt.Protocol = 2
 	opt.ContextTimeoutEnabled = true
@@ -42,8 +41,7 @@ func handshake(opt redis.Options) *redis.Options {
 	return &opt
 }
 
-// connect makes a connection with the settings of a go-redis client: go-redis dials and initializes it,
-// from HELLO and AUTH to the user's OnConnect. Then connect detaches it.
+// connect returns a connection that go-redis has dialed and initialized, from HELLO and AUTH to OnConnect.
 func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 	opt := handshake(settings)
 	d := &detacher{reach: opt.Dialer}
@@ -85,10 +83,9 @@ type detacher struct {
 
 	mu   sync.Mutex // guards the fields below
 	conn *heldConn
-	over bool // the caller has left
+	over bool // the caller has returned
 }
 
-// dial is redis.Options.Dialer.
 func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := d.reach(ctx, network, addr)
 	if err != nil {
@@ -107,7 +104,7 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 	return d.conn, nil
 }
 
-// hangUp ends a handshake after the caller has left: of a context, go-redis respects only the deadline.
+// hangUp closes the connection when ctx is canceled: go-redis respects only deadlines.
 func (d *detacher) hangUp() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,7 +114,7 @@ func (d *detacher) hangUp() {
 	}
 }
 
-// detach detaches the connection, which go-redis can then no longer close.
+// detach prevents go-redis from closing the connection.
 func (d *detacher) detach() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,7 +134,7 @@ func (d *detacher) detached() net.Conn {
 	return d.conn.Conn
 }
 
-// heldConn is the connection for go-redis, which uses it on one goroutine only.
+// heldConn is the connection for go-redis, which uses it on one goroutine.
 type heldConn struct {
 	net.Conn
 	gone bool

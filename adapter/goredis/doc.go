@@ -1,5 +1,4 @@
-// Package goredis makes Redlatch clients with the settings of a go-redis client of one server, a master
-// that Sentinels watch, or a Redis Cluster:
+// Package goredis makes Redlatch clients from a go-redis client of one server, Sentinels or a Redis Cluster:
 //
 //	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: seeds})
 //	client, err := goredis.New(ctx, rdb)
@@ -9,8 +8,8 @@
 //	lock := rlock.New(client, "orders:42")
 //
 // go-redis dials each connection with the client's Dialer, TLSConfig, credentials, DB, ClientName,
-// OnConnect, DialTimeout and, in a cluster, NewClient. Redlatch then takes the connection over, so options
+// OnConnect, DialTimeout and, in a cluster, NewClient. Redlatch then takes over the connection, so options
 // for pools, retries, read timeouts, limiters, caches and hooks do not apply: a retried command could
-// acquire a lock twice. The connections do not count towards the client's pool. The README lists them, and
-// says what happens to calls in doubt and after a failover.
+// acquire a lock twice. The connections do not count toward the client's pool. The README lists them and
+// describes uncertain calls and failovers.
 package goredis

@@ -18,14 +18,14 @@ const failoverAddr = "FailoverClient"
 // writeTimeout bounds one write to a connection.
 const writeTimeout = 3 * time.Second
 
-// New returns a Redlatch client of the deployment of client: a *redis.Client of one server or of
-// Sentinels, or a *redis.ClusterClient. It rejects others, such as a *redis.Ring. client must stay open
-// until the Redlatch client is closed, which leaves it open. The options are those of package redlatch;
-// redlatch.WithDialTimeout defaults to client's DialTimeout, at least 1 s.
+// New returns a Redlatch client for the servers of client: a *redis.Client of one server or of Sentinels,
+// or a *redis.ClusterClient. It rejects other types, such as *redis.Ring. client must stay open until the
+// Redlatch client is closed, which does not close it. redlatch.WithDialTimeout defaults to client's
+// DialTimeout, at least 1 s.
 //
-// To a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx bounds only
-// that, and the error wraps redlatch.ErrNotSent if no node answered. Otherwise New does no I/O. It
-// panics if ctx is nil or no constructor of go-redis made client.
+// In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx bounds only
+// that, and the error wraps redlatch.ErrNotSent if no node replied. Otherwise New does no I/O. It panics
+// if ctx is nil or client was not made by a constructor of go-redis.
 func New(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if ctx == nil {
 		panic("goredis: nil Context")
@@ -55,12 +55,11 @@ func newSingle(c *redis.Client, opts []redlatch.Option) (*redlatch.Client, error
 	return redlatch.NewSentinel(m.named, m.dialNamed, opts...)
 }
 
-// dialTimeout bounds the time to make a connection, which includes go-redis's dial timeout d.
+// dialTimeout bounds the time to connect, which includes go-redis's dial timeout d.
 func dialTimeout(d time.Duration) redlatch.Option {
 	return redlatch.WithDialTimeout(max(d, time.Second))
 }
 
-// errSwitched is returned if the master changed while a connection was made.
 var errSwitched = errors.New("goredis: the Sentinels now report another master")
 
 // master connects to the master of a *redis.Client and to its replicas.
@@ -70,8 +69,8 @@ type master struct {
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) { return dial(ctx, m.options) }
 
-// dialNamed connects to the master at addr. The client's dialer ignores the address and connects to the
-// master that the Sentinels name.
+// dialNamed connects to the master at addr. The client's dialer ignores addr and connects to the
+// Sentinels' current master.
 func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error) {
 	conn, err := connect(ctx, m.options)
 	if err != nil {
@@ -84,8 +83,8 @@ func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error
 	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
-// dialReplica connects to a replica. The dialer of a client of Sentinels always connects to the master, so
-// it is replaced by the default one.
+// dialReplica connects to a replica with the default dialer: a Sentinel client's own dialer always connects
+// to the master.
 func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, error) {
 	opt := m.options
 	opt.Network, opt.Addr = "tcp", addr
@@ -95,7 +94,7 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	return dial(ctx, opt)
 }
 
-// named returns the address of the master that the Sentinels name, by connecting to it.
+// named connects to the Sentinels' current master and returns its address.
 func (m *master) named(ctx context.Context) (string, error) {
 	conn, err := m.options.Dialer(ctx, m.options.Network, m.options.Addr)
 	if err != nil {
@@ -117,7 +116,7 @@ func newCluster(ctx context.Context, c *redis.ClusterClient, opts []redlatch.Opt
 	if opt.ClusterSlots != nil {
 		return nil, errNoCluster
 	}
-	// A node is reached with the settings of the client that NewClient makes for it, which does no I/O.
+	// NewClient returns a client with the settings for the node; it does no I/O.
 	dialNode := func(ctx context.Context, addr string) (redigo.Conn, error) {
 		node := opt.NewClient(nodeSettings(opt, addr))
 		if node == nil {
@@ -130,7 +129,6 @@ func newCluster(ctx context.Context, c *redis.ClusterClient, opts []redlatch.Opt
 	return redlatch.NewCluster(ctx, opt.Addrs, dialNode, append([]redlatch.Option{dialTimeout(opt.DialTimeout)}, opts...)...)
 }
 
-// nodeSettings returns the options for connections to the node at addr.
 func nodeSettings(o *redis.ClusterOptions, addr string) *redis.Options {
 	return handshake(redis.Options{
 		Addr: addr, ClientName: o.ClientName, Dialer: o.Dialer, OnConnect: o.OnConnect,

@@ -38,10 +38,9 @@ func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Opti
 	}, opts...)
 }
 
-// nodeOf returns the client of the node at addr. A rueidis client does not know a node that joined the
-// cluster until a call is redirected there, so nodeOf sends an EVALSHA of a missing script for a key of
-// the node. If that does not help, as with replicas, it makes the client refresh, which takes up to a
-// second, and fails for now.
+// nodeOf returns the client of the node at addr. A rueidis client learns of a new node only from a
+// redirection, so nodeOf sends an EVALSHA of a missing script for one of the node's keys. If that does not
+// help, as with replicas, it triggers a refresh, which takes up to a second, and fails for now.
 func nodeOf(
 	ctx context.Context, client rueidis.Client, addr string, keyOn func(context.Context, rueidis.Client, string) string,
 ) (rueidis.Client, error) {
@@ -74,8 +73,7 @@ func keyOn(ctx context.Context, client rueidis.Client, addr string) string {
 	return ""
 }
 
-// span returns the slots of an entry in the reply to CLUSTER SLOTS, and the address of their master or
-// "".
+// span returns the slots and the master's address, or "", of an entry of CLUSTER SLOTS.
 func span(entry *rueidis.RedisMessage) (first, last int64, master string) {
 	parts, _ := entry.ToArray()
 	if len(parts) < 3 {
@@ -92,7 +90,7 @@ func span(entry *rueidis.RedisMessage) (first, last int64, master string) {
 	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10))
 }
 
-// keyIn returns a key in one of the slots from first to last, or "" if it finds none.
+// keyIn returns a key in any of the slots from first to last, or "".
 func keyIn(first, last int64) string {
 	for i := range 64 * slots {
 		key := strconv.Itoa(i)
@@ -106,7 +104,7 @@ func keyIn(first, last int64) string {
 // hinted bounds a call of hint, whose node may be down.
 const hinted = 300 * time.Millisecond
 
-// hint makes a call whose error updates client.
+// hint sends a call whose error makes client refresh its nodes.
 func hint(ctx context.Context, client rueidis.Client, question rueidis.Completed) {
 	ctx, cancel := context.WithTimeout(ctx, hinted)
 	defer cancel()

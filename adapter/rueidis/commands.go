@@ -14,12 +14,11 @@ const (
 )
 
 // commands adapts a dedicated connection to a redigo connection for commands: one goroutine calls Send
-// and Flush, another one Receive.
+// and Flush, another calls Receive.
 //
-// Flushed commands are sent in batches, each by a goroutine that waits for the replies. The next batch
-// follows when rueidis has queued the previous one, so the order is kept, and later commands form larger
-// batches. All commands are marked as blocking: on a dedicated connection rueidis then sets no deadline,
-// and closing the connection does not wait for the replies.
+// Each batch of flushed commands is sent by a goroutine that waits for the replies. The next batch follows
+// when rueidis has queued the previous one, which keeps the order. All commands are marked as blocking, so
+// that rueidis sets no deadline and closing the connection does not wait for replies.
 type commands struct {
 	*dedicated
 	unflushed []rueidis.Completed   // the sender's
@@ -35,7 +34,7 @@ type commands struct {
 	busy    int      // batches without replies
 }
 
-// batch is a batch of commands, and the context with which they are sent, which never ends.
+// batch is a batch of commands and their context, which never ends.
 type batch struct {
 	context.Context //nolint:containedctx // it is one
 	conn            *commands
@@ -99,11 +98,9 @@ func (b *batch) send() {
 	}
 }
 
-// forever is never closed.
 var forever = make(chan struct{})
 
-// Done is called by rueidis when it has queued the commands and starts to wait for their replies. If it
-// were called earlier, batches could overtake each other unnoticed.
+// Done is called by rueidis after it has queued the commands, which keeps batches in order.
 func (b *batch) Done() <-chan struct{} {
 	b.queued()
 	return forever
@@ -144,8 +141,8 @@ func (c *commands) Receive() (any, error) {
 	return reply, err
 }
 
-// attend makes rueidis report the connection's end if r is verbatim, and so RESP3, as the early reply to
-// CLIENT INFO is. With RESP2 that would take another connection; there the next command notices the end.
+// attend makes rueidis report the connection's end if the early reply to CLIENT INFO is a verbatim string,
+// and so RESP3. With RESP2 that would need another connection; there the next command notices the end.
 func (c *commands) attend(r rueidis.RedisResult) {
 	if c.lost != nil {
 		return

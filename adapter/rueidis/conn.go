@@ -12,19 +12,18 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// conn adapts a dedicated connection to a redigo connection. rueidis treats commands and subscriptions
-// differently, and the first command decides between [commands] and [listening]. PING, valid for both,
-// decides only when it is sent alone: for listening.
+// conn adapts a dedicated connection to a redigo connection. The first command selects [commands] or
+// [listening]. A PING, valid for both, selects listening if it is sent alone.
 type conn struct {
 	*dedicated
-	pings   int // not sent before the decision; the sender's
+	pings   int // held until the role is known; the sender's
 	decided chan struct{}
 	as      role // the sender's; read by others after decided is closed
 }
 
 var _ redis.ConnWithTimeout = (*conn)(nil)
 
-// role is [commands] or [listening], with the methods of redis.ConnWithTimeout.
+// role is [commands] or [listening].
 type role interface {
 	Send(command string, args ...any) error
 	Flush() error
@@ -45,7 +44,7 @@ func (c *conn) Send(command string, args ...any) error {
 	return c.as.Send(command, args...)
 }
 
-// decide sets the kind of the connection and sends the held pings.
+// decide sets the role and sends the held pings.
 func (c *conn) decide(listens bool) error {
 	if listens {
 		c.as = listen(c.dedicated)
@@ -93,7 +92,7 @@ func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	}
 }
 
-// Do does not decide the kind.
+// Do does not select the role.
 func (c *conn) Do(command string, args ...any) (any, error) {
 	return c.DoWithTimeout(0, command, args...)
 }
@@ -119,7 +118,6 @@ var (
 	errListens = errors.New("rueidis: connection is subscribed and cannot send commands")
 )
 
-// dedicated is a dedicated connection of the client.
 type dedicated struct {
 	client rueidis.DedicatedClient
 	closed chan struct{}
@@ -145,7 +143,7 @@ func (d *dedicated) Close() error {
 	return nil
 }
 
-// end closes the connection, unless it is closed, and returns the first reason.
+// end closes the connection once and returns the first reason.
 func (d *dedicated) end(why error) error {
 	d.once.Do(func() {
 		d.err = why
@@ -155,7 +153,6 @@ func (d *dedicated) end(why error) error {
 	return d.err
 }
 
-// orClosed returns errClosed for nil.
 func orClosed(err error) error {
 	if err == nil {
 		return errClosed
@@ -163,8 +160,8 @@ func orClosed(err error) error {
 	return err
 }
 
-// ask sends a command and waits for the reply until ctx ends. An error ends the connection; an error
-// reply is in the result.
+// ask sends a command and waits for the reply until ctx ends. Any error except an error reply closes the
+// connection.
 func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueidis.RedisResult, error) {
 	stop := context.AfterFunc(ctx, func() { _ = d.end(context.Cause(ctx)) })
 	r := d.client.Do(context.Background(), d.client.B().Arbitrary(command).Args(texts(args)...).Blocking())
@@ -174,8 +171,8 @@ func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueid
 	return r, nil
 }
 
-// take takes a connection from client, which dials if none is idle, and waits for PONG. Dedicate cannot
-// be canceled: if ctx ends first, the connection is returned when it is ready.
+// take gets a connection from client, which dials if none is idle, and waits for PONG. Dedicate cannot be
+// canceled: if ctx ends first, the connection is returned to client when it is ready.
 func take(ctx context.Context, client rueidis.Client) (redis.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

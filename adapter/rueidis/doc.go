@@ -1,5 +1,5 @@
-// Package rueidis makes Redlatch clients on connections of a rueidis client, for one server or a
-// cluster, or with the options of a rueidis client, for the master that Sentinels name:
+// Package rueidis makes Redlatch clients from a rueidis client of one server or a cluster, or from the
+// options of a rueidis client of Sentinels:
 //
 //	rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addrs})
 //	if err != nil {
@@ -8,7 +8,7 @@
 //	client, err := latchrueidis.New(ctx, rdb)
 //
 // The rueidis client dials, authenticates and encrypts. Redlatch takes dedicated connections from it:
-// BlockingPoolSize must leave room for four to each node. Other commands of the client do not delay
-// renewals, and no call runs twice, whatever its settings for retries are. The README has the details
-// of retries, deadlines, Sentinels and clusters.
+// BlockingPoolSize must leave room for four per node. Other commands of the client do not delay renewals,
+// and no call runs twice, regardless of its retry settings. The README has the details of retries,
+// deadlines, Sentinels and clusters.
 package rueidis

@@ -14,11 +14,11 @@ import (
 // listening adapts a dedicated connection to a redigo connection for subscriptions: a goroutine sends
 // flushed commands, and Receive returns replies and messages in order.
 //
-// rueidis reports messages and acknowledgements through hooks, and error replies where the command was
-// sent. While commands are in flight, acknowledgements are held until their order with errors is known.
+// rueidis reports messages and acknowledgements through hooks, and error replies to the sender. While
+// commands are in flight, acknowledgements are held until their order relative to errors is known.
 //
-// Shard channels must be sent one by one, as they are: rueidis counts the acknowledgements of a command
-// with several, and would also count an unsubscription by the server when a slot moves.
+// Shard channels must be sent one per command: rueidis counts the acknowledgements of a command, and would
+// also count an unsubscription by the server when a slot moves.
 type listening struct {
 	*dedicated
 	unflushed []order // the sender's
@@ -159,7 +159,7 @@ func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.held, l.busy = nil, false
 }
 
-// release puts held acknowledgements into the inbox, up to the last one for o. mu is held.
+// release puts held acknowledgements into the inbox, up to the last for o. mu is held.
 func (l *listening) release(o order) {
 	for _, channel := range o.channels {
 		i := slices.IndexFunc(l.held, func(a ack) bool {
@@ -230,7 +230,7 @@ func (l *listening) next() (reply any, ok bool) {
 	return reply, true
 }
 
-// DoWithTimeout always fails: there are no replies to wait for.
+// DoWithTimeout always fails: subscriptions have no replies.
 func (l *listening) DoWithTimeout(time.Duration, string, ...any) (any, error) {
 	return nil, errListens
 }

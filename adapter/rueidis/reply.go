@@ -9,8 +9,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// received returns a result as redigo's Receive: the reply, a redis.Error from the server, or the error
-// that ended the connection.
+// received returns a result as redigo's Receive does.
 func received(r rueidis.RedisResult) (any, error) {
 	if err := r.NonRedisError(); err != nil {
 		return nil, err
@@ -48,7 +47,6 @@ func plain(m *rueidis.RedisMessage) any {
 	return []byte(text)
 }
 
-// isVerbatim reports whether m is a verbatim string of RESP3.
 func isVerbatim(m *rueidis.RedisMessage) bool {
 	return !m.IsString() && !m.IsNil() && !m.IsInt64() && !m.IsArray() && !m.IsMap() &&
 		!m.IsBool() && !m.IsFloat64() && m.Error() == nil
@@ -78,7 +76,7 @@ func truth(m *rueidis.RedisMessage) any {
 	return int64(0)
 }
 
-// refusal returns an error of the server, with the code ERR, which rueidis drops.
+// refusal returns a server error with the code ERR, which rueidis drops.
 func refusal(err error) redis.Error {
 	text := err.Error()
 	code, _, _ := strings.Cut(text, " ")
@@ -88,7 +86,7 @@ func refusal(err error) redis.Error {
 	return redis.Error(text)
 }
 
-// isRefusal reports whether err is an error of the server.
+// isRefusal reports whether err is a server error.
 func isRefusal(err error) bool {
 	var sent redis.Error
 	return errors.As(err, &sent)

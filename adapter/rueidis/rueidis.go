@@ -14,13 +14,13 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// New returns a Redlatch client of the server or the cluster of client, with the options of package
-// redlatch. client must stay open until the Redlatch client is closed, which leaves it open. New rejects
-// a client of Sentinels: use [NewSentinel]. If one server has replicas on which Redisson may listen, set
+// New returns a Redlatch client for the server or cluster of client. client must stay open until the
+// Redlatch client is closed, which does not close it. New rejects a client of Sentinels: use
+// [NewSentinel]. If a single server has replicas to which Redisson may subscribe, set
 // redlatch.WithReplicaDialer with a [Dialer].
 //
-// To a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set, and fails if no
-// node answers before ctx ends. Otherwise it does no I/O. It panics if ctx is nil.
+// In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set, and fails if no
+// node replies before ctx ends. Otherwise it does no I/O. It panics if ctx is nil.
 func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if ctx == nil {
 		panic("rueidis: nil Context")
@@ -42,11 +42,11 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 
 var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass the client's options to NewSentinel")
 
-// NewSentinel returns a Redlatch client of the master that Sentinels name. option is as for a rueidis client
-// of Sentinels: InitAddress lists the Sentinels, Sentinel.MasterSet is their name for the master, and the
-// rest is for connections to the servers and, in Sentinel, to the Sentinels; see [Dialer] for the fields in
-// use. Redlatch queries all Sentinels concurrently and follows the first one that reports a failover.
-// NewSentinel does no I/O; redlatch.NewSentinel and redlatch.AskSentinels list the commands that are sent.
+// NewSentinel returns a Redlatch client of a master with Sentinels. InitAddress lists the Sentinels,
+// Sentinel.MasterSet is their name for the master, and the other fields configure connections to the servers
+// and, in Sentinel, to the Sentinels; see [Dialer] for the fields in use. Redlatch queries all Sentinels
+// concurrently and follows the first report of a failover. NewSentinel does no I/O; redlatch.NewSentinel and
+// redlatch.AskSentinels list the commands.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
 		return nil, errors.New("rueidis: NewSentinel needs Sentinel addresses and a master name")
@@ -55,7 +55,6 @@ func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatc
 	return redlatch.NewSentinel(ask, Dialer(option), opts...)
 }
 
-// sentinelOption returns the options for connections to Sentinels.
 func sentinelOption(opt rueidis.ClientOption) rueidis.ClientOption {
 	s := opt.Sentinel
 	opt.Username, opt.Password, opt.AuthCredentialsFn = s.Username, s.Password, nil
@@ -92,7 +91,7 @@ func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) 
 	}
 }
 
-// reach makes a network connection as rueidis does, including TLS.
+// reach connects as rueidis does, including TLS.
 func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn net.Conn, err error) {
 	dialer := opt.Dialer
 	switch {
@@ -114,7 +113,7 @@ func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn ne
 
 var errNoConn = errors.New("the dial function returned no connection")
 
-// promptly calls dial and returns when ctx ends. It closes a connection that is made later.
+// promptly calls dial, and returns when ctx ends. It closes a connection that arrives later.
 func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, error) {
 	type outcome struct {
 		conn net.Conn

@@ -1,5 +1,5 @@
-// Package anyclient is a Redlatch transport over any Redis client, to be copied. It runs each call on
-// one of the client's connections and subscribes with package pubsub.
+// Package anyclient is a Redlatch transport over any Redis client. It runs each call on a connection of
+// the client and subscribes with package pubsub. Copy it.
 package anyclient
 
 import (
@@ -32,7 +32,7 @@ type Transport struct {
 	dial               func(context.Context) (Conn, error)
 	ctx                context.Context //nolint:containedctx // ends with Close
 	end                context.CancelCauseFunc
-	room               chan struct{}  // holds one for each call that is not urgent
+	room               chan struct{}  // one entry per call that is not urgent
 	idle               chan Conn      // connections without a call
 	begin              sync.Mutex     // held by Start, and by Close until no call can start
 	calls              sync.WaitGroup // calls in progress

@@ -69,7 +69,7 @@ func run(url string) error {
 	return errors.Join(client.Shutdown(ctx), <-ended, jobs.Close())
 }
 
-// work runs until the client is shut down, or term ends while no job is left.
+// work runs until the client is shut down, or until term ends and no job is left.
 func work(term context.Context, client *redlatch.Client, jobs redis.Conn) error {
 	lock := rfairlock.New(client, "jobs-example:lock")
 	for {
@@ -100,13 +100,13 @@ func next(ctx context.Context, jobs redis.Conn) error {
 	}
 	fmt.Println("working on", job)
 	select {
-	case <-time.After(200 * time.Millisecond): // the work; it heeds ctx, too
+	case <-time.After(200 * time.Millisecond): // the work, which must respect ctx
 	case <-ctx.Done():
-		return context.Cause(ctx) // the lock was lost: stop at once
+		return context.Cause(ctx) // the lock was lost: stop immediately
 	}
 	_ = jobs.Send("MULTI") // what Send cannot send, EXEC reports
-	// By its name: where the lease ended meanwhile, another worker may have done it, and the first
-	// is the next one.
+	// Remove it by name: if the lease has expired, another worker may have run it, and the list starts
+	// with the next job.
 	_ = jobs.Send("LREM", todo, 1, job)
 	_ = jobs.Send("RPUSH", done, job)
 	_, err = jobs.Do("EXEC")

@@ -1,6 +1,6 @@
-// Command leader leads while it holds a lock, and otherwise stands by. A leader that loses the lock steps down
-// before the next one can start, if its work respects its context. On SIGTERM it releases the lock
-// immediately; after a crash the next one leads when the lease expires, six seconds here. Copy it.
+// Command leader leads while it holds a lock, and otherwise waits to lead. A leader that loses the lock steps
+// down before the next can start, if its work respects its context. On SIGTERM it releases the lock
+// immediately; after a crash another process leads when the lease expires, six seconds here. Copy it.
 //
 //	go run ./examples/leader redis://localhost:6379
 package main
@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// lease bounds the time without a leader after a crash. An outage of Redis of about that length also ends the
+// lease bounds the time without a leader after a crash. A Redis outage of about that length also ends the
 // leadership.
 const lease = 6 * time.Second
 
@@ -44,7 +44,7 @@ func run(url string) error {
 	return errors.Join(stand(ctx, client, os.Stdout), client.Close())
 }
 
-// stand stands by or leads until ctx ends.
+// stand is a candidate until ctx ends.
 func stand(ctx context.Context, client *redlatch.Client, out io.Writer) error {
 	return leader.Run(ctx, client, "leader-example", leader.Config{
 		Lead:    func(ctx context.Context) error { return lead(ctx, out) },

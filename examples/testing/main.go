@@ -32,18 +32,18 @@ func run(ctx context.Context, url string) error {
 	return err
 }
 
-// Report is written by one process at a time.
+// Report is a report that one process at a time writes.
 type Report struct {
-	// Lock is held by the process that writes.
+	// Lock is held while writing.
 	Lock *rlock.Lock
-	// Pages is how many are written.
+	// Pages is the number of written pages.
 	Pages int
 }
 
-// ErrBusy says that another process writes the report.
+// ErrBusy means that another process is writing the report.
 var ErrBusy = errors.New("another process writes the report")
 
-// Write writes ten pages, one a second, and stops as soon as the lock is lost.
+// Write writes ten pages, one per second, and stops when the lock is lost.
 func (r *Report) Write(ctx context.Context) error {
 	err := r.Lock.Do(ctx, r.pages, rlock.WithWait(5*time.Second))
 	if errors.Is(err, redlatch.ErrNotAcquired) {
@@ -64,7 +64,7 @@ func (r *Report) pages(ctx context.Context) error {
 	return nil
 }
 
-// Locker is as much of a lock as a program needs that only calls Do. A *rlock.Lock is one.
+// Locker is the part of *rlock.Lock that a program with Do needs.
 type Locker interface {
 	// Do runs fn under the lock, as [rlock.Lock.Do].
 	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error

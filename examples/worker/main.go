@@ -59,10 +59,10 @@ func work(lock *rlock.Lock) error {
 		err := lock.Do(context.Background(), func(ctx context.Context) error {
 			fmt.Println("working on", n)
 			select {
-			case <-time.After(time.Second): // the work; it heeds ctx, too
+			case <-time.After(time.Second): // the work, which must respect ctx
 				return nil
 			case <-ctx.Done():
-				return context.Cause(ctx) // the lock was lost: stop at once
+				return context.Cause(ctx) // the lock was lost: stop immediately
 			}
 		})
 		switch {

@@ -1,5 +1,5 @@
-// Package asynq runs an asynq.Scheduler in one process of many, so that each task is enqueued once,
-// and goes on being enqueued when that process dies. Copy it.
+// Package asynq runs an asynq.Scheduler in one process of many, so that each task is enqueued once.
+// If that process dies, another continues. Copy it.
 //
 //	err := leader.Run(ctx, client, "scheduler", leader.Config{Lead: asynq.Lead(redis, func(s *asynq.Scheduler) error {
 //		_, err := s.Register("@hourly", asynq.NewTask("report", nil), asynq.Unique(time.Minute))
@@ -14,12 +14,12 @@ import (
 )
 
 // Lead returns a function for leader.Config that runs a scheduler while this process leads. Each
-// leadership has a scheduler of its own, to which register gives the tasks; its error ends
+// leadership has its own scheduler, to which register adds the tasks. An error of register ends
 // leader.Run.
 //
-// Asynq enqueues without a context: a process that was stopped in the middle may still enqueue a task
-// when another one leads. asynq.Unique, for longer than the clocks differ and shorter than the time
-// between two tasks, has asynq refuse the second one.
+// Asynq enqueues without a context, so a paused process may still enqueue a task when another process
+// leads. asynq.Unique makes asynq reject the second task; its duration must exceed the difference of
+// clocks and be less than the time between two tasks.
 func Lead(redis asynq.RedisConnOpt, register func(s *asynq.Scheduler) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		s := asynq.NewScheduler(redis, &asynq.SchedulerOpts{})

@@ -1,5 +1,5 @@
-// Package certmagic lets processes that share certificates obtain and renew each of them once. Copy
-// it.
+// Package certmagic lets processes share certificates, and obtain and renew each certificate once.
+// Copy it.
 //
 //	certmagic.Default.Storage = certmagic.New(client, certmagic.Default.Storage)
 package certmagic
@@ -16,28 +16,27 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Storage is a certmagic.Storage whose locks are those of Redlatch. They are renewed until Unlock. When
-// one is lost, certmagic is not told. A certificate may then be obtained twice, which counts against
-// the rate limit of the authority.
+// Storage is a certmagic.Storage with Redlatch locks, which are renewed until Unlock. certmagic does not
+// notice a lost lock: a certificate may then be obtained twice, which counts against the authority's rate
+// limit.
 type Storage struct {
-	certmagic.Storage // for all but the locks
+	certmagic.Storage // for the data
 	client            *redlatch.Client
 
 	mu    sync.Mutex
-	holds map[string][]*rlock.Hold // by name, the oldest first: more than one when those before were lost
+	holds map[string][]*rlock.Hold // by name, the oldest first; several if earlier holds were lost
 }
 
 var _ certmagic.TryLocker = (*Storage)(nil)
 
-// New returns a Storage that keeps its data in another one, which all processes share.
+// New returns a Storage that keeps its data in data, which all processes must share.
 func New(client *redlatch.Client, data certmagic.Storage) *Storage {
 	return &Storage{Storage: data, client: client, holds: map[string][]*rlock.Hold{}}
 }
 
-// lock returns the lock of a name.
 func (s *Storage) lock(name string) *rlock.Lock { return rlock.New(s.client, "certmagic:"+name) }
 
-// Lock waits for the lock of a name, until ctx ends.
+// Lock waits for a lock until ctx ends.
 func (s *Storage) Lock(ctx context.Context, name string) error {
 	hold, err := s.lock(name).Lock(ctx)
 	if err == nil {
@@ -46,7 +45,7 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 	return err
 }
 
-// TryLock takes the lock of a name if it is free.
+// TryLock acquires a lock if it is free.
 func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	hold, err := s.lock(name).TryLock(ctx)
 	switch {
@@ -59,7 +58,7 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// Unlock frees the lock of a name.
+// Unlock releases a lock.
 func (s *Storage) Unlock(_ context.Context, name string) error {
 	s.mu.Lock()
 	holds := s.holds[name]

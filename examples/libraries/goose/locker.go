@@ -1,6 +1,6 @@
-// Package goose lets one process of many migrate a database, while the others wait. It is for
+// Package goose lets one process of many migrate a database while the others wait. Use it for
 // databases without session locks, such as SQLite on a shared disk or ClickHouse; for PostgreSQL and
-// MySQL goose has lockers in the database itself, which are better. Copy it.
+// MySQL, prefer goose's own database locks. Copy it.
 //
 //	provider, err := goose.NewProvider(dialect, db, migrations, goose.WithLocker(locker.New(client, "migrations:orders")))
 package goose
@@ -17,9 +17,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Locker is a lock.Locker of goose for one Provider. Its lock is renewed until Unlock. When it is
-// lost, goose is not told and goes on: migrations should be transactions, of which the database lets
-// the second one fail.
+// Locker is goose's lock.Locker for one Provider. Its lock is renewed until Unlock. goose does not notice
+// a lost lock and continues, so use transactions: the database then rejects a second migration.
 type Locker struct {
 	lock *rlock.Lock
 
@@ -29,10 +28,10 @@ type Locker struct {
 
 var _ lock.Locker = (*Locker)(nil)
 
-// New returns a Locker with a lock of this name, which all processes that migrate the database give.
+// New returns a Locker. All processes that migrate the database must use the same name.
 func New(client *redlatch.Client, name string) *Locker { return &Locker{lock: rlock.New(client, name)} }
 
-// Lock waits for the lock, until ctx ends.
+// Lock waits for the lock until ctx ends.
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	hold, err := l.lock.Lock(ctx)
 	if err != nil {
@@ -44,7 +43,7 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	return nil
 }
 
-// Unlock frees the lock.
+// Unlock releases the lock.
 func (l *Locker) Unlock(context.Context, *sql.DB) error {
 	l.mu.Lock()
 	hold := l.hold

@@ -11,8 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// UnderRedislock does ship under a lock of bsm/redislock if it is free. Its lease must be longer than
-// the work.
+// UnderRedislock runs ship under a lock of bsm/redislock if it is free. The lease must outlast the work.
 func UnderRedislock(ctx context.Context, locks *redislock.Client, name string, ship Work) error {
 	lock, err := locks.Obtain(ctx, name, time.Minute, nil) // one attempt
 	if err != nil {
@@ -22,8 +21,8 @@ func UnderRedislock(ctx context.Context, locks *redislock.Client, name string, s
 	return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 }
 
-// InsteadOfRedislock does the same under a lock of Redlatch, which is renewed. Done is false when
-// another owner has the lock.
+// InsteadOfRedislock does the same under a Redlatch lock, which is renewed. done is false if another owner
+// has the lock.
 func InsteadOfRedislock(ctx context.Context, client *redlatch.Client, name string, ship Work) (done bool, err error) {
 	hold, err := rlock.New(client, name).TryLock(ctx)
 	if errors.Is(err, redlatch.ErrNotAcquired) {

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// UnderRedsync does ship under a lock of redsync, whose lease must be longer than the work.
+// UnderRedsync runs ship under a lock of redsync, whose lease must outlast the work.
 func UnderRedsync(ctx context.Context, rs *redsync.Redsync, name string, ship Work) error {
 	mutex := rs.NewMutex(name, redsync.WithExpiry(time.Minute))
 	if err := mutex.LockContext(ctx); err != nil { // 32 attempts, some 5 s
@@ -22,8 +22,8 @@ func UnderRedsync(ctx context.Context, rs *redsync.Redsync, name string, ship Wo
 	return errors.Join(err, lost)
 }
 
-// InsteadOfRedsync does the same under a lock of Redlatch, which is renewed. Done is false when
-// another owner had the lock for five seconds.
+// InsteadOfRedsync does the same under a Redlatch lock, which is renewed. done is false if other owners
+// had the lock for five seconds.
 func InsteadOfRedsync(ctx context.Context, client *redlatch.Client, name string, ship Work) (done bool, err error) {
 	err = rlock.New(client, name).Do(ctx, ship, rlock.WithWait(5*time.Second))
 	if errors.Is(err, redlatch.ErrNotAcquired) {

@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// UnderRueidislock does ship under a lock of rueidislock, which is renewed.
+// UnderRueidislock runs ship under a lock of rueidislock, which is renewed.
 func UnderRueidislock(ctx context.Context, locker rueidislock.Locker, name string, ship Work) error {
 	ctx, cancel, err := locker.WithContext(ctx, name)
 	if err != nil {
@@ -19,8 +19,8 @@ func UnderRueidislock(ctx context.Context, locker rueidislock.Locker, name strin
 	return ship(ctx)
 }
 
-// InsteadOfRueidislock does the same under a lock of Redlatch. The context of ship ends with the cause
-// redlatch.ErrLost when the lock is lost, and InsteadOfRueidislock returns it.
+// InsteadOfRueidislock does the same under a Redlatch lock. If the lock is lost, ship's context ends with
+// the cause redlatch.ErrLost, which InsteadOfRueidislock returns.
 func InsteadOfRueidislock(ctx context.Context, client *redlatch.Client, name string, ship Work) error {
 	return rlock.New(client, name).Do(ctx, ship)
 }

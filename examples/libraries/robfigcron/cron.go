@@ -13,8 +13,8 @@ import (
 )
 
 // Lead returns a function for leader.Config that runs a cron while this process leads. Each leadership
-// has a cron of its own, to which add adds the jobs: they get ctx, and should return soon after it
-// ends, by when another process may lead. An error of add ends leader.Run.
+// has its own cron, to which add adds the jobs. Jobs should return soon after ctx ends, because another
+// process may lead by then. An error of add ends leader.Run.
 func Lead(add func(ctx context.Context, c *cron.Cron) error, opts ...cron.Option) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		c := cron.New(opts...)

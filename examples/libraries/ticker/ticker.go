@@ -1,4 +1,4 @@
-// Package ticker works at each tick of a time.Ticker, in one process of many. Copy it.
+// Package ticker runs work at each tick of a time.Ticker, in one process of many. Copy it.
 //
 //	err := leader.Run(ctx, client, "sweeper", leader.Config{Lead: ticker.Lead(time.Minute, sweep)})
 package ticker
@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Lead returns a function for leader.Config that works each time that the period is over, while this
-// process leads. Work should return soon after ctx ends: by then another process may lead. An error
-// of work ends leader.Run, unless ctx has ended. What differs between machines is when the ticks come:
-// after a change of the leader one comes within two periods.
+// Lead returns a function for leader.Config that runs work once per period while this process leads. work
+// should return soon after ctx ends, because another process may lead by then. An error of work ends
+// leader.Run, unless ctx has ended. Ticks are not aligned between machines: after a change of leader, the
+// next tick comes within two periods.
 func Lead(period time.Duration, work func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		tick := time.NewTicker(period)
@@ -19,7 +19,7 @@ func Lead(period time.Duration, work func(ctx context.Context) error) func(ctx c
 		for {
 			select {
 			case <-tick.C:
-				// Both may be ready: a tick that was due while the process was stopped.
+				// After a pause of the process, both channels may be ready.
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}

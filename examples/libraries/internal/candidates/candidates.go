@@ -1,4 +1,4 @@
-// Package candidates has what the tests of the examples with leaders share.
+// Package candidates has shared code for tests of the leader examples.
 package candidates
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// soon is far more than anything takes that is waited for.
+// soon is far longer than any awaited event takes.
 const soon = 30 * time.Second
 
-// work is that a candidate has worked.
+// work reports that a candidate has worked.
 type work struct{ candidate int }
 
-// Takes holds that of two candidates one works at a time: the second when the first is cut off from
-// the server that has the lock, and the first again when the second was asked to stop. Lead makes what
-// a candidate leads with, which calls did when it works; it is not cut off.
+// Takes requires that one of two candidates works at a time: the second after the first is disconnected
+// from the lock's server, and the first again after the second has stopped. lead returns a candidate's
+// Lead function, which calls did when it works; its own connection stays up.
 func Takes(t *testing.T, s *redistest.Server, lead func(did func()) func(context.Context) error) {
 	t.Helper()
 	name, works, proxy := redistest.Key(t), make(chan work, 1000), redistest.NewProxy(t, s.Addr())
@@ -50,7 +50,7 @@ func Takes(t *testing.T, s *redistest.Server, lead func(did func()) func(context
 	until(t, works, 1)
 }
 
-// until waits until a candidate has worked twice in a row: the other one has stopped then.
+// until waits until a candidate has worked twice in a row, so that the other has stopped.
 func until(t *testing.T, works <-chan work, candidate int) {
 	t.Helper()
 	over, row := time.After(soon), 0
