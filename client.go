@@ -24,14 +24,13 @@ func init() {
 	}
 }
 
-// Client is a connection to Redis, an identity and a lifetime. All locks made from it share its two
-// connections; in a cluster, three to each master in use. It is safe for concurrent use, and a
-// process needs one for each Redis.
+// Client is a client of a Redis or Valkey deployment. Its locks share two connections, or three per
+// master in a cluster. A Client is safe for concurrent use, and a process needs only one per deployment.
 type Client struct {
 	engine *engine.Engine
 }
 
-// Open connects to the Redis or Valkey server at url and waits for its answer. url is one of
+// Open connects to the Redis or Valkey server at url and waits for its reply. url is one of
 //
 //	redis://[[user]:password@]host[:port][/db]
 //	rediss://[[user]:password@]host[:port][/db]     (TLS)
@@ -40,13 +39,13 @@ type Client struct {
 //	redis-sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]
 //
 // with rediss for TLS; valkey may replace redis. Percent-encode special characters in the user and
-// the password. The Sentinels' own are ?sentinel_user=u&sentinel_password=p. For sharded_pubsub,
-// which is auto, on or off, see [WithShardedPubSub].
+// the password. The Sentinels' credentials are ?sentinel_user=u&sentinel_password=p. For
+// sharded_pubsub, which is auto, on or off, see [WithShardedPubSub].
 //
-// ctx bounds only the connecting. The error wraps [ErrNotSent] if the server could not be reached.
-// Open sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID as needed; CLUSTER SLOTS and PUBSUB
+// ctx bounds only the connecting. The error wraps [ErrNotSent] if the server cannot be reached. Open
+// sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID as needed; CLUSTER SLOTS and PUBSUB
 // SHARDNUMSUB in a cluster; the commands of [NewSentinel] and [AskSentinels] with Sentinels. The
-// modules adapter/goredis and adapter/rueidis use the settings of an existing client.
+// modules adapter/goredis and adapter/rueidis use an existing client's settings.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	engine.NeedContext(ctx)
 	set, err := configure(opts)
@@ -64,11 +63,10 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	return newClient(t, &set), nil
 }
 
-// New returns a client of one server that connects with dial, such as the DialContext of a
-// *redis.Pool, on first use; New does no I/O. dial must return connections that are ready to use,
-// with authentication and database selection done. Their read timeout applies only to the dialing;
-// [NewConn] makes connections with limits on replies, as Open does. Failures to dial are returned as
-// [ErrNotSent] by the calls that need the connection.
+// New returns a client of one server. It does no I/O: the client connects on first use with dial,
+// such as the DialContext of a *redis.Pool, and calls return [ErrNotSent] if dial fails. dial must
+// authenticate and select the database. A read timeout of the connection applies only while dialing.
+// [NewConn] makes connections that limit replies, as Open's do.
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
 	if dial == nil {
 		return nil, fmt.Errorf("%w: New needs a dial function", ErrInvalid)
@@ -95,7 +93,6 @@ func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 	return newClient(t, &set), nil
 }
 
-// mayUse returns an error if t does not support the settings.
 func (s *settings) mayUse(t transport.Transport) error {
 	if s.Replicas > 0 {
 		if err := engine.NoReplicator(t); err != nil {
@@ -132,25 +129,24 @@ func newClient(t transport.Transport, set *settings) *Client {
 	return c
 }
 
-// ID returns the UUID that the client's owners begin with.
+// ID returns the UUID with which the client's owners begin.
 func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
 
-// Close ends the client: waiting calls return [ErrClosed], and the contexts of holds end with it.
-// It does not release locks, because work under them may continue; they expire with their leases.
-// It waits up to one command timeout for calls with unknown outcome. It is safe for concurrent use,
-// and later calls return the first result.
+// Close closes the client. Waiting calls return [ErrClosed], which is also the cause of the contexts
+// of holds. Close does not release locks, because work under them may continue; they expire with
+// their leases. It waits up to one command timeout for uncertain calls. It is safe for concurrent
+// use, and later calls return the first result.
 func (c *Client) Close() error { return c.engine.Close() }
 
-// Shutdown ends the client gracefully. New and waiting calls return [ErrClosed] immediately, while
-// holds continue to be renewed. When the last hold is unlocked or ctx ends, Shutdown closes the
-// client as [Client.Close] does and returns its result. If holds remain, the error says how many,
-// and wraps ctx's error, or ErrClosed if Close was called. It does not wait for holds that have
-// reached the limit of WithMaxHold. While it waits, HandOver works and re-entry does not. It is
-// safe for concurrent use.
+// Shutdown closes the client gracefully. New and waiting calls return [ErrClosed] immediately, while
+// holds are still renewed. When the last hold is unlocked or ctx ends, Shutdown closes the client and
+// returns the result of [Client.Close]. If holds remain, the error reports their number and wraps
+// ctx's error, or ErrClosed if Close was called. Shutdown does not wait for holds that have reached
+// the limit of WithMaxHold. While it waits, HandOver works and re-entry does not. It is safe for
+// concurrent use.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 
-// Stats are counts of one client, as sql.DBStats are of a pool. Each count is exact, but they are
-// not read atomically.
+// Stats contains client statistics. The counts are exact but not read atomically.
 type Stats struct {
 	// Held is the number of holds, including re-entries.
 	Held int
@@ -159,21 +155,21 @@ type Stats struct {
 	// Waiting is the number of calls that wait for a lock, permits, a latch or the end of an inner
 	// hold.
 	Waiting int
-	// InFlight is the number of calls to Redis whose reply a caller waits for, without renewals.
+	// InFlight is the number of calls to Redis, except renewals, whose callers wait for a reply.
 	InFlight int
-	// Subscriptions is the number of subscriptions of waiters, including those kept for the next
-	// waiter. Several to one channel all count.
+	// Subscriptions is the number of waiters' subscriptions, including idle ones kept for later
+	// waiters. Several subscriptions to one channel all count.
 	Subscriptions int
-	// InDoubt is the number of calls with unknown outcome that the client still resolves, after lost
-	// replies and after callers that left before the reply.
+	// InDoubt is the number of calls whose outcome the client is still resolving, after a lost reply
+	// or because the caller returned before the reply.
 	InDoubt int
 }
 
-// Stats returns current counts. It sends nothing, takes well below a microsecond, and may be called
-// at any time, also by an observer or after Close.
+// Stats returns client statistics. It sends nothing, takes less than a microsecond, and may be called
+// at any time, also from an observer or after Close.
 func (c *Client) Stats() Stats { return Stats(c.engine.Stats()) }
 
-// KindStats are the counts of the locks of one kind and group.
+// KindStats contains statistics for the locks of one kind and group.
 type KindStats struct {
 	// Kind is the kind of the locks, such as "plain" or "fair".
 	Kind string
@@ -185,9 +181,9 @@ type KindStats struct {
 	Waiting    int
 }
 
-// StatsBy returns counts, in no order, for each kind of lock with holds or waiters. group, if not
-// nil, maps their names to groups, and must be fast. StatsBy sends nothing and takes a few
-// milliseconds for 10,000 holds. It may be called at any time, also by an observer.
+// StatsBy returns statistics, in no order, for each kind and group of locks with holds or waiters.
+// group, if not nil, maps lock names to groups and must be fast. StatsBy sends nothing and takes a few
+// milliseconds for 10,000 holds. It may be called at any time, also from an observer.
 func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	if group == nil {
 		group = func(string) string { return "" }
@@ -217,10 +213,10 @@ func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	return all
 }
 
-// Owner identifies a holder of a lock: the UUID of a client, and a number that the client gave to
-// one acquisition, a thread ID in Redisson. The zero Owner means none. See [codec.Owner] for its
-// methods, [codec.NewOwner] and [codec.ParseOwner].
+// Owner identifies a holder of a lock: the UUID of a client and the number of an acquisition, which is
+// a thread ID in Redisson. The zero Owner means none. See [codec.Owner], [codec.NewOwner] and
+// [codec.ParseOwner].
 type Owner = codec.Owner
 
-// NoTTL is the TTL of a key that never expires. It is negative.
+// NoTTL is the TTL, a negative number, of a key that never expires.
 const NoTTL = reply.NoTTL

@@ -21,17 +21,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// NewSentinel returns a client of a master that Sentinels may replace. It does no I/O: connections
-// are made on first use, and failures are returned as [ErrNotSent] then.
+// NewSentinel returns a client of a master with Sentinels. It does no I/O: the client connects on first
+// use, and calls return [ErrNotSent] if that fails.
 //
-// master returns the current master's address, host:port; [AskSentinels] makes such a function. It
-// is called for each new connection and when the master may have changed: after a Sentinel's message
-// or a READONLY reply, and once a second while no Sentinel publishes. dial connects to exactly that
-// address, and to replicas unless [WithReplicaDialer] is set, and returns connections as for [New].
-// Both must respect ctx and be safe for concurrent use.
+// master returns the current master's address, host:port; [AskSentinels] returns such a function. It is
+// called for each new connection and when the master may have changed: after a Sentinel's message or a
+// READONLY reply, and once a second while no Sentinel publishes. dial connects to that address, and to
+// replicas unless [WithReplicaDialer] is set, and returns connections as for [New]. Both must respect
+// ctx and be safe for concurrent use.
 //
-// It sends SUBSCRIBE __sentinel__:hello to the master, and needs the right to that channel to notice
-// failovers immediately. Connections to a former master are closed.
+// The client sends SUBSCRIBE __sentinel__:hello to the master, and needs the right to that channel to
+// detect failovers immediately. It closes connections to a former master.
 func NewSentinel(
 	master func(ctx context.Context) (addr string, err error),
 	dial func(ctx context.Context, addr string) (redis.Conn, error),
@@ -47,11 +47,11 @@ func NewSentinel(
 	return newClient(set.sentinel(master, checked(dial)), &set), nil
 }
 
-// AskSentinels returns a function for [NewSentinel] that queries the Sentinels at addrs, host:port,
-// and others that they know, for the master called name. It queries them concurrently and, of the
-// answers within 250 ms of the first, uses the one with the latest failover; the error says why
-// there was none. dial connects to a Sentinel and authenticates there. The function sends SENTINEL
-// MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS, and is safe for concurrent use.
+// AskSentinels returns a function for [NewSentinel] that queries the Sentinels at addrs, host:port, and
+// their known peers for the master called name. It queries them concurrently and, of the replies within
+// 250 ms of the first, uses the reply with the latest failover. dial connects to a Sentinel and
+// authenticates. The function sends SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS, and is safe
+// for concurrent use.
 func AskSentinels(
 	name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error),
 ) func(ctx context.Context) (addr string, err error) {
@@ -63,13 +63,13 @@ func AskSentinels(
 	return failover.NewSentinels(name, addrs, checked(dial)).Master
 }
 
-// NewCluster returns a client of the cluster with nodes at seeds, host:port. Any reachable node is
-// enough: CLUSTER SLOTS lists the others. dial connects to the node at addr, which is one of seeds
-// or an address from a node; it returns connections as for [New], respects ctx and is safe for
-// concurrent use.
+// NewCluster returns a client of the cluster with nodes at seeds, host:port. One reachable node is
+// enough: CLUSTER SLOTS lists the others. dial connects to a node at an address from seeds or from
+// another node, and returns connections as for [New]. It must respect ctx and be safe for concurrent
+// use.
 //
 // Unless [WithShardedPubSub] is set, NewCluster queries a node with PUBSUB SHARDNUMSUB. ctx bounds
-// only that, and the error wraps [ErrNotSent] if no node answered. Otherwise it does no I/O.
+// only that, and the error wraps [ErrNotSent] if no node replied. Otherwise it does no I/O.
 func NewCluster(
 	ctx context.Context, seeds []string, dial func(ctx context.Context, addr string) (redis.Conn, error), opts ...Option,
 ) (*Client, error) {
@@ -99,7 +99,7 @@ func checked(dial redisconn.NodeDial) redisconn.NodeDial {
 	}
 }
 
-// connect returns the transport to the servers at url. Unless lazy, they have answered.
+// connect returns the transport to the servers at url. Unless lazy, it waits for a reply.
 func (s *settings) connect(ctx context.Context, url string) (transport.Transport, error) {
 	a, err := s.parse(url)
 	if err != nil {
@@ -175,7 +175,6 @@ func (s *settings) publishing(d *redisurl.Address) transport.Sharding {
 	return s.sharding
 }
 
-// conn returns the configuration common to all connections of a client.
 func (s *settings) conn() redisconn.Config {
 	return redisconn.Config{
 		DialReplica: s.dialReplica,
@@ -189,7 +188,7 @@ func (s *settings) conn() redisconn.Config {
 	}
 }
 
-// parse parses rawURL and checks that the settings can be used with it.
+// parse parses rawURL and checks that it permits the settings.
 func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	a, err := redisurl.Parse(rawURL)
 	if err != nil {
@@ -211,13 +210,12 @@ func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	return a, nil
 }
 
-// nodes returns a function that connects to servers by address, with the credentials, the database
-// and the TLS of a. Replicas of a server on a Unix socket are reached over TCP.
+// nodes returns a function that connects to an address with the credentials, database and TLS of a.
+// Replicas of a server on a Unix socket are reached over TCP.
 func (s *settings) nodes(a *redisurl.Address) redisconn.NodeDial {
 	return func(ctx context.Context, addr string) (redis.Conn, error) { return s.dialTo(ctx, a.At(addr), a.Secure) }
 }
 
-// dialTo connects to a server with the settings common to all connections.
 func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) (redis.Conn, error) {
 	if s.credentials != nil {
 		user, password, err := s.credentials(ctx)
@@ -236,12 +234,12 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 	return d.Dial(ctx, to)
 }
 
-// NewConn returns a connection over conn for a dial function, and sends nothing. It replaces
-// redigo's redis.NewConn: a reply longer than any reply to Redlatch closes the connection before
-// memory is allocated for it, and a lone caller reads and writes on its own goroutine, which halves
-// the client's time per call (TCP or Unix sockets, except on Windows and AIX). The server must be
-// ready for commands. A write that takes longer than writeTimeout closes the connection; 0 means no
-// limit. The caller must not use conn afterward.
+// NewConn returns a connection over conn for a dial function, in place of redigo's redis.NewConn. It
+// sends nothing. A reply longer than Redlatch expects closes the connection before memory is allocated
+// for it. On TCP and Unix sockets, except on Windows and AIX, a lone caller reads and writes on its own
+// goroutine, which halves the client's time per call. A write that takes longer than writeTimeout
+// closes the connection; 0 means no limit. The server must be ready for commands, and the caller must
+// not use conn afterward.
 func NewConn(conn net.Conn, writeTimeout time.Duration) redis.Conn {
 	return respconn.NewConn(conn, writeTimeout)
 }

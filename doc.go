@@ -15,12 +15,12 @@
 // Package rlock makes locks from a [Client]; each other kind has its own package.
 // Package embedded runs a server inside the process, for development and tests.
 //
-// While the server remembers a lock, no two holders believe that they hold it: a hold ends, with its
-// contexts, before its lease can. If the server forgets it, as after a failover to a replica without
-// the lock, the hold ends at its next renewal. A lease cannot stop a paused process; where a late
-// write would corrupt data, the resource must reject it, see package fence. docs/reliability.md has
-// all guarantees.
+// While the server keeps a lock, at most one holder believes that it holds the lock: a hold and its
+// contexts end before the lease expires. If the server loses the lock, as in a failover to a replica
+// without it, the hold ends at its next renewal. A lease cannot stop a paused process; if a late write
+// would corrupt data, the resource must reject it, see package fence. docs/reliability.md lists all
+// guarantees.
 //
-// Invalid arguments give [ErrInvalid] and nothing is sent. A nil [Client], Context or function
-// panics, except that functions which make a Client return ErrInvalid for a nil argument.
+// Functions return [ErrInvalid] for invalid arguments and send nothing. They panic if a [Client],
+// Context or function is nil, except that functions that return a Client return ErrInvalid.
 package redlatch

@@ -11,23 +11,23 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The outcomes of calls, for errors.Is. Most are wrapped in a [*LockError] that names the lock.
+// Errors for errors.Is. Most are wrapped in a [*LockError] with the lock's name.
 var (
-	// ErrNotAcquired means that another owner holds the lock or is queued first: TryLock found it
-	// so, the wait of WithWait ended, or the context ended the wait and its error is joined. With
-	// the context of a hold, another caller with that context is inside.
+	// ErrNotAcquired means that another owner holds the lock or is queued first, and that the call
+	// was TryLock, WithWait's time ended, or the context ended, whose error is then joined. With the
+	// context of a hold, another caller with that context has an inner hold.
 	ErrNotAcquired = engine.ErrNotAcquired
 
 	// ErrNotHeld means that Unlock or LetExpire already ended the hold.
 	ErrNotHeld = engine.ErrNotHeld
 
-	// ErrLost means that the hold ended without being released: its lease expired, Redis could
-	// not be reached in time to renew it, or the server no longer has it because another client
-	// released it or the key was deleted. The error is also a [Loss] with the reason.
+	// ErrLost means that the hold ended without being released: its lease expired, it could not be
+	// renewed in time, or the server no longer has it because another client released it or the key
+	// was deleted. The error is also a [Loss] with the reason.
 	ErrLost = engine.ErrLost
 
-	// ErrMaxHold means that the hold reached the limit of WithMaxHold. It is no longer renewed,
-	// and the lock is free when its lease expires or it is unlocked.
+	// ErrMaxHold means that the hold reached the limit of WithMaxHold. It is no longer renewed; the
+	// lock becomes free when it is unlocked or its lease expires.
 	ErrMaxHold = engine.ErrMaxHold
 
 	// ErrHandedOver means that HandOver gave the hold to another caller.
@@ -51,15 +51,14 @@ var (
 	// names, or a value that is not a lock.
 	ErrWrongType = engine.ErrWrongType
 
-	// ErrNotNotified means that Unlock or ForceUnlock released the lock, but the user may not
-	// publish that, so waiters acquire it at their next poll. The error names the missing right.
-	// On Redis since version 7 and Valkey, Lock and TryLock already fail, with the
-	// *transport.ServerError.
+	// ErrNotNotified means that Unlock or ForceUnlock released the lock but could not notify waiters,
+	// which acquire it at their next poll, because the user lacks the right named by the error. On
+	// Redis since version 7 and Valkey, Lock and TryLock already fail with a *transport.ServerError.
 	ErrNotNotified = engine.ErrNotNotified
 
-	// ErrNotReplicated means that Lock or TryLock released the lock again because too few
-	// replicas had it in time: see [WithReplicaSync]. If the context ended the wait or the client
-	// was closed, that error is joined.
+	// ErrNotReplicated means that Lock or TryLock released the lock again because too few replicas
+	// acknowledged it in time, see [WithReplicaSync]. If the context ended or the client was closed,
+	// that error is joined.
 	ErrNotReplicated = engine.ErrNotReplicated
 
 	// ErrInvalid means that an argument is invalid and nothing was sent: an address; a name that
@@ -75,17 +74,15 @@ type LockError struct {
 	Op string
 	// Name is the lock's name as the caller passed it.
 	Name string
-	// Owner is the owner of the operation, if there was one.
+	// Owner is the owner of the operation, if any.
 	Owner Owner
-	// Holder is the owner that held the lock at the last attempt, the zero Owner if unknown or if
-	// the lock was free: a free fair lock goes only to the first waiter of its queue, which
-	// admin.Inspect returns.
+	// Holder is the owner that held the lock at the last attempt, or the zero Owner if unknown or
+	// free. A free fair lock can be acquired only by the first waiter in its queue; see
+	// admin.Inspect.
 	Holder Owner
-	// TTL is the rest of the holder's lease at the last attempt: NoTTL, which is negative, if it
-	// never expires or the key is a foreign hash without a TTL; 0 if unknown, as for a fair lock
-	// that never expires.
+	// TTL is the remaining lease of the holder at the last attempt: NoTTL, which is negative, if the
+	// key never expires; 0 if unknown, as for a fair lock that never expires.
 	TTL time.Duration
-	// Err is the cause.
 	Err error
 }
 
@@ -115,9 +112,9 @@ func (e *LockError) Error() string {
 // Unwrap returns the cause.
 func (e *LockError) Unwrap() error { return e.Err }
 
-// Loss is the reason why a hold was lost, an error that wraps [ErrLost]. Match it with errors.Is,
-// or extract it with errors.As, from the result of Hold.Err, Unlock, HandOver and Lock, the cause
-// of the hold's contexts, and the Err of [Ended] and [Released]:
+// Loss is the reason why a hold was lost, an error that wraps [ErrLost]. Use errors.Is or errors.As
+// on the result of Hold.Err, Unlock, HandOver and Lock, the cause of the hold's contexts, and the
+// Err of [Ended] and [Released]:
 //
 //	var why redlatch.Loss
 //	if errors.As(err, &why) {
@@ -125,25 +122,25 @@ func (e *LockError) Unwrap() error { return e.Err }
 //	}
 type Loss string
 
-// The reasons for a loss. The client measures the first two itself; for the others, the server
-// has answered that the owner does not hold the lock.
+// The reasons for a loss. The client detects the first two by its clock. For the others, the server
+// replied that the owner does not hold the lock.
 const (
-	// LossNotRenewed means that no renewal was acknowledged in time: Redis could not be reached
-	// or was slow, or the process or its machine was paused. If the server rejected the last
-	// renewal, the error also wraps that *transport.ServerError.
+	// LossNotRenewed means that no renewal was acknowledged in time because Redis was unreachable or
+	// slow, or the process was paused. If the server rejected the last renewal, the error also wraps
+	// that *transport.ServerError.
 	LossNotRenewed Loss = "the lease was not renewed in time"
 
 	// LossLeaseOver means that the lease of WithLease, which is not renewed, expired.
 	LossLeaseOver Loss = "its own lease expired"
 
-	// LossTaken means that the server no longer has the lock although the connection was not lost
-	// since the server last confirmed it: another client released it, or DEL, FLUSHALL or an
-	// eviction deleted the key.
+	// LossTaken means that the server no longer has the lock although the connection has been up
+	// since the server last confirmed it: another client released it, or DEL, FLUSHALL or an eviction
+	// deleted the key.
 	LossTaken Loss = "it was released by another client, or its key was deleted"
 
-	// LossForgotten means that the server no longer has the lock, and that a connection was lost
-	// or the master changed since the server last confirmed it, as after a restart without data or
-	// a failover. Transports that do not report lost connections give LossTaken instead.
+	// LossForgotten means that the server no longer has the lock, and that a connection was lost or
+	// the master changed since the server last confirmed it, as after a restart without data or a
+	// failover. Transports that do not report lost connections give LossTaken instead.
 	LossForgotten Loss = "the server no longer had it after a reconnect"
 )
 
@@ -160,8 +157,7 @@ var losses = engine.Losses{
 // ErrorType returns a short name for err, for labels of metrics: "" for nil, and otherwise
 // "closed", "lost", "max_hold", "handed_over", "not_held", "reentered", "uncertain", "not_sent",
 // "not_acquired", "not_replicated", "not_notified", "wrong_type", "invalid", "server" for any
-// other reply of the server, or "_OTHER". An error that wraps several has the name of the most
-// specific one.
+// other server error, or "_OTHER". If err wraps several errors, the most specific counts.
 func ErrorType(err error) string {
 	if err == nil {
 		return ""

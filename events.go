@@ -2,9 +2,9 @@ package redlatch
 
 import "time"
 
-// Started reports the start of a call of Lock, TryLock, Resume, Acquire or TryAcquire. It is
-// followed by one [NotAcquired], or by one [Acquired] for each of Locks. If too few replicas
-// have the locks, one NotAcquired follows for each of them.
+// Started reports the start of a call of Lock, TryLock, Resume, Acquire or TryAcquire. One
+// [NotAcquired] follows, or one [Acquired] per lock, or, if too few replicas have the locks, one
+// NotAcquired per lock.
 type Started struct {
 	Op         string
 	Name, Kind string // of the first lock
@@ -12,39 +12,37 @@ type Started struct {
 	Locks int
 }
 
-// Attempted reports an attempt that did not acquire the lock. The successful attempt is
-// reported as [Acquired]. Re-entries and Resume make no attempts.
+// Attempted reports an attempt that did not acquire the lock. Re-entries and Resume make no
+// attempts.
 type Attempted struct {
 	Name, Kind string
-	// Attempt is the number of the attempt in its call, from 1.
+	// Attempt counts the attempts of a call from 1.
 	Attempt int
 	// Took is the time until the reply.
 	Took time.Duration
 	// Holder is the owner that holds the lock, the zero Owner if unknown.
 	Holder Owner
-	// TTL is the rest of the holder's lease, negative if it never expires or is unknown.
+	// TTL is the holder's remaining lease, negative if it never expires or is unknown.
 	TTL time.Duration
-	// Err is the error of an attempt without an answer.
+	// Err is the error of an attempt without a reply.
 	Err error
 }
 
-// Queued reports that a call starts to wait: another owner holds the lock, or other callers of
-// this client come first. It is reported once per call, and again with a new position if the
-// queue of a fair lock has lost the caller's place.
+// Queued reports that a call starts to wait because another owner holds the lock or other callers
+// of this client come first. It is reported once per call, and again with a new position if a fair
+// lock's queue has lost the caller's place.
 type Queued struct {
 	Name, Kind string
-	// Position is the place in the queue of a fair lock, from 1. It is 0 for
-	// other kinds.
+	// Position is the place in a fair lock's queue, from 1; 0 for other kinds.
 	Position int
 }
 
-// Woken reports that a waiting call was woken and retries. Polls, see [WithPollCap], are not
-// reported.
+// Woken reports that a waiting call was woken and retries. Polls are not reported.
 type Woken struct {
 	Name, Kind string
 	// By is "message" for a message on the lock's channel, "gap" if messages may have been missed
-	// because the subscription was lost and restored, or "turn" if another caller of this client
-	// left or passed the lock on.
+	// while the subscription was down, or "turn" if another caller of this client stopped waiting or
+	// passed on the lock.
 	By string
 }
 
@@ -70,39 +68,35 @@ type Acquired struct {
 type NotAcquired struct {
 	Op, Name, Kind string
 	// Wait is the duration of the call.
-	Wait time.Duration
-	// Attempts is the number of attempts.
+	Wait     time.Duration
 	Attempts int
 	// Outcome is one of
-	//   - "refused": another owner has the lock, the wait of WithWait ended, or too many callers
-	//     wait. This is an answer, not a failure.
+	//   - "refused": another owner has the lock, WithWait's time ended, or too many callers wait.
+	//     This is not a failure.
 	//   - "canceled": the caller's context was canceled, had ended before the call, or its deadline
 	//     ended the wait for a lock that another owner had.
-	//   - "failed": anything else, see [ErrorType]; also a deadline that ended the wait for a Redis
-	//     that did not answer, and any early end of the wait for replicas.
+	//   - "failed": any other error, see [ErrorType], including a deadline that ended the wait for a
+	//     reply, and any early end of the wait for replicas.
 	Outcome string
-	// Err is the error that the call returned.
-	Err error
+	Err     error
 }
 
-// DoStarted reports that Do is about to run its function, which gets the context that the
-// observer returns. For a multi-lock, Name lists its first locks, Kind is "multi" and Owner is
-// zero.
+// DoStarted reports that Do is about to run its function with the context that the observer
+// returns. For a multi-lock, Name lists its first locks, Kind is "multi" and Owner is zero.
 type DoStarted struct {
 	Name, Kind string
 	Owner      Owner
 }
 
-// DoEnded reports that the function of Do has ended. The hold's [Ended], unless reported before,
+// DoEnded reports that the function of Do has ended. The hold's [Ended], unless already reported,
 // and [Released] follow. Name, Kind and Owner are as in [DoStarted].
 type DoEnded struct {
 	Name, Kind string
 	Owner      Owner
-	// Took is how long the function ran.
-	Took time.Duration
-	// Err is the error that it returned.
+	Took       time.Duration
+	// Err is the function's error.
 	Err error
-	// Panicked is true if it did not return: it panicked or ended its goroutine.
+	// Panicked is true if the function panicked or ended its goroutine.
 	Panicked bool
 }
 
@@ -126,30 +120,25 @@ type Ended struct {
 type Released struct {
 	Name, Kind string
 	Owner      Owner
-	// Took is the duration of Unlock.
-	Took time.Duration
-	// Err is the error that Unlock returned.
-	Err error
+	Took       time.Duration
+	Err        error
 }
 
 // Renewed reports the result of one renewal script, which renews up to 100 holds.
 type Renewed struct {
-	// Holds is the number of holds in the script.
 	Holds int
-	// Lost is how many of them the server no longer had; 0 with an error.
+	// Lost is the number of holds that the server no longer had; 0 with an error.
 	Lost int
 	// Took is the time until the reply.
 	Took time.Duration
-	// Slack is how long before its loss the first of the confirmed holds was renewed; 0 if none
-	// was confirmed. With renewals on time it is about two thirds of the lease, less the loss
-	// margin.
+	// Slack is the shortest time left before the loss of a confirmed hold; 0 if none was
+	// confirmed. Normally it is about two thirds of the lease, less the loss margin.
 	Slack time.Duration
 	// Err is the error of a script without a reply. It is retried within the leases.
 	Err error
 }
 
-// Evicted reports that this client removed a dead waiter from the queue of a fair lock: its
-// channel had no subscriber for longer than a live waiter needs to reconnect. See
+// Evicted reports that this client removed a dead waiter from the queue of a fair lock, see
 // [WithDeadWaiterGrace].
 type Evicted struct {
 	Name, Kind string
@@ -163,8 +152,7 @@ type Evicted struct {
 	WasSubscribed bool
 }
 
-// Reconnected reports that a lost connection was replaced. Only the built-in transport reports
-// it.
+// Reconnected reports that the built-in transport replaced a lost connection.
 type Reconnected struct {
 	// Connection is "commands" or "subscriptions".
 	Connection string

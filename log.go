@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shownInLog bounds in bytes how much of a name, an owner or an error a log line shows. Names and
+// shownInLog is the maximum length in bytes of a name, owner or error in a log line. Names and
 // server errors may be megabytes long.
 const shownInLog = 1024
 

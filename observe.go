@@ -6,21 +6,21 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// Observer is a set of functions that a client calls on events of its locks and semaphores, for
-// metrics and traces. A nil function costs nothing. Latches are not reported.
+// Observer is a set of hooks that a client calls on events of its locks and semaphores, for metrics
+// and traces. Hooks may be nil. Latches are not reported.
 //
 // In all events, Name is the lock's name as the caller passed it, Kind is its kind, such as "plain"
 // or "fair", and Op is "lock", "try-lock", "resume", "acquire" or "try-acquire". A multi-lock is
-// reported as the locks in it.
+// reported as its member locks.
 //
-// Functions run on the goroutine of the event, concurrently: a slow one delays Lock, Do or Unlock, or
-// the renewal of all leases, and one that takes a third of a lease costs holds. A function must not
-// block, nor call methods of the client, its locks and holds, except [Client.Stats] and
-// [Client.StatsBy]. A panic in one is recovered and logged.
+// Hooks run concurrently, on the goroutine of the event. A slow hook delays Lock, Do, Unlock or the
+// renewal of all leases; holds are lost if it takes a third of a lease. A hook must not block, nor
+// call methods of the client, its locks and holds, except [Client.Stats] and [Client.StatsBy]. A
+// panic in a hook is recovered and logged.
 //
-// The events of one call are ordered, and so are those of one hold: its Ended follows its Acquired
-// even if it was lost before Lock returned. A returned context must be ctx or derived from it; nil
-// means ctx. Only its values are used, except that the function of Do gets DoStarted's unchanged.
+// The events of a call are ordered, as are the events of a hold: Ended follows Acquired even if the
+// hold was lost before Lock returned. A returned context must be ctx or derived from it; nil means
+// ctx. Only its values are used, except that the function of Do gets DoStarted's context.
 //
 //	function                   gets the context           and returns it for
 //	Started                    of the caller              the events of this call
@@ -34,8 +34,8 @@ import (
 type Observer struct {
 	// Opened is called when the client has been created. The observer may keep c for Stats.
 	Opened func(c *Client)
-	// Closed is called when the client has been closed and all its holds have Ended. Calls that
-	// return later still cause events: Released, DoEnded, and NotAcquired with [ErrClosed].
+	// Closed is called when the client is closed and all its holds have Ended. Calls that return
+	// later still cause Released, DoEnded, and NotAcquired with [ErrClosed].
 	Closed func(c *Client)
 
 	Started     func(ctx context.Context, e Started) context.Context
@@ -55,9 +55,9 @@ type Observer struct {
 	Reconnected func(e Reconnected)
 }
 
-// WithObserver adds observers of the client's locks. Each event goes to all of them in order; later
-// ones and the function of Do see the context values that earlier ones add. If one panics, the
-// remaining observers do not get the event. Default: none. Not in Redisson.
+// WithObserver adds observers of the client's locks. Each event goes to all observers in order; later
+// observers and the function of Do see the context values that earlier ones add. If an observer
+// panics, later ones do not get the event. Default: none. Not in Redisson.
 func WithObserver(o ...Observer) Option {
 	return func(s *settings) {
 		for i := range o {
@@ -100,7 +100,6 @@ func then[E any](first, second func(E)) func(E) {
 	}
 }
 
-// thenWith is then for functions that take a context.
 func thenWith[E any](first, second func(context.Context, E)) func(context.Context, E) {
 	switch {
 	case first == nil:
@@ -114,7 +113,6 @@ func thenWith[E any](first, second func(context.Context, E)) func(context.Contex
 	}
 }
 
-// thenIn is then for functions that return a context.
 func thenIn[E any](first, second func(context.Context, E) context.Context) func(context.Context, E) context.Context {
 	switch {
 	case first == nil:
@@ -132,7 +130,7 @@ func thenIn[E any](first, second func(context.Context, E) context.Context) func(
 	}
 }
 
-// hooks returns the engine's hooks for the functions that the observer has.
+// hooks returns the engine's hooks for the observer's functions.
 func (c *Client) hooks(set *settings) engine.Hooks {
 	o := set.observer.whole()
 	h := engine.Hooks{
@@ -191,7 +189,7 @@ func released(e engine.Event) Released {
 	return r
 }
 
-// whole adds functions that only pass contexts on to the later functions of the observer.
+// whole adds the functions that pass contexts on to later functions of the observer.
 func (o Observer) whole() Observer {
 	if o.Acquired == nil && (o.Ended != nil || o.Released != nil || o.NotAcquired != nil) {
 		o.Acquired = same[Acquired]
@@ -262,7 +260,6 @@ func (set *settings) recovered(event string) {
 	}
 }
 
-// tellOf reports that the client was created or closed.
 func (set *settings) tellOf(c *Client, event string, tell func(*Client)) {
 	if tell != nil {
 		defer set.recovered(event)

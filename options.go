@@ -34,7 +34,7 @@ type settings struct {
 	lazy        bool
 }
 
-// leastGrace is the time that a live waiter may need to reconnect.
+// leastGrace is the longest time that a live waiter needs to reconnect.
 const leastGrace = 5 * time.Second
 
 func defaults() settings {
@@ -59,15 +59,15 @@ func defaults() settings {
 func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.Lease = d } }
 
 // WithFairWaitTimeout sets how long a waiter of a fair lock without WithWait keeps its place after
-// the waiters before it should have finished. Default 300 s, at least 1 ms. In Redisson:
+// the deadlines of the waiters before it. Default 300 s, at least 1 ms. In Redisson:
 // fairLockWaitTimeout.
 func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.FairWait = d } }
 
-// WithLazyConnect makes [Open] return without connecting, for a program that may start before its
-// server. Connections are made on first use; calls fail as during any outage, with [ErrNotSent], also
-// for a wrong password. An invalid address is still an error of Open. A cluster needs
-// sharded_pubsub=on or off, or [WithShardedPubSub]. Default: Open fails if the server does not answer.
-// In Redisson: lazyInitialization.
+// WithLazyConnect makes [Open] return without connecting, for programs that may start before their
+// server. The client connects on first use; until then calls return [ErrNotSent], also for a wrong
+// password. Open still rejects an invalid address. A cluster needs sharded_pubsub=on or off, or
+// [WithShardedPubSub]. Default: Open fails if the server does not reply. In Redisson:
+// lazyInitialization.
 func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
 // WithCommandTimeout bounds the time from the call of a command to its reply. At most 1,024 commands
@@ -75,33 +75,32 @@ func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 // timeout.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.Command = d } }
 
-// WithDialTimeout bounds the time to connect, including TLS and authentication, and the context of
-// the caller's dial functions. It does not apply to transports. Default 5 s. In Redisson:
-// connectTimeout.
+// WithDialTimeout bounds the time to connect, including TLS and authentication, also with the
+// caller's dial functions. It does not apply to transports. Default 5 s. In Redisson: connectTimeout.
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
 // WithPollCap bounds the time between a waiter's attempts, in case a message is lost. Default 10 s.
 // Redisson lacks this: its waiters sleep for the holder's whole lease.
 func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap = d } }
 
-// WithLossMargin sets how long before the end of its lease a lock that could not be renewed counts
-// as lost. It covers clock drift and the time that the holder needs to stop. At least 1 ms; 0, the
+// WithLossMargin sets how long before the end of its lease a lock counts as lost if it could not be
+// renewed. It covers clock drift and the time that the holder needs to stop. At least 1 ms; 0, the
 // default, means a tenth of the lease, at most 1 s. Not in Redisson.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.Margin = d } }
 
-// NameMapper translates lock names between a program and Redis, like Redisson's NameMapper. All keys
-// and channels of a lock come from the mapped name, so programs that share locks need equal mappers.
-// Both methods must be pure and safe for concurrent use.
+// NameMapper maps lock names to names in Redis, like Redisson's NameMapper. The mapped name determines
+// all keys and channels of a lock, so programs that share locks need equal mappers. Both methods must
+// be pure and safe for concurrent use.
 type NameMapper interface {
-	// Map returns the name in Redis of the program's name.
+	// Map returns the name in Redis.
 	Map(name string) string
 
 	// Unmap is the inverse of Map.
 	Unmap(mapped string) string
 }
 
-// PrefixMapper returns a [NameMapper] that prepends prefix to every name. Its Unmap removes the
-// prefix, and returns a name without it unchanged.
+// PrefixMapper returns a [NameMapper] that prepends prefix to every name. Unmap returns names without
+// the prefix unchanged.
 func PrefixMapper(prefix string) NameMapper { return prefixMapper(prefix) }
 
 type prefixMapper string
@@ -114,38 +113,36 @@ func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(ma
 // nameMapper.
 func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.Mapper = m } }
 
-// WithClientID sets the UUID that the client's owners start with. Two clients with one ID take each
-// other's locks for their own. Default: a new UUID of version 7, which includes the client's start
-// time. In Redisson: getId.
+// WithClientID sets the UUID of the client's owners, which must be unique: clients with the same ID
+// would share their locks. Default: a new UUID of version 7, which includes the client's start time.
+// In Redisson: getId.
 func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID = id } }
 
 // WithClientName names the client's connections in CLIENT LIST, if the server permits it. Default:
 // none. In Redisson: clientName.
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
-// WithLabel sets a label of at most 200 bytes on one line, such as service, host and process, that
-// shows people which client holds a lock. It is stored in the key redlatch:label:<client id>, which
-// Close deletes and which otherwise expires after 10 minutes. Everyone who may read the server can
-// read it. Without the rights to SET and DEL the key the client logs one line, and locks work as
-// usual. Default: none. Not in Redisson.
+// WithLabel sets a label of one line and at most 200 bytes, such as service, host and process, that
+// shows operators which client holds a lock. It is stored in the key redlatch:label:<client id>, which
+// Close deletes and which otherwise expires after 10 minutes; anyone who can read the server can read
+// it. Without the rights to SET and DEL the key, the client only logs a line. Default: none. Not in
+// Redisson.
 func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
-// WithTLSConfig sets the TLS configuration, such as other authorities or a client certificate, for
-// addresses with the scheme rediss; with another scheme it is an error. It does not apply to the
-// caller's dial functions and transports. Default: the system's roots, with the dialed host as server
-// name.
+// WithTLSConfig sets the TLS configuration for addresses with the scheme rediss; with other schemes it
+// is an error. It does not apply to the caller's dial functions and transports. Default: the system's
+// roots, with the dialed host as server name.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
-// WithCredentials replaces the user and the password of the URL, but not those of Sentinels. f is
-// called for every new connection, so it may return changing tokens. An empty user is the default
-// user.
+// WithCredentials replaces the user and password of the URL, except for Sentinels. f is called for
+// every new connection, so it may return changing tokens. An empty user is the default user.
 func WithCredentials(f func(ctx context.Context) (user, password string, err error)) Option {
 	return func(s *settings) { s.credentials = f }
 }
 
-// WithReplicaDialer sets how to connect to a replica of the master at addr, the host:port in the
-// master's ROLE, to count subscribers there. dial returns connections as for [New]. Default for Open
-// and NewSentinel: as to the master; for New: none, and the subscribers of a master with replicas
+// WithReplicaDialer sets how to connect to a replica, to count subscribers there. addr is the
+// host:port in the master's ROLE, and dial returns connections as for [New]. Default for Open and
+// NewSentinel: as to the master; for New: none, so that the subscribers of a master with replicas
 // cannot be counted. Not in Redisson.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
@@ -157,9 +154,9 @@ func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, 
 // shardedSubscriptionMode.
 func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
 
-// WithLogger sets the logger for events that no call returns: losses, failed renewals, outcomes
-// resolved in the background. A slow handler delays lost or restored connections; one that takes as
-// long as a lease costs holds. Default: none.
+// WithLogger sets the logger for events that no call returns, such as losses, failed renewals and
+// outcomes resolved in the background. A slow handler delays the handling of lost connections, and
+// holds are lost if it takes as long as a lease. Default: none.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {
@@ -168,35 +165,34 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithMaxWaiters bounds how many callers of the client may wait for locks; further ones get
-// ErrNotAcquired immediately. Default 0: no bound. Not in Redisson.
+// WithMaxWaiters limits the number of callers that wait for locks; further calls return
+// ErrNotAcquired immediately. Default 0: no limit. Not in Redisson.
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.MaxWaiters = int64(n) } }
 
-// WithServerTime makes fair locks use the server's time, read once a minute while they are used.
-// Default: this machine's clock, as in Redisson; a wrong one removes other waiters too early or
-// keeps its own dead ones too long.
+// WithServerTime makes fair locks use the server's clock, which is read once a minute. Default: this
+// machine's clock, as in Redisson; a wrong clock removes other waiters too early or keeps dead ones
+// too long.
 func WithServerTime() Option { return func(s *settings) { s.ServerTime = true } }
 
 // WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber before
-// this client removes the waiter from the queue as dead and reports it as [Evicted]. Default 10 s, at
-// least 5 s; 0 means never. Waiters of Redisson, which reconnect more slowly, get 3 d and at least
-// 30 s; raise d if Redisson's timeout, retryAttempts or subscriptionTimeout are raised.
+// this client removes the waiter from the queue as dead and reports [Evicted]. Default 10 s, at least
+// 5 s; 0 means never. Redisson's waiters, which reconnect more slowly, get 3 d and at least 30 s;
+// raise d if Redisson's timeout, retryAttempts or subscriptionTimeout are raised.
 //
-// A live waiter that is removed queues again at the end: it loses its place, never the lock. The
-// server must permit PUBSUB, and ROLE if there are replicas; otherwise no waiter is removed. Not in
-// Redisson.
+// A live waiter that is removed loses its place, never the lock: it queues again at the end. Removal
+// needs the right to PUBSUB, and to ROLE if there are replicas. Not in Redisson.
 func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.Grace = d } }
 
 // WithReplicaSync makes Lock and TryLock of all kinds wait after each acquisition, for at most
 // timeout, until the given number of replicas have the lock, so that a failover to one of them keeps
-// it. If they do not, the lock is released and the error is [ErrNotReplicated]. Default 0: no wait;
-// timeout is at least 1 ms.
+// it. Otherwise the lock is released and the error is [ErrNotReplicated]. Default 0: no wait; timeout
+// is at least 1 ms.
 //
-// Re-entries, Resume and renewals do not wait, and a replica without the lock may be promoted:
-// failovers get safer, not safe. An acquisition costs one more round trip, which its lease, WithWait
-// and the context include; callers share one WAIT, so that a caller behind others waits up to twice
-// timeout. The user needs the right to WAIT, and a transport must be a [transport.Replicator]. In
-// Redisson: checkLockSyncedSlaves and slavesSyncTimeout.
+// Failovers get safer, not safe: re-entries, Resume and renewals do not wait, and a replica without
+// the lock may be promoted. An acquisition takes one more round trip, within its lease, WithWait and
+// context. Callers share one WAIT, so a caller may wait up to twice timeout. The user needs the right
+// to WAIT, and a transport must be a [transport.Replicator]. In Redisson: checkLockSyncedSlaves and
+// slavesSyncTimeout.
 func WithReplicaSync(replicas int, timeout time.Duration) Option {
 	return func(s *settings) { s.Replicas, s.SyncWait = replicas, timeout }
 }

@@ -45,7 +45,7 @@ func (a *acquisition) of(l *hold.Lock, op string) {
 	a.lock, a.Engine, a.Kind, a.Lock, a.Op = l, l.Engine, l.Kind, l.Name, op
 }
 
-// begin checks the call before anything is sent.
+// begin checks the arguments.
 func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	l := a.lock
 	if l.Err != nil {
@@ -58,7 +58,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	if a.set.Bounded && a.Op == "try-lock" {
 		return fmt.Errorf("%w: TryLock does not wait; use Lock with WithWait", redlatch.ErrInvalid)
 	}
-	// Before ctx's own error: the proof says why the hold ended.
+	// Before ctx's own error, since the proof knows why the hold ended.
 	outer, err := a.proof(ctx)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 			a.set.Owner, a.set.Given = outer.ID(), true
 			break
 		}
-		next, err := a.proof(ctx) // an outer hold, if that one was unlocked
+		next, err := a.proof(ctx) // an outer hold, if outer was unlocked
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,6 @@ func (a *acquisition) Claim(s acquire.Reusable) acquire.Claim {
 	return h
 }
 
-// failed returns the error of the call.
 func (a *acquisition) failed(err error) error {
 	le := &redlatch.LockError{Op: a.Op, Name: a.lock.Name, Err: engine.Explain(err)}
 	if a.hold != nil {
@@ -161,17 +160,17 @@ type Option func(*settings)
 
 type settings = hold.Terms
 
-// WithWait limits how long Lock waits, in addition to its context, before it returns ErrNotAcquired.
-// d is 0, for one attempt, or at least 1 ms; the first attempt always has half a second for its
-// reply. By default only the context limits the wait. It is Redisson's waitTime.
+// WithWait limits how long Lock waits before it returns ErrNotAcquired. d is 0, for one attempt, or at
+// least 1 ms; the first attempt always has half a second for its reply. By default only the context
+// limits the wait. It is Redisson's waitTime.
 func WithWait(d time.Duration) Option {
 	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
 
 // WithPolling makes Lock poll every d, at least 1 ms, or up to an eighth sooner, instead of
-// subscribing. It is for servers without pub/sub, for many locks with few waiters, and for locks that
-// Redisson's getSpinLock releases without a message. Only plain and fenced locks support it. It is
-// Redisson's getSpinLock.
+// subscribing, as Redisson's getSpinLock does. Use it for servers without pub/sub, for many locks with
+// few waiters, and for locks that getSpinLock releases without a message. Only plain and fenced locks
+// support it.
 func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
@@ -184,25 +183,25 @@ func WithLease(d time.Duration) Option {
 }
 
 // WithWatchdog acquires the lock with a lease of d, at least 1 s, that is renewed every d/3. A short
-// lease frees the lock of a crashed holder sooner. The default is redlatch.WithWatchdogTimeout:
-// prefer it for all locks of a client, since it also detects dead connections sooner. Redisson has
-// only that one, its lockWatchdogTimeout.
+// lease frees the lock of a crashed holder sooner. To change the lease of all locks of a client, prefer
+// redlatch.WithWatchdogTimeout, which also detects dead connections sooner and is Redisson's
+// lockWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Watchdog = d, true }
 }
 
-// WithMaxHold ends the hold d, at least 1 ms, after it was acquired: its contexts end with
-// ErrMaxHold, and the lock is free at Unlock or when its lease expires. It excludes WithLease. By
-// default holds have no maximum. Redisson has no counterpart.
+// WithMaxHold limits a hold to d, at least 1 ms: its contexts then end with ErrMaxHold, and the lock
+// becomes free at Unlock or when its lease expires. It excludes WithLease. By default holds are not
+// limited. Redisson has no counterpart.
 func WithMaxHold(d time.Duration) Option {
 	return func(a *settings) { a.Max, a.Capped = d, true }
 }
 
-// WithOwner acquires the lock for owner instead of a new owner, as codec.NewOwner and
-// codec.ParseOwner return it. Callers with one owner hold the lock together, as calls on one Java
-// thread do: acquiring adds one to its count, unlocking subtracts one. It ignores the context of a
-// hold. Use it for owners that travel with a job, but not for the owner of a live hold that was not
-// handed over: unlocking that hold frees the lock regardless of the count.
+// WithOwner acquires the lock for owner, from codec.NewOwner or codec.ParseOwner, instead of a new
+// owner. Callers with the same owner share the lock, as calls on one Java thread do: acquiring adds one
+// to its count, unlocking subtracts one. It ignores the context of a hold. Use it for owners that are
+// passed along with a job, but not for the owner of a live hold that was not handed over: unlocking that
+// hold releases the lock regardless of the count.
 //
 // If the reply is lost, Lock returns ErrUncertain and undoes nothing, since another caller may hold
 // the lock as this owner. The zero Owner gives ErrInvalid.

@@ -12,7 +12,7 @@ import (
 // handle keeps the embedded type out of the documentation.
 type handle = hold.Handle
 
-// Hold is an acquired lock, until it is unlocked or lost. All methods are safe for concurrent use.
+// Hold is an acquired lock. All methods are safe for concurrent use.
 type Hold struct {
 	handle
 	unlocked atomic.Pointer[redlatch.LockError] // returned by every Unlock
@@ -21,37 +21,37 @@ type Hold struct {
 // Name returns the lock's name.
 func (h *Hold) Name() string { return hold.Of(&h.handle).Lock().Name }
 
-// Owner returns the owner that holds the lock on the server. After Unlock it may be used for a later
-// hold of this client; after [Hold.HandOver] it is not.
+// Owner returns the owner that holds the lock on the server. After Unlock, but not after
+// [Hold.HandOver], a later hold of this client may have the same owner.
 func (h *Hold) Owner() redlatch.Owner { return hold.Of(h).ID() }
 
-// Err returns nil while the lock is held. Afterwards it returns ErrLost with the reason as a
-// redlatch.Loss, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It
-// reads the clocks and sends nothing, so it is correct immediately after the machine was suspended.
+// Err returns nil while the lock is held, and afterwards ErrLost with the reason as a redlatch.Loss,
+// ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It reads the clocks and
+// sends nothing, so it is correct immediately after the machine was suspended.
 func (h *Hold) Err() error { return hold.Of(h).Err() }
 
-// Remaining returns the time until the hold is lost if it is not renewed: the rest of its lease,
-// less the loss margin; 0 once the hold has ended.
+// Remaining returns the remaining lease less the loss margin, when the hold is lost unless renewed; 0
+// once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 
-// Context returns a context for the work that needs the lock. It ends when parent or the hold ends,
-// with [Hold.Err] as the cause; its Err is then context.Canceled. Its deadline is the hold's, if the
-// lease is fixed or has a maximum. It reads the clocks, so it never reports a lost lock as held. It
-// costs no goroutine. The hold references it until either ends, so give a long hold a parent per job.
+// Context returns a context for the work that needs the lock. It ends when parent or the hold ends; if
+// the hold ended, its Err is context.Canceled and its cause [Hold.Err]. Its deadline is the hold's, if
+// the lease is fixed or has a maximum. It reads the clocks, so it never reports a lost lock as held, and
+// needs no goroutine. The hold references it until either ends, so give a long hold a parent per job.
 //
 // With it, or a context derived from it, Lock and TryLock of the same lock and client re-enter the
 // hold; each re-entry needs its own Unlock. A hold has one inner hold at a time, and other callers
-// wait in this process. Code that has the inner hold must pass on that hold's context, else it waits
-// for itself. Options of a re-entry never shorten the lease. If the hold was lost, the calls return
-// ErrLost; once it was unlocked, they use the next outer hold, if any, or acquire the lock anew.
+// wait in this process. Code with the inner hold must use that hold's context; otherwise it deadlocks.
+// Options of a re-entry never shorten the lease. If the hold was lost, the calls return ErrLost; if it
+// was unlocked, they use the next outer hold, if any, or acquire the lock again.
 func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
-// Unlock ends the hold and its contexts, and releases the lock, or leaves it to the owner's other
-// holds. It needs no context and takes at most one command timeout. Later calls return the first
-// one's result. It sends one EVALSHA, or none if the next caller of this process takes over.
+// Unlock ends the hold and its contexts, and releases the lock, unless the owner has other holds. It
+// needs no context and takes at most one command timeout. Later calls return the first result. It sends
+// one EVALSHA, or none if the next caller of this process takes over.
 //
 // It returns nil if the lock was held until now. Errors:
-//   - ErrLost: the lock was lost before
+//   - ErrLost: the lock was already lost
 //   - ErrMaxHold: the maximum had passed; the lock is free
 //   - ErrNotNotified: the lock is free, but the user may not publish to its waiters
 //   - ErrUncertain, ErrNotSent: the release continues in the background until the lease ends, or
@@ -59,13 +59,13 @@ func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(
 //   - ErrHandedOver, ErrClosed, and ErrNotHeld after LetExpire: nothing was sent
 func (h *Hold) Unlock() error { return h.unlockError(hold.Of(h).Unlock()) }
 
-// UnlockAsync is [Hold.Unlock] without the wait for its reply, as Redisson's unlockAsync. It returns
+// UnlockAsync is [Hold.Unlock] without waiting for the reply, as Redisson's unlockAsync. It returns
 // when the contexts have ended and the release is queued; the channel receives Unlock's result and
-// need not be read. A Lock that follows is sent after it, so the pair costs one round trip.
-// Client.Close waits for the release.
+// need not be read. A later Lock is sent after it, so the pair takes one round trip. Client.Close waits
+// for the release.
 func (h *Hold) UnlockAsync() <-chan error { return hold.Of(h).UnlockAsync(h.unlockError) }
 
-// unlockError is the error of every Unlock: the first one's.
+// unlockError returns the first Unlock's error.
 func (h *Hold) unlockError(err error) error {
 	if err == nil {
 		return nil
@@ -76,17 +76,17 @@ func (h *Hold) unlockError(err error) error {
 	return h.unlocked.Load()
 }
 
-// LetExpire ends the hold and leaves the lock to its lease, for jobs that run at most once per
-// period: take the lock with TryLock and a WithLease that ends shortly before the next period, call
-// LetExpire after the job, and Unlock if it failed. The lease must outlast the job.
+// LetExpire ends the hold and keeps the lock until its lease expires, for jobs that run at most once
+// per period: call TryLock with a WithLease that ends shortly before the next period, then LetExpire
+// after the job, or Unlock if it failed. The lease must outlast the job.
 //
-// It returns the error of [Hold.Err] if the hold has ended, ErrReentered if its owner has
-// other holds, and ErrUncertain if the unlock of one may still run. It sends nothing.
+// It returns the error of [Hold.Err] if the hold has ended, ErrReentered if its owner has other holds,
+// and ErrUncertain if an unlock of such a hold may still run. It sends nothing.
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExpire()) }
 
 // HandOver passes the lock to another goroutine, process or language. It renews the lease, ends this
 // hold with ErrHandedOver, and returns the owner for [Lock.Resume], [Lock.UnlockAs] or Redisson's
-// unlockAsync(threadId). The receiver has one lease to take over.
+// unlockAsync(threadId), which must be called within one lease.
 //
 // It returns the errors of [Hold.LetExpire]. If Redis does not reply, the hold continues. It sends
 // one EVALSHA, or two after a re-entry.

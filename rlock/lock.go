@@ -1,17 +1,17 @@
-// Package rlock provides a lock that processes share through Redis, Redisson's RLock (getLock). One
-// owner holds it at a time. The holder's lease is renewed in the background, so a long job keeps its
-// lock, and the lock of a crashed process is free after one lease, 30 seconds by default.
+// Package rlock provides Redisson's lock, RLock (getLock), which one owner in all processes holds at a
+// time. The client renews the holder's lease, so a long job keeps its lock, and the lock of a crashed
+// process becomes free after one lease, 30 seconds by default.
 //
 //	orders := rlock.New(client, "orders:42")
 //	err := orders.Do(ctx, func(ctx context.Context) error {
 //		return ship(ctx) // ctx ends when the lock is lost
 //	})
 //
-// A [Hold] and its contexts end before the server can grant the lock to another owner. If the server
-// no longer has the lock, since it was removed by force or lost in a failover, the hold ends at its
-// next renewal; use package rfencedlock where work must not be done twice. If a caller leaves or a
-// reply is lost, the client undoes the acquisition in the background. Callers in one process acquire
-// the lock in the order of arrival; package rfairlock has that order across processes.
+// A [Hold] and its contexts end before the server can grant the lock to another owner. If the lock was
+// removed by force or lost in a failover, the hold ends at its next renewal; use package rfencedlock if
+// work must not be done twice. If a caller stops waiting or a reply is lost, the client undoes the
+// acquisition in the background. Callers in one process acquire the lock in the order of arrival;
+// package rfairlock has that order across processes.
 package rlock
 
 import (
@@ -31,9 +31,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is a lock by name; all Locks of one name are the same lock. It is safe for concurrent use.
-// Each acquisition has a new owner, so goroutines exclude each other, unless they pass on the
-// context of a hold, see [Hold.Context]. Errors are of type *redlatch.LockError.
+// Lock is a named lock. All Locks with the same name are the same lock. It is safe for concurrent use.
+// Each acquisition has a new owner, so goroutines exclude each other, unless they share the context of
+// a hold, see [Hold.Context]. Errors are of type *redlatch.LockError.
 type Lock struct{ lockHandle }
 
 // lockHandle keeps the embedded type out of the documentation.
@@ -55,13 +55,13 @@ func makePlain(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 // Name returns the name given to New.
 func (l *Lock) Name() string { return hold.Of(l).Name }
 
-// Lock acquires the lock and waits until it is free. ctx bounds only the wait; the hold outlives it.
-// The lease is renewed until Unlock, unless WithLease is given. With the context of a hold of this
-// lock, Lock re-enters it, see [Hold.Context]. A free lock costs one EVALSHA; a waiting Lock also
-// subscribes. Once it waits, it keeps waiting while Redis is unreachable or temporarily refuses calls.
+// Lock waits until the lock is free and acquires it. ctx bounds only the wait, not the hold. The lease is
+// renewed until Unlock, unless WithLease is given. With the context of a hold of this lock, Lock
+// re-enters it, see [Hold.Context]. It sends one EVALSHA if the lock is free; a waiting Lock also
+// subscribes, and keeps waiting while Redis is unreachable or temporarily rejects calls.
 //
 // Errors:
-//   - ErrNotAcquired: WithWait or ctx ended the wait, joined with ctx's error; or
+//   - ErrNotAcquired: WithWait or ctx, whose error is joined, ended the wait; or
 //     redlatch.WithMaxWaiters was reached
 //   - ErrNotSent: ctx had ended, or the first attempt did not reach Redis in one command timeout
 //   - ErrUncertain: the reply to the first attempt was lost, or ctx ended before it; the client
@@ -75,8 +75,8 @@ func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 
 // TryLock makes one attempt, or none if callers of this client already wait. It returns
 // ErrNotAcquired if another owner holds the lock or the hold that ctx proves has an inner hold,
-// ErrInvalid with WithWait, and the other errors of [Lock.Lock]. If ctx ends during the attempt, that is
-// ErrUncertain or ErrNotSent.
+// ErrInvalid with WithWait, ErrUncertain or ErrNotSent if ctx ends during the attempt, and the other
+// errors of [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "try-lock", opts)
 }
@@ -84,7 +84,7 @@ func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 // Do acquires the lock as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn
 // panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error: test
 // for ErrLost before context.Canceled. Goroutines that call Do with fn's context enter one at a time,
-// beside fn. If fn locks this lock with another context, it waits for itself.
+// concurrently with fn. If fn locks this lock with another context, it deadlocks.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -95,8 +95,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 
 // ForceUnlock releases the lock regardless of its holder and wakes its waiters, as Redisson's
 // forceUnlock. It reports whether the lock was held. The holder's hold ends at its next renewal;
-// until then there may be two. ErrNotNotified means that the lock is free, but the user may not
-// publish to its waiters. It sends one EVALSHA.
+// until then there may be two holders. ErrNotNotified means that the lock is free, but that the user
+// lacks the right to publish. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	in := hold.Of(l)
 	forced, err := ask(ctx, l, func(c *transport.Call) {
@@ -121,14 +121,14 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	return is, l.wrap("is-locked", redlatch.Owner{}, err)
 }
 
-// HoldCount returns how many times owner has entered the lock, 0 if it does not hold it, as
-// Redisson's getHoldCount and isHeldByThread. It sends HGET.
+// HoldCount returns owner's count, 0 if it does not hold the lock, as Redisson's getHoldCount and
+// isHeldByThread. It sends HGET.
 func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, error) {
 	count, err := ask(ctx, l, l.command("HGET", hold.Of(l).Text(owner)), reply.Count)
 	return count, l.wrap("hold-count", owner, err)
 }
 
-// TTL returns the time left of the lease, as Redisson's remainTimeToLive: 0 if the lock is free,
+// TTL returns the remaining lease, as Redisson's remainTimeToLive: 0 if the lock is free,
 // redlatch.NoTTL, which is negative, if it never expires. It sends PTTL to the master.
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	ttl, err := ask(ctx, l, l.command("PTTL"), reply.Millis)
@@ -146,7 +146,7 @@ func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 	}
 }
 
-// ask sends a call that may be repeated and decodes its reply.
+// ask sends a repeatable call and decodes its reply.
 func ask[T any](ctx context.Context, l *Lock, fill func(*transport.Call), decode func(any) (T, error)) (T, error) {
 	answer, err := hold.Of(l).Ask(ctx, fill)
 	if err != nil {

@@ -87,8 +87,7 @@ func (t *taking) run(ctx context.Context) error {
 	return t.takeAll(ctx, steps)
 }
 
-// steps returns the steps of this call. Locks whose holds ctx proves come first, each in its own step: their
-// re-entry does not wait.
+// steps returns the steps of this call. Re-entries, which do not wait, come first, each in its own step.
 func (t *taking) steps(ctx context.Context) ([]step, error) {
 	var again, first []step
 	for _, s := range t.lock.steps {
@@ -111,8 +110,8 @@ func (t *taking) steps(ctx context.Context) ([]step, error) {
 	return append(again, first...), nil
 }
 
-// takeAll acquires the steps in order. On an error or a panic it releases the acquired locks. The loss of one
-// ends the wait for the others.
+// takeAll acquires the steps in order. On an error, a panic or the loss of an acquired lock, it releases the
+// acquired locks.
 func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	done := false
 	defer func() {
@@ -214,7 +213,7 @@ func called[H hold.AnyHold](
 	return hold.Of(hold.AnyHold(h)), nil
 }
 
-// unlock releases the locks. If the hold was already over, the first error says why.
+// unlock releases the locks. If the hold had already ended, the first error is the reason.
 func (h *Hold) unlock() error {
 	over := h.group.Err()
 	if errors.Is(over, engine.ErrNotHeld) {

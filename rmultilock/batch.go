@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// batch acquires plain locks of one slot, all or none. For the wait loop it is one lock, with the channel of
-// the member that blocked the last attempt. It belongs to the caller's goroutine.
+// batch acquires plain locks of one slot, all or none. The wait loop sees one lock, with the channel of the
+// member that blocked the last attempt. It is confined to the caller's goroutine.
 type batch struct {
 	acquire.Acquisition
 	*taking
@@ -120,7 +120,7 @@ func (b *batch) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return &waiter{Waiter: acquire.Alone(), batch: b}
 }
 
-// waiter listens to the channel of the blocking lock, which may change with each attempt.
+// waiter subscribes to the channel of the blocking lock, which may change with each attempt.
 type waiter struct {
 	acquire.Waiter
 	batch   *batch
@@ -137,7 +137,7 @@ func (w *waiter) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	return w.Waiter.Listen(ctx, a)
 }
 
-// Sleep returns 0 to listen first if the blocking lock has changed.
+// Sleep returns 0 if the blocking lock has changed, to subscribe first.
 func (w *waiter) Sleep(nap, _ time.Duration) time.Duration {
 	if w.listens && w.to != w.batch.blocked {
 		return 0
@@ -158,7 +158,7 @@ func (b *batch) Claim(acquire.Reusable) acquire.Claim {
 	return c
 }
 
-// claim has the holds of all locks, of one owner. It does not wait for replicas: takeAll does.
+// claim has the holds of all locks, of one owner. takeAll waits for replicas.
 type claim struct {
 	acquire.BareClaim
 	batch   *batch
@@ -201,7 +201,7 @@ func (c *claim) Late(answer any, err error) *engine.InDoubt {
 	return c.undo()
 }
 
-// undo releases plain locks of one slot if the owner holds them, for a lease.
+// undo releases plain locks of one slot that the owner holds. It retries for one lease.
 func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duration) *engine.InDoubt {
 	text, _ := owner.(string) // it is one
 	d := &engine.InDoubt{Name: locks[0].Name, Owner: text, Lease: lease}
@@ -221,8 +221,8 @@ func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duratio
 	return d
 }
 
-// free frees plain locks of one slot and owner for hold.Group: it retries one call until the server replies,
-// for at most bound, and then in the background.
+// free releases plain locks of one slot and owner for hold.Group. It retries one call until the server
+// replies, for at most bound, and then in the background.
 func free(holds []*hold.Hold, bound time.Duration) []error {
 	locks, owner := make([]*hold.Lock, len(holds)), holds[0].ID().String()
 	for i, h := range holds {
@@ -231,7 +231,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	scripts := scriptsOf(locks)
 	freed, open, err := release(locks[0].Engine, &scripts, owner, bound)
 	for again, n := err, 1; locks[0].Engine.DeniedPublish(again) && n < len(locks); n++ {
-		// For a user without the right to publish each release frees one lock.
+		// Without the right to publish, each call releases one lock.
 		_, _, again = release(locks[0].Engine, &scripts, owner, bound)
 	}
 	if err != nil && (engine.Passing(err) || errors.Is(err, engine.ErrUncertain)) {
@@ -249,8 +249,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	return errs
 }
 
-// lastsOf returns the longest time that any of the locks may last on the server: one may have been reentered
-// with a longer lease.
+// lastsOf returns the longest lease that any of the locks may have on the server, including re-entries.
 func lastsOf(holds []*hold.Hold) (most time.Duration) {
 	for _, h := range holds {
 		most = max(most, h.Lasts())

@@ -4,12 +4,12 @@
 //	both := rmultilock.New(client, "account:7", "account:3")
 //	err := both.Do(ctx, transfer) // its context ends if either lock is lost
 //
-// The server has only the locks themselves, so programs that use any of them, in any language, exclude each
-// other. All callers of this package acquire locks in one order, so they cannot deadlock. A program that
-// acquires the same locks separately needs that order too: see docs/migration.md.
+// The locks exclude programs in any language that use one of them. All callers of this package acquire locks
+// in the same order, so they cannot deadlock. A program that acquires the same locks separately must use that
+// order: see docs/migration.md.
 //
-// Without a cluster, and in one slot of a cluster, plain locks are acquired by one script: while a caller
-// waits, it holds none of them. Locks that are busy in turns can keep it waiting, so bound the wait.
+// Without a cluster, and in one slot of a cluster, one script acquires all plain locks, so a waiting caller
+// holds none of them. It can starve if some lock is always busy, so limit the wait.
 //
 // Redisson's getRedLock is not supported: docs/migration.md has the reasons.
 package rmultilock
@@ -40,8 +40,8 @@ type Member interface {
 
 type lock = hold.AnyLock
 
-// Lock is several locks as one. All methods are safe for concurrent use. Errors are of type
-// *redlatch.LockError, with the name of the member.
+// Lock is a set of locks that are acquired together. All methods are safe for concurrent use. Errors are of
+// type *redlatch.LockError, with the name of the member.
 type Lock struct {
 	engine *engine.Engine
 	steps  []step // in the order of acquisition
@@ -60,8 +60,8 @@ func New(client *redlatch.Client, names ...string) *Lock {
 }
 
 // Of returns locks of any kind as one lock. Repeated locks count once. It sends nothing. Every call returns
-// redlatch.ErrInvalid without locks, with an invalid name, with two kinds or roles of one name, and with locks
-// of different clients.
+// redlatch.ErrInvalid if there are no locks, a name is invalid or used for two kinds or roles, or the locks
+// are of different clients.
 func Of(locks ...Member) *Lock {
 	l := &Lock{}
 	l.err = l.arrange(locks)
@@ -71,12 +71,12 @@ func Of(locks ...Member) *Lock {
 // Names returns the names of the locks, each once, in the given order. Do not modify it.
 func (l *Lock) Names() []string { return l.names }
 
-// Lock acquires all locks and waits for them until ctx ends; the hold outlives it. Options apply to each
-// lock, but rlock.WithWait to all together; rlock.WithOwner gives ErrInvalid. A lock whose hold ctx proves is
-// re-entered. Plain locks of one slot cost one EVALSHA, each other lock one more.
+// Lock acquires all locks and waits for them until ctx ends, which does not end the hold. Options apply to
+// each lock, but rlock.WithWait to all together; rlock.WithOwner gives ErrInvalid. A lock whose hold ctx
+// proves is re-entered. It sends one EVALSHA for all plain locks of one slot, and one for each other lock.
 //
-// On an error the acquired locks are released. It is that of [rlock.Lock.Lock] for the lock that was not
-// acquired, or ErrNotAcquired if a lock was lost while others were acquired.
+// On an error, the acquired locks are released. The error is that of [rlock.Lock.Lock] for the lock that was
+// not acquired, or ErrNotAcquired if a lock was lost while others were acquired.
 func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
@@ -97,9 +97,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return hold.Do(ctx, &l.engine.Hooks, engine.Event{Name: l.title(), Kind: "multi"}, h, fn)
 }
 
-// Hold is several locks that were acquired as one, until they are unlocked or one is lost. It lacks Owner,
-// HandOver and LetExpire of rlock.Hold, since each lock may have its own owner and lease. All methods are
-// safe for concurrent use.
+// Hold is a set of acquired locks. It is lost when one lock is lost. It has no Owner, HandOver and LetExpire,
+// since each lock may have its own owner and lease. All methods are safe for concurrent use.
 type Hold struct {
 	lock  *Lock
 	group hold.Group
@@ -108,12 +107,11 @@ type Hold struct {
 // Names returns the names of the locks, as [Lock.Names] does.
 func (h *Hold) Names() []string { return h.lock.names }
 
-// Err returns nil while all locks are held. Afterwards it returns the error of rlock.Hold.Err, with the name
-// of the lock that was lost first. The other locks are then left to their leases or to Unlock. It sends
-// nothing.
+// Err returns nil while all locks are held, and afterwards the error of rlock.Hold.Err, with the name of the
+// lock that was lost first. The other locks are held until Unlock or their leases expire. It sends nothing.
 func (h *Hold) Err() error { return h.group.Err() }
 
-// Remaining returns the time until the first lock is lost if none is renewed; 0 once the hold has ended.
+// Remaining returns the shortest remaining lease less the loss margin; 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return h.group.Remaining() }
 
 // Context returns a context for the work that needs the locks, as rlock.Hold.Context does. It ends when
@@ -133,7 +131,8 @@ func (h *Hold) Token(member Member) int64 {
 
 // Unlock ends the hold and its contexts, and releases all locks concurrently, even if some fail. It needs no
 // context and takes at most one command timeout. It joins the errors of rlock.Hold.Unlock, each a
-// *redlatch.LockError. Later calls return the same. Plain locks of one slot cost one EVALSHA.
+// *redlatch.LockError. Later calls return the first result. It sends one EVALSHA for all plain locks of one
+// slot, and one for each other lock.
 func (h *Hold) Unlock() error { return h.unlock() }
 
 // step is acquired as a whole: plain locks of one slot, or one lock.

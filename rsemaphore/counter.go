@@ -18,10 +18,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Semaphore is a counter of permits, which knows neither their holders nor how many are acquired. A dead
-// process's permits are lost until [Semaphore.AddPermits]. All methods are safe for concurrent use. No
-// call is sent again unless it certainly did not run, and redlatch.WithReplicaSync is ignored. Errors
-// are of type *redlatch.LockError.
+// Semaphore counts available permits but not their holders, so a dead process's permits are lost until
+// [Semaphore.AddPermits]. A call is retried only if it certainly did not run, and
+// redlatch.WithReplicaSync is ignored. All methods are safe for concurrent use. Errors are of type
+// *redlatch.LockError.
 type Semaphore struct {
 	engine *engine.Engine
 	name   string
@@ -41,19 +41,19 @@ func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
 // Name returns the semaphore's name.
 func (s *Semaphore) Name() string { return s.name }
 
-// Acquire acquires n permits, 1 to 2^31-1, all or none, and waits for them until ctx ends. It also waits if
-// the semaphore was never set or has fewer permits. Call [Semaphore.Release] afterwards. The only option is
-// rlock.WithWait; others give ErrInvalid. It sends one EVALSHA if the permits are available.
+// Acquire acquires n permits, 1 to 2^31-1, all or none, and waits for them until ctx ends, also if the
+// semaphore was never set or has fewer permits. Call [Semaphore.Release] afterwards. The only supported
+// option is rlock.WithWait. It sends one EVALSHA if the permits are available.
 //
-// Errors: ErrNotAcquired after the wait; ErrUncertain if the reply was lost, or late by half a second after
-// ctx ended; ErrNotSent, ErrWrongType, ErrInvalid, ErrClosed. After ErrUncertain do not call Release: the
-// permits may be acquired, and are released if the reply arrives later.
+// Errors: ErrNotAcquired after the wait; ErrUncertain if the reply was lost or did not arrive within half a
+// second after ctx ended; ErrNotSent, ErrWrongType, ErrInvalid, ErrClosed. After ErrUncertain, do not call
+// Release: a late reply releases the permits.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.Option) error {
 	return s.acquire(ctx, "acquire", int64(n), opts)
 }
 
 // TryAcquire is like [Semaphore.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
-// available or waiting callers of this client come first. WithWait gives ErrInvalid.
+// available or callers of this client already wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) error {
 	return s.acquire(ctx, "try-acquire", int64(n), opts)
 }
@@ -74,8 +74,8 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, opts []rloc
 	return failed(op, s.name, err)
 }
 
-// taking is one call of Acquire or TryAcquire, and its claim. The server does not know the holders, so an
-// attempt whose reply was lost cannot be resolved.
+// taking is one call of Acquire or TryAcquire, and its claim. The server does not know holders, so an
+// attempt with a lost reply cannot be resolved.
 type taking struct {
 	acquire.Acquisition
 	acquire.BareClaim
@@ -88,7 +88,6 @@ type taking struct {
 	left bool       // the caller has returned
 }
 
-// lateReply is the result of an attempt in doubt.
 type lateReply struct {
 	reply any
 	err   error
@@ -135,7 +134,7 @@ func (a *taking) begin(ctx context.Context, try bool, opts []rlock.Option) error
 }
 
 // Release releases n permits, 1 to 2^31-1, and wakes waiters. Releasing more than were acquired adds
-// permits, or creates the semaphore. Pass a context that has not ended. It sends one EVALSHA.
+// permits, or creates the semaphore. ctx must not have ended. It sends one EVALSHA.
 //
 // Errors: ErrUncertain if the permits may be released or not; ErrNotSent, ErrWrongType, ErrInvalid, ErrClosed.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
@@ -158,9 +157,8 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	return decoded(op, s.name, answer, err, reply.Exists)
 }
 
-// AddPermits makes n more permits available, or fewer if n is negative; their number may fall below 0. It
-// keeps the TTL, unlike Redisson's addPermits. It returns the errors of [Semaphore.Release] and sends one
-// EVALSHA.
+// AddPermits adds n, which may be negative, to the available permits; the result may be negative. It keeps
+// the TTL, unlike Redisson's addPermits. It returns the errors of [Semaphore.Release] and sends one EVALSHA.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	_, err := s.ask(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.kind.scripts.Add(c, int64(n)) })
 	return err
@@ -175,8 +173,8 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 }
 
 // TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
-// did. The semaphore expires after ttl, at least 1 ms, even if permits are acquired; it never does if ttl is 0. It
-// returns the errors of [Semaphore.Release], may be repeated, and sends one EVALSHA.
+// did. The semaphore expires after ttl, at least 1 ms, even if permits are acquired, or never if ttl is 0.
+// It may be repeated, returns the errors of [Semaphore.Release], and sends one EVALSHA.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration) (bool, error) {
 	const op = "try-set-permits"
 	var ms int64
@@ -200,7 +198,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// ask runs a call about n permits, which is sent again only if it certainly did not run.
+// ask runs a call about n permits, and retries it only if it certainly did not run.
 func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (answer any, err error) {
 	engine.NeedContext(ctx)
 	if err = acquire.Check(ctx, s.err); err == nil {
@@ -212,7 +210,6 @@ func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill fun
 	return answer, failed(op, s.name, err)
 }
 
-// counter is the kind of n permits of a [Semaphore].
 type counter struct {
 	key, channel string
 	scripts      luasrc.Counter
@@ -239,7 +236,7 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	return out, err
 }
 
-// Claim returns the call itself: at most one attempt at a time is in doubt.
+// Claim returns the call itself: at most one attempt is uncertain at a time.
 func (a *taking) Claim(acquire.Reusable) acquire.Claim {
 	if a.late == nil {
 		a.late = make(chan lateReply, 1)
@@ -271,7 +268,7 @@ func (a *taking) Late(answer any, err error) *engine.InDoubt {
 	return nil
 }
 
-// Settle returns the result of an attempt in doubt, or err if it has not arrived; permits granted later are
+// Settle returns the result of an uncertain attempt, or err if it has not arrived; permits granted later are
 // then released. If ctx has ended, it waits briefly for the result.
 func (a *taking) Settle(ctx context.Context, err error) (any, error) {
 	if ctx.Err() != nil {
@@ -295,7 +292,7 @@ func (a *taking) Settle(ctx context.Context, err error) (any, error) {
 	}
 }
 
-// giveBack releases permits that were granted after their caller had returned.
+// giveBack releases permits granted after their caller had returned.
 func (a *taking) giveBack() {
 	e, name, scripts, n := a.Engine, a.Lock, a.kind.scripts, a.kind.n
 	e.Join() // Close waits for it, or the permits would be lost
@@ -311,7 +308,7 @@ func (a *taking) giveBack() {
 	}
 }
 
-// addUntilRun makes n more permits available. It retries for one lease as long as it certainly did not run.
+// addUntilRun adds n available permits. It retries for one lease while the call certainly did not run.
 func addUntilRun(e *engine.Engine, scripts *luasrc.Counter, n int64) error {
 	var pause engine.Backoff
 	for began := time.Now(); ; {

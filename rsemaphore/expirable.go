@@ -47,10 +47,10 @@ func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirab
 // Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.single.Name() }
 
-// Acquire acquires n permits, 1 to 1000, all or none, and waits for them until ctx ends; the hold outlives
-// it. Their leases are renewed until Release, unless rlock.WithLease is given. Acquire also waits if the
-// semaphore was never set or has 0 permits. Holds are not reentrant. The options rlock.WithOwner and
-// WithPolling give ErrInvalid. It sends one EVALSHA if the permits are available.
+// Acquire acquires n permits, 1 to 1000, all or none, and waits for them until ctx ends, also if the
+// semaphore was never set or has 0 permits. ctx does not bound the hold. Leases are renewed until Release,
+// unless rlock.WithLease is given. Holds are not reentrant. rlock.WithOwner and rlock.WithPolling give
+// ErrInvalid. It sends one EVALSHA if the permits are available.
 //
 // It returns the errors of [rlock.Lock.Lock], and [ErrTooMany].
 func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
@@ -58,7 +58,7 @@ func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*
 }
 
 // TryAcquire is like [Expirable.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
-// available or waiting callers of this client come first. WithWait gives ErrInvalid.
+// available or callers of this client already wait.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "try-acquire", n, (*rlock.Lock).TryLock, opts)
 }
@@ -102,11 +102,11 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 
 type locking func(*rlock.Lock, context.Context, ...rlock.Option) (*rlock.Hold, error)
 
-// Release releases the permits with these IDs, 1 to 1000 of any client or language, and returns how many
-// were acquired; Redisson's release of a list releases none if one is unknown. A hold whose permit is
-// released this way is lost: use [Hold.Release] for holds of this process. It sends one EVALSHA.
+// Release releases the permits with these IDs, 1 to 1000 of any client or language, and returns the number
+// of released permits. Redisson releases none if one is unknown. A hold that loses a permit this way is lost:
+// use [Hold.Release] for holds of this process. It sends one EVALSHA.
 //
-// Errors: ErrNotHeld if none was, because it was released or expired; and those of [Expirable.SetPermits].
+// Errors: ErrNotHeld if all were already released or expired; and those of [Expirable.SetPermits].
 func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	raw, err := parseIDs(ids)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Expirable) Extend(ctx context.Context, lease time.Duration, ids ...stri
 	return failed(op, s.Name(), err)
 }
 
-// run runs a call by Ask or Publish of the lock, which send it again only if it certainly did not run.
+// run runs a call by Ask or Publish of the lock, which retry it only if it certainly did not run.
 func (s *Expirable) run(ctx context.Context, op string, run func(context.Context, func(*transport.Call)) (any, error), fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	if l := hold.Of(s); l.Err == nil {
@@ -168,16 +168,16 @@ func (s *Expirable) run(ctx context.Context, op string, run func(context.Context
 }
 
 // TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
-// did. Every process may call it at its start; to change the number, call SetPermits. It returns the errors of [Expirable.SetPermits] and sends
-// one EVALSHA.
+// did. Every process may call it at startup; use SetPermits to change the number. It returns the errors of
+// [Expirable.SetPermits] and sends one EVALSHA.
 func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	const op = "try-set-permits"
 	answer, err := s.change(ctx, op, int64(n), 0, func(c *transport.Call) { s.semaphore.scripts.TrySet(c, int64(n), 0) })
 	return decoded(op, s.Name(), answer, err, reply.Exists)
 }
 
-// SetPermits sets the number of permits, acquired ones included: 0 to 2^31-1. If more are acquired, none is
-// available until enough of them were released. It may be repeated, and sends one EVALSHA.
+// SetPermits sets the total number of permits, 0 to 2^31-1, including acquired permits. If more are acquired,
+// none is available until enough are released. It may be repeated, and sends one EVALSHA.
 //
 // Errors: ErrNotSent; ErrUncertain if the reply was lost; ErrWrongType, ErrInvalid, ErrClosed and
 // *transport.ServerError.
@@ -186,9 +186,9 @@ func (s *Expirable) SetPermits(ctx context.Context, n int) error {
 	return err
 }
 
-// AddPermits makes n more permits available, or fewer if n is negative, and creates the semaphore if needed.
-// It returns the errors of [Expirable.SetPermits]; after ErrUncertain use SetPermits instead of repeating
-// it. It sends one EVALSHA.
+// AddPermits adds n, which may be negative, to the number of permits, and creates the semaphore if needed. It
+// returns the errors of [Expirable.SetPermits]; after ErrUncertain, use SetPermits instead of repeating it.
+// It sends one EVALSHA.
 func (s *Expirable) AddPermits(ctx context.Context, n int) error {
 	_, err := s.change(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.semaphore.scripts.Add(c, int64(n)) })
 	return err
@@ -202,8 +202,8 @@ func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill 
 	return s.run(ctx, op, hold.Of(s).Publish, fill)
 }
 
-// Available returns the number of available permits, expired ones included. It is negative if more are
-// acquired than there are. It sends one EVALSHA, which changes nothing.
+// Available returns the number of available permits, including expired permits. It is negative if more
+// permits are acquired than exist. It sends one EVALSHA, which changes nothing.
 func (s *Expirable) Available(ctx context.Context) (int, error) {
 	const op = "available"
 	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.engine.Clock.NowMillis()) })
@@ -211,9 +211,9 @@ func (s *Expirable) Available(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// Hold is permits that were acquired together, until they are released or one is lost. IDs replace the Owner
-// and HandOver of rlock.Hold: after [Hold.LetExpire] any program can release them, and none renews them.
-// All methods are safe for concurrent use.
+// Hold is a set of permits that were acquired together. It is lost when one permit is lost. It has IDs
+// instead of the Owner and HandOver of rlock.Hold: after [Hold.LetExpire] any program can release the
+// permits, but none can renew them. All methods are safe for concurrent use.
 type Hold struct {
 	lock *rlock.Hold
 }
@@ -227,12 +227,11 @@ func (h *Hold) IDs() []string {
 	return strings.Split(text, ",")
 }
 
-// Err returns nil while the hold has all its permits. Afterwards it returns ErrLost with the reason as a
+// Err returns nil while the hold has all its permits, and afterwards ErrLost with the reason as a
 // redlatch.Loss, ErrMaxHold, ErrNotHeld after Release or LetExpire, or ErrClosed. It sends nothing.
 func (h *Hold) Err() error { return h.lock.Err() }
 
-// Remaining returns the time until the hold is lost if it is not renewed: the rest of its leases, less the
-// loss margin; 0 once the hold has ended.
+// Remaining returns the remaining lease less the loss margin; 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return h.lock.Remaining() }
 
 // Context returns a context for the work that needs the permits. It ends when parent or the hold ends, with
@@ -241,23 +240,23 @@ func (h *Hold) Remaining() time.Duration { return h.lock.Remaining() }
 func (h *Hold) Context(parent context.Context) context.Context { return h.lock.Context(parent) }
 
 // Release ends the hold and its contexts, and releases the permits. It needs no context and takes at most
-// one command timeout, less if the leases end earlier. Later calls return the first one's result. It sends
-// one EVALSHA.
+// one command timeout, less if the leases end earlier. Later calls return the first result. It sends one
+// EVALSHA.
 //
-// Errors: ErrLost if a permit was lost before; the others are released. ErrMaxHold if the hold had reached
+// Errors: ErrLost if a permit was already lost; the others are released. ErrMaxHold if the hold had reached
 // its maximum. ErrUncertain and ErrNotSent if Redis did not reply in time: the release continues in the
-// background until the leases end. ErrClosed if the client was closed: the permits are left to their leases.
+// background until the leases end. ErrClosed if the client was closed: the permits expire with their leases.
 func (h *Hold) Release() error { return named("release", h.lock.Unlock()) }
 
-// LetExpire ends the hold and leaves the permits to their leases, or to [Expirable.Release] of any client.
-// It returns the error of [Hold.Err] if the hold has ended. It sends nothing.
+// LetExpire ends the hold and keeps the permits until their leases expire or any client calls
+// [Expirable.Release]. It returns the error of [Hold.Err] if the hold has ended. It sends nothing.
 func (h *Hold) LetExpire() error { return named("let-expire", h.lock.LetExpire()) }
 
 // Inspection is the state of a semaphore at one moment.
 type Inspection struct {
 	// Exists is false if the semaphore was never set, or was deleted.
 	Exists bool
-	// Available is the number of available permits, negative if more are acquired than there are.
+	// Available is the number of available permits, negative if more are acquired than exist.
 	Available int
 	// Acquired is the number of acquired permits. Expired ones count until the next acquisition.
 	Acquired int
@@ -271,13 +270,12 @@ type Inspection struct {
 type Permit struct {
 	// ID is for [Expirable.Release].
 	ID string
-	// Left is the rest of its lease by the clock of this client: 0 if it has expired, redlatch.NoTTL,
-	// which is negative, if it never expires.
+	// Left is the remaining lease by this client's clock: 0 if it has expired, redlatch.NoTTL, which
+	// is negative, if it never expires.
 	Left time.Duration
 }
 
-// Inspect returns the acquired permits, of clients of any language, and the number of available ones, all of
-// one moment. It sends one EVALSHA, which changes nothing.
+// Inspect returns a consistent snapshot of the permits. It sends one EVALSHA, which changes nothing.
 func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	const op = "inspect"
 	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, maxPermits-1) })

@@ -97,7 +97,7 @@ func (p *permits) Release(c *transport.Call, r *acquire.Request) {
 	p.scripts.Release(c, p.engine.Clock.NowMillis(), rawIDs(r.Owner), sizeOf(r.Owner))
 }
 
-// Released: a hold that has lost a permit was lost, even if the others were released now.
+// Released reports a loss if any permit was lost.
 func (p *permits) Released(answer any) (reply.ReleaseOutcome, error) {
 	returned, _, err := reply.ReturnedPermits(answer)
 	switch {
@@ -119,7 +119,7 @@ const (
 	idChars = 2 * idBytes
 )
 
-// newIDs returns n ids as an owner: in hexadecimal, separated by commas.
+// newIDs returns n ids as an owner, in hexadecimal, separated by commas.
 func newIDs(n int64) string {
 	raw := make([]byte, n*idBytes)
 	_, _ = rand.Read(raw) // it never fails
@@ -145,8 +145,8 @@ func rawIDs(ids any) string {
 	return string(raw)
 }
 
-// sizeOf returns the size of an owner's ids in bytes, at least 1: a script steps by it. Permits made by hand
-// may have longer or shorter ids.
+// sizeOf returns the size of an owner's ids in bytes, at least 1, for a script's loop. Permits of other
+// programs may have longer or shorter ids.
 func sizeOf(ids any) int64 {
 	text, _ := ids.(string) // always one
 	if i := strings.IndexByte(text, ','); i >= 0 {
@@ -155,7 +155,6 @@ func sizeOf(ids any) int64 {
 	return int64(max(1, len(text)/2))
 }
 
-// parseIDs checks ids and returns their concatenated bytes.
 func parseIDs(ids []string) (string, error) {
 	if len(ids) == 0 || len(ids) > maxPermits {
 		return "", fmt.Errorf("%w: invalid number of permit IDs %d: must be from 1 to %d", redlatch.ErrInvalid, len(ids), maxPermits)

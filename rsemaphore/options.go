@@ -6,12 +6,12 @@
 //	_, err := crawlers.TrySetPermits(ctx, 3) // unless another program has
 //	err = crawlers.Do(ctx, 1, crawl)
 //
-// [Semaphore] is RSemaphore, which only counts: a dead process's permits are lost. Use it only if Java
-// programs use the same one.
+// [Semaphore] is RSemaphore, which only counts: a dead process's permits are lost. Use it only to share a
+// semaphore with Java programs.
 //
-// The acquired and available permits of an Expirable together never exceed the number that was set, as long
-// as the server keeps the key and clocks are synchronized: a client whose clock is ahead by two thirds of a
-// lease takes permits from live holders. See docs/reliability.md.
+// The number of an Expirable's permits is never exceeded as long as the server keeps the key and clocks are
+// synchronized: a client whose clock is ahead by two thirds of a lease takes permits from live holders. See
+// docs/reliability.md.
 //
 // The callers of one client are served in order, see [WithStrictOrder]; processes are not ordered.
 package rsemaphore
@@ -34,9 +34,9 @@ type Option func(*shape)
 
 type shape struct{ strict bool }
 
-// WithStrictOrder serves the callers of this client strictly in order: while the first one waits for many
-// permits, the rest wait too. By default callers behind it acquire available permits that are too few for
-// it, so it can wait as long as others keep acquiring. Processes are not ordered.
+// WithStrictOrder serves the callers of this client strictly in order. By default, a caller may acquire
+// available permits that are too few for an earlier caller, which can starve the earlier caller. Processes
+// are not ordered.
 func WithStrictOrder() Option { return func(s *shape) { s.strict = true } }
 
 func shapeOf(opts []Option) (s shape) {
@@ -82,7 +82,6 @@ const maxCount = math.MaxInt32
 // has, acquired ones included. It wraps redlatch.ErrInvalid.
 var ErrTooMany = fmt.Errorf("%w: more permits than the semaphore has", redlatch.ErrInvalid)
 
-// checkCount checks a number of permits.
 func checkCount(n, least, most int64) error {
 	if n < least || n > most {
 		return fmt.Errorf("%w: invalid number of permits %d: must be from %d to %d", redlatch.ErrInvalid, n, least, most)
@@ -90,7 +89,7 @@ func checkCount(n, least, most int64) error {
 	return nil
 }
 
-// errNotSet is the hint for callers that wait for a semaphore that does not exist.
+// errNotSet explains a wait for a semaphore that does not exist.
 var errNotSet = errors.New("the semaphore was never set or was deleted: call TrySetPermits")
 
 // named sets the operation of a lock's error to that of a semaphore. Nil stays nil.
