@@ -1,5 +1,4 @@
-// Package admin inspects locks and repairs the queues of fair locks. It is for operators and their tools,
-// such as the redlatch command.
+// Package admin inspects locks and repairs the queues of fair locks, for operators and their tools.
 //
 //	state, err := admin.Inspect(ctx, orders)
 //	if err != nil {
@@ -10,8 +9,8 @@
 //	}
 //
 // The functions take a lock of package rlock, rfairlock or rfencedlock, or a role of a read/write lock, and
-// are safe for concurrent use. A result is the state at one moment and may be outdated when it is returned:
-// it is for people and logs, not for decisions about who may write.
+// are safe for concurrent use. A result is a consistent snapshot that may be outdated: do not use it to
+// decide who may write.
 package admin
 
 import (
@@ -39,8 +38,8 @@ var (
 	// channel.
 	ErrWaiterAlive = engine.ErrWaiterAlive
 
-	// ErrNotCounted means that subscribers could not be counted on the master and all of its replicas,
-	// so that it is unknown whether the waiter is alive. It is joined with the reason.
+	// ErrNotCounted means that it is unknown whether the waiter is alive, because subscribers could not be
+	// counted on the master and all of its replicas. It is joined with the reason.
 	ErrNotCounted = engine.ErrNotCounted
 )
 
@@ -49,7 +48,6 @@ type Lock interface{ lock }
 
 type lock = hold.AnyLock
 
-// wrap adds the operation and the lock to a non-nil error.
 func wrap(l *hold.Lock, op, owner string, err error) error {
 	if err == nil {
 		return nil
@@ -72,8 +70,8 @@ type Inspection struct {
 	// Name is the lock's name. Kind is "plain", "fair", "fenced" or "fair-fenced", or the role of a
 	// read/write lock, "read" or "write".
 	Name, Kind string
-	// OtherKind is not empty if the key holds a lock of another kind because two programs share a name:
-	// "read-write", "plain", or "unknown" if it is not a Redisson lock.
+	// OtherKind is not empty if the key holds a lock of another kind: "read-write", "plain", or "unknown"
+	// if it is not a Redisson lock.
 	OtherKind string
 	// Mode is the mode of a read/write lock, "read" or "write". It is empty if the lock is free, and
 	// for other kinds.
@@ -82,8 +80,8 @@ type Inspection struct {
 	Holders []Holder
 	// TTL is the remaining lease, 0 if the lock is free, and redlatch.NoTTL if it never expires.
 	TTL time.Duration
-	// Queue is the queue of a fair lock, or the requested part of it, the next waiter first. Waiters of
-	// other kinds are not stored on the server.
+	// Queue is the queue of a fair lock, or the requested part, the next waiter first. Waiters of other
+	// kinds are not stored on the server.
 	Queue []Waiter
 	// Waiting is the length of the whole queue.
 	Waiting int
@@ -101,7 +99,7 @@ type Holder struct {
 	// Left is a reader's longest remaining lease. At 0 the reader no longer keeps writers out. Other
 	// holders have 0: their lease is the lock's TTL.
 	Left time.Duration
-	// Count is how often the owner has entered, 0 if CountText is not a number.
+	// Count is the owner's count of holds, 0 if CountText is not a number.
 	Count int64
 	// CountText is the count as stored in Redis.
 	CountText string
@@ -115,19 +113,19 @@ type Waiter struct {
 	Text string
 	// Position is the place in the queue, from 1.
 	Position int
-	// Deadline is when other clients remove the waiter if it is first in the queue. It is the zero time
-	// if the server has none.
+	// Deadline is when other clients remove the waiter if it is first in the queue, or the zero time if it
+	// has none.
 	Deadline time.Time
 	// Subscribed is true if a connection is subscribed to the waiter's channel, so that the waiter is
 	// alive. A live waiter is briefly not subscribed after it has queued and while it reconnects.
-	// [Inspect] counts connections to the master only, [Evict] also those to its replicas.
+	// [Inspect] counts connections to the master only, [Evict] also connections to its replicas.
 	Subscribed bool
 	// Counted is false if Subscribed is unknown: counting needs the right to PUBSUB NUMSUB, and Inspect
 	// counts only for the first 64 waiters.
 	Counted bool
 }
 
-// Inspect returns the holders of a lock, its lease, and the waiters of a fair lock, all from one moment on
+// Inspect returns a consistent snapshot of a lock's holders and lease, and of a fair lock's waiters, from
 // the master. It sends one read-only EVALSHA, which blocks the server for one to four milliseconds per
 // thousand waiters: use [InspectPart] for long queues.
 //
@@ -137,8 +135,8 @@ func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 	return inspect(ctx, hold.Of(of), 0, -1)
 }
 
-// InspectPart is [Inspect] for only n places of a fair lock's queue, the first of which is first, counted
-// from 1. Its cost depends on n, not on the length of the queue. Waiters advance between two calls.
+// InspectPart is [Inspect] for n places of a fair lock's queue, starting at place first, counted from 1. Its
+// cost depends on n, not on the length of the queue. Waiters advance between two calls.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
 	return inspect(ctx, hold.Of(of), from, from+int64(min(max(n, 1), maxPlace))-1)
@@ -222,16 +220,16 @@ type Eviction struct {
 	Woken bool
 }
 
-// Evict removes a dead waiter from the queue of a fair lock, so that the waiters behind it need not wait for
-// its deadline, and wakes the first waiter if the lock is free. owner is the waiter's Text from [Inspect].
+// Evict removes a dead waiter from the queue of a fair lock, so that later waiters need not wait for its
+// deadline, and wakes the first waiter if the lock is free. owner is the waiter's Text from [Inspect].
 // Waiting Redlatch clients evict dead waiters automatically, see redlatch.WithDeadWaiterGrace.
 //
 // A waiter without a subscribed connection may be about to subscribe: check repeatedly, as redlatch status
-// does. Evict sends an EVALSHA per 200 places that it searches, SUBSCRIBE, PUBSUB and UNSUBSCRIBE to count,
+// does. Evict sends one EVALSHA per 200 places of the queue, SUBSCRIBE, PUBSUB and UNSUBSCRIBE to count,
 // ROLE at most once in ten seconds, and two EVALSHA to evict.
 //
 // Errors are [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is not fair,
-// ErrUncertain if the reply was lost and Evict may be retried, and the others of Inspect.
+// ErrUncertain if the reply was lost, after which Evict may be retried, and the errors of Inspect.
 func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, false)
 }

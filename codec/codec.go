@@ -1,12 +1,12 @@
-// Package codec has the names that Redlatch shares with Redisson: owners, and the keys and channels of a
-// lock. Use it to store an owner or send it to another process, or to look at locks in Redis without a
-// Redlatch client. For example, this lists the waiters of a fair lock:
+// Package codec encodes the names that Redlatch shares with Redisson: owners, and the keys and channels of
+// locks. Use it to store owners, or to read locks from Redis without a Redlatch client. For example, this
+// lists the waiters of a fair lock:
 //
 //	waiters, err := redis.Strings(conn.Do("LRANGE", codec.QueueKey("orders"), 0, -1))
 //
-// The name of a lock is its mapped name: the result of the client's NameMapper, if it has one. That name is
-// also the key of the lock, a hash. The name is in braces inside derived names, so that all of them are in
-// one slot of a cluster; a name that contains an opening brace is used unchanged.
+// The functions take a lock's mapped name: the result of the client's NameMapper, if it has one. It is also
+// the key of the lock, a hash. Derived names contain it in braces, unless it contains an opening brace, so
+// that all of them are in one slot of a cluster.
 //
 // All functions are pure and safe for concurrent use. docs/protocol.md describes the other keys, the scripts
 // and the messages.
@@ -28,8 +28,8 @@ const (
 	ownerLen = uuidLen + 1 + len("-9223372036854775808")
 )
 
-// Owner identifies a holder of a lock: the UUID of a client, and a number that this client gave to one
-// acquisition (in Redisson, a thread id). Owners are comparable. The zero Owner means no owner.
+// Owner identifies a holder of a lock: the UUID of a client and the number of an acquisition, which is a
+// thread ID in Redisson. Owners are comparable. The zero Owner means no owner.
 type Owner struct {
 	client uuid.UUID
 	n      int64
@@ -38,9 +38,9 @@ type Owner struct {
 // NewOwner returns the owner with number n of client id. As in Redisson, n may be zero or negative.
 func NewOwner(id uuid.UUID, n int64) Owner { return Owner{client: id, n: n} }
 
-// ParseOwner parses the exact text of [Owner.String]: the UUID in 36 lower-case characters, a colon, and
-// the number in decimal without a plus sign or leading zeros. For other texts, such as the field of a
-// writer in the hash of a read/write lock, it returns redlatch.ErrInvalid.
+// ParseOwner parses the exact result of [Owner.String]: the UUID in 36 lower-case characters, a colon, and
+// the number in decimal without a plus sign or leading zeros. It returns redlatch.ErrInvalid for other text,
+// such as the field of a writer in a read/write lock.
 func ParseOwner(text string) (Owner, error) {
 	if len(text) < uuidLen+2 {
 		return Owner{}, badOwner(text)
@@ -108,7 +108,7 @@ func (o *Owner) UnmarshalText(text []byte) error {
 }
 
 // LockChannel returns the pub/sub channel on which clients publish "0" when they release the lock. A fair
-// lock publishes to its next waiter only, on this name, a colon and the waiter's owner.
+// lock publishes only to its next waiter, on LockChannel(name) + ":" + the waiter's owner.
 func LockChannel(name string) string { return limits.Derived("redisson_lock__channel", name) }
 
 // QueueKey returns the key of a fair lock's queue: a list of owners, the next one first.

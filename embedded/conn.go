@@ -22,7 +22,7 @@ const (
 )
 
 // conn is the server's end of a connection. miniredis writes to it under its global mutex, so Write must
-// not block: it fills a buffer that a goroutine of the connection drains.
+// not block: a goroutine drains its buffer.
 type conn struct {
 	net.Conn
 	server   *Server
@@ -41,7 +41,7 @@ func newConn(s *Server, raw net.Conn) *conn {
 	return &conn{Conn: raw, server: s, requests: requests{from: bufio.NewReader(raw)}, wake: make(chan struct{}, 1)}
 }
 
-// Read returns complete requests. Other bytes close the connection.
+// Read returns complete requests. Invalid requests close the connection.
 func (c *conn) Read(b []byte) (int, error) { return c.requests.Read(b) }
 
 // Write queues a reply or a message. If LoseReplies applies or the buffer is full, it closes the
@@ -110,7 +110,7 @@ func (c *conn) drain() {
 	}
 }
 
-// take removes and returns the pending bytes. It returns false if no more will follow.
+// take removes and returns the pending bytes. It returns false at the end.
 func (c *conn) take() ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func isSubscribeAck(b []byte) bool {
 
 func isErrorReply(b []byte) bool { return len(b) > 0 && b[0] == '-' }
 
-// Limits of a request. Those of Redis are larger.
+// Limits of a request, lower than in Redis.
 const (
 	maxArgs    = 1 << 20
 	maxRequest = 64 << 20 // bytes
@@ -207,8 +207,8 @@ func (r *requests) length(kind byte, most int) (int, error) {
 	return int(n), nil
 }
 
-// guarded is the hook before each command. It runs the command itself, for which it is called again, so
-// that a panic of miniredis closes only the connection.
+// guarded is the hook before each command. It runs the command itself, so that a panic of miniredis closes
+// only the connection.
 func (s *Server) guarded(p *server.Peer, cmd string, args ...string) (answered bool) {
 	if _, again := s.running.LoadOrStore(p, true); again {
 		text := s.failing.Load()
@@ -231,8 +231,7 @@ func (s *Server) guarded(p *server.Peer, cmd string, args ...string) (answered b
 	return answered
 }
 
-// unlock unlocks miniredis's mutex if the command that panicked with v left it locked. A command in a
-// script panics again: the script reports it.
+// unlock unlocks miniredis's mutex if the command that panicked with v left it locked.
 func (s *Server) unlock(v any) {
 	switch stack := string(debug.Stack()); {
 	case strings.Count(stack, "(*Server).guarded(") > 1:

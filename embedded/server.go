@@ -22,14 +22,14 @@ type config struct {
 	inProcess bool
 }
 
-// WithAddr sets the TCP address to listen on, such as "127.0.0.1:6379". Default: a free port of
-// 127.0.0.1. Every client that can reach the address has all rights.
+// WithAddr sets the TCP address, such as "127.0.0.1:6379". Default: a free port of 127.0.0.1. The server
+// does not authenticate clients.
 func WithAddr(addr string) Option {
 	return func(c *config) { c.addr, c.inProcess = addr, false }
 }
 
-// WithInProcess opens no port: clients connect with Dial and DialNet. A bubble of testing/synctest needs it,
-// and server and clients that are started and closed inside of it; otherwise its clock stands still:
+// WithInProcess opens no port: clients connect with Dial and DialNet. Use it in a testing/synctest bubble,
+// and start and close the server and its clients inside the bubble; otherwise the fake clock stops:
 //
 //	srv, err := embedded.Start(embedded.WithInProcess())
 //	t.Cleanup(srv.Close)
@@ -37,7 +37,7 @@ func WithAddr(addr string) Option {
 //	t.Cleanup(func() { client.Close() })
 func WithInProcess() Option { return func(c *config) { c.inProcess = true } }
 
-// maxAddr bounds addresses, because errors repeat them.
+// maxAddr limits addresses, which appear in errors.
 const maxAddr = 512
 
 // Server is an in-process server. All methods are safe for concurrent use.
@@ -56,7 +56,7 @@ type Server struct {
 	conns  map[*conn]struct{}
 }
 
-// Start starts an empty server, by default on a free port of 127.0.0.1. Its error is from listening.
+// Start starts an empty server, by default on a free port of 127.0.0.1. It fails only if it cannot listen.
 // Callers must Close the server.
 func Start(opts ...Option) (*Server, error) {
 	cfg := config{addr: "127.0.0.1:0"}
@@ -175,8 +175,8 @@ func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	return redis.NewConn(c, 0, 0), nil
 }
 
-// DialNet is Dial for other clients: it returns the raw connection for redigo's DialContextFunc and the
-// Dialer of go-redis. It ignores network and address.
+// DialNet is Dial for other clients, such as go-redis's Dialer and redigo's DialContextFunc. It returns the
+// raw connection and ignores network and address.
 func (s *Server) DialNet(ctx context.Context, _, _ string) (net.Conn, error) {
 	if ctx == nil {
 		panic("embedded: nil Context")
@@ -211,7 +211,7 @@ func (s *Server) Close() {
 }
 
 // FailWith makes every command, including SUBSCRIBE, fail with the server error err, such as "LOADING
-// Redis is loading the dataset in memory", until Heal. err starts with its code and has no line
+// Redis is loading the dataset in memory", until Heal. err must start with a code and not contain line
 // breaks. A running script finishes first.
 func (s *Server) FailWith(err string) { s.failing.Store(&err) }
 
@@ -222,8 +222,8 @@ func (s *Server) Heal() {
 }
 
 // LoseReplies runs the next n commands but closes their connections instead of replying. Commands
-// pipelined after them may also run without a reply. Error replies, such as NOSCRIPT, are sent and do
-// not count, and neither do commands on connections that have subscribed.
+// pipelined after them may also run without a reply. Error replies, such as NOSCRIPT, and commands on
+// subscribed connections are not affected and do not count.
 func (s *Server) LoseReplies(n int) { s.lose.Store(int64(n)) }
 
 // takeLoss reports whether to lose the next reply, and counts it.
@@ -239,7 +239,7 @@ func (s *Server) takeLoss() bool {
 	}
 }
 
-// DropConnections closes every connection, without waiting: a command that was sent may still run, and
+// DropConnections closes every connection. It does not wait: sent commands may still run, and
 // subscriptions end a moment later. New connections are accepted.
 func (s *Server) DropConnections() { s.drop(func(*conn) bool { return true }) }
 
@@ -263,9 +263,8 @@ func (s *Server) drop(which func(*conn) bool) {
 // FastForward subtracts d from the TTL of every key. The server's TIME does not change.
 func (s *Server) FastForward(d time.Duration) { s.mini.FastForward(d) }
 
-// SetTime stops the server's clock at t. If that is later, TTLs shrink by the difference. From then on
-// only SetTime and FastForward move the clock. The zero time restarts the process's clock without
-// affecting TTLs.
+// SetTime stops the server's clock at t. If t is later than the clock, TTLs shrink by the difference. Then
+// only SetTime and FastForward advance the clock. The zero time restarts the clock without affecting TTLs.
 func (s *Server) SetTime(t time.Time) {
 	if !t.IsZero() {
 		s.mini.SetTime(t)

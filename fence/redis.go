@@ -16,11 +16,11 @@ var writeScript string
 // stateless and safe for concurrent use.
 //
 // The highest token is stored in redlatch_fence:{key}, or in redlatch_fence::key if key has an opening
-// brace. In a cluster both are in one slot; a key with braces but no hash tag fails with CROSSSLOT.
-// The token never expires: delete it with the key, once no old holder can return.
+// brace, in the same cluster slot as key; a key with braces but no hash tag fails with CROSSSLOT. The
+// token never expires: delete it with the key, once no old holder can return.
 type Redis struct {
-	// Eval runs a script on a master, by the program's own client, and returns its reply:
-	// integers as int64, strings as string or []byte, arrays as []any. With go-redis:
+	// Eval runs a script on a master with the program's client, and returns the reply: int64,
+	// string, []byte or []any. With go-redis:
 	//
 	//	func(ctx context.Context, script string, keys []string, args ...any) (any, error) {
 	//		return client.Eval(ctx, script, keys, args...).Result()

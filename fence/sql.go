@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Table guards data in a SQL database, by a table with the highest token of each resource; see
+// Table guards data in a SQL database with a table of the highest token per resource; see
 // [Table.Schema]. It is tested on SQLite, PostgreSQL and MariaDB. It is stateless and safe for
 // concurrent use.
 type Table struct {
@@ -26,14 +26,14 @@ func (t Table) Schema() string {
 	return "CREATE TABLE " + t.name() + " (resource VARCHAR(190) PRIMARY KEY, token BIGINT NOT NULL, writes BIGINT NOT NULL)"
 }
 
-// Check verifies, within a transaction, that no higher token was seen for the resource, and stores this
-// one. Write in the same transaction, after Check: the row stays locked until it ends, so holders with
-// higher tokens wait and lower tokens are rejected. It runs one statement, or two to four if the token
-// is late or the resource new.
+// Check verifies in a transaction that no higher token was seen for the resource, and stores token. Write
+// in the same transaction, after Check: the row stays locked until the transaction ends, so holders with
+// higher tokens wait and lower tokens are rejected. It runs one statement, or two to four if the token is
+// late or the resource new.
 //
-// It returns a [*LateError], ErrNoToken, or the database's error: roll back. Two concurrent first writes
-// of a resource fail with a duplicate key, or deadlock on MySQL and MariaDB; serializable transactions
-// fail with a serialization error. Retry these after a random pause.
+// If Check returns a [*LateError], ErrNoToken, or the database's error, roll back. Two concurrent first
+// writes of a resource fail with a duplicate key, or deadlock on MySQL and MariaDB; serializable
+// transactions fail with a serialization error. Retry these after a random pause.
 func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if err := check(token); err != nil {
 		return err

@@ -1,16 +1,16 @@
-// Package leader elects a leader among processes, for work that one process at a time should do: the
-// leader is the holder of a lock of package rlock, or rfairlock with Config.Fair.
+// Package leader elects a leader among processes, for work that only one process should do at a time. The
+// leader holds a lock of package rlock, or rfairlock with Config.Fair.
 //
 //	err := leader.Run(ctx, client, "scheduler", leader.Config{Lead: serve})
 //
-// [Run] waits for the lock, calls Lead while it holds it, and releases it when Lead returns; the
-// next candidate leads immediately. If the leader dies or is cut off from Redis, another one leads
-// when its lease ends: after 30 seconds, or redlatch.WithWatchdogTimeout.
+// [Run] waits for the lock, calls Lead while it holds the lock, and releases it when Lead returns; then
+// the next candidate leads immediately. If the leader dies or loses its connection to Redis, another
+// candidate leads when its lease expires: after 30 seconds, or redlatch.WithWatchdogTimeout.
 //
-// Lead's context ends before another candidate can lead. If the lock was removed by force or the
-// server lost the key, it ends with the next renewal, a third of the lease later at most. Work in
-// progress continues: use tokens (package rfencedlock) for work that must not be done twice. If Lead
-// has not returned when another candidate may lead, an error is logged.
+// Lead's context ends before another candidate can lead. If the lock was removed by force or the server
+// lost the key, the context ends at the next renewal, at most a third of the lease later. Use tokens
+// (package rfencedlock) for work that must not be done twice. If Lead has not returned when another
+// candidate may lead, an error is logged.
 package leader
 
 import (
@@ -33,21 +33,20 @@ const defaultPause = time.Second
 
 // Config configures a candidate. Only Lead is required.
 type Config struct {
-	// Lead does the leader's work. It should run until ctx ends and then return soon;
-	// context.Cause(ctx) is the reason. If it returns earlier, Run returns its error.
+	// Lead does the leader's work. It should run until ctx ends, for the reason context.Cause(ctx),
+	// and then return soon. If it returns earlier, Run returns its error.
 	Lead func(ctx context.Context) error
 
-	// Fair makes candidates lead in order of arrival, across processes. By default the first
-	// that acquires the lock leads, which costs Redis less.
+	// Fair makes candidates lead in order of arrival, across processes. The default, any order,
+	// costs Redis less.
 	Fair bool
 
-	// OnError is called on Run's goroutine with each error that does not end Run: why a
-	// leadership ended, such as redlatch.ErrLost, joined with Lead's error, or why the lock could
-	// not be acquired. By default they are logged as warnings.
+	// OnError is called on Run's goroutine with each error that does not end Run: the error that
+	// ended a leadership, such as redlatch.ErrLost, joined with Lead's error, or an error of
+	// acquiring the lock. By default they are logged as warnings.
 	OnError func(err error)
 
-	// Pause is the delay before Run tries again after such an error, so that another candidate
-	// can lead. Default: 1 s.
+	// Pause is the delay before Run retries after such an error. Default: 1 s.
 	Pause time.Duration
 
 	// Status, if set, reports whether this candidate leads, for example to a readiness probe.
@@ -55,11 +54,11 @@ type Config struct {
 }
 
 // Run makes this process a candidate until ctx ends: whenever it acquires the lock called name, it
-// calls config.Lead. All candidates must use the same name and the same Fair. If Lead panics, the
-// lock is released first. Run is safe for concurrent use: each call is a separate candidate. It
-// sends the commands of rlock.Lock.Lock and rlock.Hold.Unlock.
+// calls config.Lead. All candidates must use the same name and Fair. If Lead panics, the lock is
+// released first. Run is safe for concurrent use: each call is a separate candidate. It sends the
+// commands of rlock.Lock.Lock and rlock.Hold.Unlock.
 //
-// Run returns nil if ctx ended, or Lead returned nil before, and the lock is free. Errors:
+// Run returns nil if ctx ended or Lead returned nil, and the lock is free. Errors:
 //   - Lead's error, unless it only reports that ctx ended
 //   - ErrUncertain, ErrNotSent or ErrLost if the lock may not be free, ErrNotNotified if its waiters
 //     were not notified, joined with Lead's error
@@ -105,7 +104,7 @@ type candidate struct {
 	margin time.Duration // how long the server keeps a lock after its hold was lost
 }
 
-// campaign waits for the lock and leads. If Run is over, err is its result; otherwise it goes to OnError.
+// campaign waits for the lock and leads. If over, err is Run's result; otherwise it goes to OnError.
 func (c *candidate) campaign(ctx context.Context, lock *rlock.Lock) (over bool, err error) {
 	hold, err := lock.Lock(ctx)
 	switch {
@@ -183,15 +182,15 @@ type Status struct {
 	ended atomic.Pointer[func() error] // Err of the last leadership's context
 }
 
-// IsLeader reports whether the candidate leads now: whether Lead's context is live. It reads the
-// clocks, so it is right immediately after the machine was suspended. It may be outdated when the
-// caller acts on it; for work that must not be done twice use Lead's context.
+// IsLeader reports whether the candidate leads, which is whether Lead's context is live. It reads the
+// clocks, so it is correct immediately after the machine was suspended. The result may be outdated when
+// the caller acts on it; for work that must not be done twice, use Lead's context.
 func (s *Status) IsLeader() bool {
 	ended := s.ended.Load()
 	return ended != nil && (*ended)() == nil
 }
 
-// ServeHTTP answers a readiness probe on any method and path: 200 and "leader", or 503 and
+// ServeHTTP responds to a readiness probe, on any method and path, with 200 and "leader", or 503 and
 // "standby". Do not use it as a liveness probe: a waiting candidate is healthy.
 func (s *Status) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// buckets are in seconds, for uncontended locks on a fast network to waits of minutes.
+// buckets are in seconds, from uncontended locks on a fast network to waits of minutes.
 var buckets = []float64{
 	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 	0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
@@ -91,7 +91,6 @@ type options struct {
 	now    []metric.ObserveOption
 }
 
-// attributes returns the cached attributes.
 func (t *Telemetry) attributes(l labels) *options {
 	if known := t.sets.all()[l]; known != nil {
 		return known
@@ -141,13 +140,12 @@ func (t *Telemetry) groupOf(name string) string {
 // failed is the outcome of a call with an error.
 const failed = "failed"
 
-// series identifies a gauge.
 type series struct{ kind, group string }
 
 func (s series) labels() labels { return labels{kind: s.kind, group: s.group} }
 
-// see starts the gauges and counters of a kind and group with 0. Prometheus does not see the increase of a
-// counter that starts with 1.
+// see starts the gauges and counters of a kind and group at 0. Prometheus does not see the increase of a
+// counter that starts at 1.
 func (t *Telemetry) see(ctx context.Context, s series) {
 	if _, known := t.seen.all()[s]; known {
 		return
@@ -205,7 +203,6 @@ func (c *cache[K, V]) all() map[K]V {
 	return nil
 }
 
-// add returns the value of a key, and makes a missing one.
 func (c *cache[K, V]) add(key K, make func() V) V {
 	v, _ := c.addUpTo(math.MaxInt, key, make)
 	return v
@@ -230,11 +227,10 @@ func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	return next[key], true
 }
 
-// together is the number of measurements to record in a batch. Code that runs rarely is not in the
-// processor's cache and costs several times as much.
+// together is the number of measurements per batch. Batches keep the code in the processor's cache, which
+// makes it several times faster.
 const together = 64
 
-// measurement is a duration to record.
 type measurement struct {
 	to      metric.Float64Histogram
 	seconds float64
@@ -242,14 +238,14 @@ type measurement struct {
 }
 
 // pending has the measurements to record. They are recorded with mu held, so a collection, which flushes,
-// includes all earlier ones.
+// includes all earlier measurements.
 type pending struct {
 	mu     sync.Mutex
 	all    []measurement // fewer than together
 	closed bool          // without collections
 }
 
-// record records the duration of a traced call immediately, with its context for an exemplar, and others in
+// record records durations of traced calls immediately, with the context for an exemplar, and others in
 // batches.
 func (t *Telemetry) record(ctx context.Context, traced bool, m measurement) {
 	if traced {
@@ -263,7 +259,6 @@ func (t *Telemetry) record(ctx context.Context, traced bool, m measurement) {
 	}
 }
 
-// flush records the pending measurements.
 func (t *Telemetry) flush() {
 	t.pending.mu.Lock()
 	defer t.pending.mu.Unlock()

@@ -49,8 +49,7 @@ func WithGroup(group func(name string) string) Option {
 func WithoutNames() Option { return func(s *settings) { s.shown = nil } }
 
 // WithHashedNames replaces the lock's name on spans with the first 16 hexadecimal digits of its
-// HMAC-SHA256. With the same secret key in all programs, the spans of one lock have the same name, which
-// cannot be guessed.
+// HMAC-SHA256. If all programs use the same secret key, the spans of a lock have the same name.
 func WithHashedNames(key []byte) Option {
 	key = append([]byte{}, key...)
 	return func(s *settings) {
@@ -62,7 +61,7 @@ func WithHashedNames(key []byte) Option {
 	}
 }
 
-// Telemetry reports the events of clients with its Observer, in the instrumentation scope
+// Telemetry reports the events of clients that use its Observer, in the instrumentation scope
 // "github.com/redlatch/redlatch/otelredlatch". All methods are safe for concurrent use.
 type Telemetry struct {
 	set    settings
@@ -102,7 +101,7 @@ func New(opts ...Option) (*Telemetry, error) {
 	return t, nil
 }
 
-// Close stops the reporting of gauges. A program need not call it before it exits.
+// Close stops reporting gauges. Programs need not call it before they exit.
 func (t *Telemetry) Close() error {
 	t.pending.mu.Lock()
 	t.pending.closed = true

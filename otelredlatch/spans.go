@@ -43,14 +43,14 @@ const (
 	keyError    = attribute.Key("error.type")
 )
 
-// call is an acquisition, in the context of its events and its holds.
+// call is an acquisition. It is stored in the context of its events and holds.
 type call struct {
 	span    trace.Span        // redlatch.lock
 	parent  trace.SpanContext // the caller's
 	started redlatch.Started
 }
 
-// doing is a function of Do, in its context.
+// doing is a function of Do. It is stored in the function's context.
 type doing struct{ span trace.Span }
 
 // Keys of context values. A client may have observers of several Telemetry values.
@@ -64,7 +64,6 @@ func (t *Telemetry) callOf(ctx context.Context) *call {
 	return c
 }
 
-// begin starts the span of a call.
 func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Context {
 	within, span := t.tracer.Start(ctx, spanLock)
 	if !span.IsRecording() && !span.SpanContext().IsSampled() { // a no-op tracer returns the caller's span
@@ -168,7 +167,6 @@ func (c *call) link() trace.SpanStartOption {
 	return trace.WithLinks(trace.Link{SpanContext: c.span.SpanContext()})
 }
 
-// unlocked reports an Unlock that has returned.
 func (t *Telemetry) unlocked(ctx context.Context, c *call, e *redlatch.Released) {
 	now := time.Now()
 	_, span := t.tracer.Start(trace.ContextWithSpanContext(ctx, c.parent), spanUnlock, c.link(),

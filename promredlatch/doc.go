@@ -4,8 +4,7 @@
 //	prometheus.MustRegister(metrics)
 //	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(metrics.Observer()))
 //
-// One Metrics serves all clients of a process. docs/observability.md lists the metrics. A lock's name, its
-// owner and the client are never labels, so the number of series does not depend on the number of locks.
-// [WithGroup] groups names. The module otelredlatch reports the same metrics to OpenTelemetry;
-// redlatch.WithObserver takes both observers.
+// One Metrics serves all clients of a process. docs/observability.md lists the metrics. Names, owners and
+// clients are never labels, so the number of series does not depend on the number of locks; [WithGroup]
+// groups names. The module otelredlatch reports the same metrics to OpenTelemetry.
 package promredlatch

@@ -100,7 +100,6 @@ func (m *Metrics) addHold(ctx context.Context, d time.Duration, k holdKey) {
 	m.observe(ctx, d, to)
 }
 
-// first returns the values of the labels kind and group.
 func (m *Metrics) first(s series) []string {
 	if m.grouping != nil {
 		return []string{s.kind, s.group}
@@ -108,7 +107,6 @@ func (m *Metrics) first(s series) []string {
 	return []string{s.kind}
 }
 
-// values returns the values of the names from labels.
 func (m *Metrics) values(name, kind string, others ...string) []string {
 	return append(m.first(m.series(name, kind)), others...)
 }
@@ -152,11 +150,10 @@ func fits(labels prometheus.Labels) bool {
 	return n <= prometheus.ExemplarMaxRunes
 }
 
-// series identifies a gauge.
 type series struct{ kind, group string }
 
-// see starts the gauges and counters of a kind and group with 0. Prometheus does not see the increase of a
-// counter that starts with 1.
+// see starts the gauges and counters of a kind and group at 0. Prometheus does not see the increase of a
+// counter that starts at 1.
 func (m *Metrics) see(name, kind string) {
 	s := m.series(name, kind)
 	if _, known := m.seen.all()[s]; !known {
@@ -248,7 +245,6 @@ func (c *cache[K, V]) all() map[K]V {
 	return nil
 }
 
-// add returns the value of a key, and makes a missing one.
 func (c *cache[K, V]) add(key K, make func() V) V {
 	v, _ := c.addUpTo(math.MaxInt, key, make)
 	return v
@@ -273,7 +269,7 @@ func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	return next[key], true
 }
 
-// acquireKey are the labels of an acquisition, holdKey those of a hold.
+// acquireKey contains the labels of an acquisition, holdKey the labels of a hold.
 type (
 	acquireKey struct {
 		series
@@ -285,24 +281,22 @@ type (
 	}
 )
 
-// together is the number of measurements to count in a batch. Code that runs rarely is not in the
-// processor's cache and costs several times as much.
+// together is the number of measurements per batch. Batches keep the code in the processor's cache, which
+// makes it several times faster.
 const together = 64
 
-// measurement is a duration to count.
 type measurement struct {
 	to      prometheus.Observer
 	seconds float64
 }
 
 // pending has the measurements to count. They are counted with mu held, so a collection, which flushes,
-// includes all earlier ones.
+// includes all earlier measurements.
 type pending struct {
 	mu  sync.Mutex
 	all []measurement // fewer than together
 }
 
-// add counts a measurement in a batch.
 func (p *pending) add(m measurement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -311,7 +305,6 @@ func (p *pending) add(m measurement) {
 	}
 }
 
-// flush counts the pending measurements.
 func (p *pending) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ const (
 	otherGroup = "_other"
 )
 
-// buckets are in seconds, for uncontended locks on a fast network to waits of minutes.
+// buckets are in seconds, from uncontended locks on a fast network to waits of minutes.
 var buckets = []float64{
 	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 	0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
@@ -32,13 +32,14 @@ func WithGroup(group func(name string) string) Option {
 }
 
 // WithExemplars adds exemplars to the histograms of locks: the labels that exemplar returns for the caller's
-// context, such as the trace ID of a span, or nil for none. Labels of more than 128 characters in all, or
-// with invalid names or values, are dropped. Default: none.
+// context, such as a trace ID, or nil for none. Labels with more than 128 characters in total, or with
+// invalid names or values, are dropped. Default: none.
 func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option {
 	return func(m *Metrics) { m.exemplar = exemplar }
 }
 
-// Metrics is a prometheus.Collector for clients with its Observer. All methods are safe for concurrent use.
+// Metrics is a prometheus.Collector for clients that use its Observer. All methods are safe for concurrent
+// use.
 type Metrics struct {
 	grouping func(name string) string
 	exemplar func(ctx context.Context) prometheus.Labels

@@ -1,5 +1,5 @@
-// Package pubsub subscribes to any number of Redis channels over one connection. It is for authors of
-// transports, since a [Subscriber] has the Subscribe of transport.Transport:
+// Package pubsub subscribes to any number of Redis channels over one connection. It helps to implement a
+// transport, since a [Subscriber] has the Subscribe of transport.Transport:
 //
 //	sub := pubsub.New(pubsub.Config{Dial: dial})
 //	defer sub.Close()
@@ -8,7 +8,7 @@
 //		return err
 //	}
 //	defer s.Close()
-//	for range s.Events() { … } // look at the server again
+//	for range s.Events() { … } // query the server again
 //
 // Each message to an acknowledged channel becomes an event. After a lost connection all channels are
 // subscribed again, and each subscription gets an event with Gap set, since messages may have been
@@ -38,7 +38,7 @@ type Config struct {
 	// PingInterval is how long the connection may be silent before a PING. Default 10 s.
 	PingInterval time.Duration
 
-	// DeadAfter is how long a command may be unanswered, with nothing else received, before
+	// DeadAfter is how long a command may wait for its reply, with nothing else received, before
 	// the connection is replaced. Default half of PingInterval.
 	DeadAfter time.Duration
 
@@ -53,12 +53,11 @@ type Config struct {
 	// server must be the cluster node that serves their slots.
 	Sharded bool
 
-	// OnReconnect, if not nil, runs after each connection that replaced a lost one, on the
-	// goroutine that dialed it. It must return soon.
+	// OnReconnect, if not nil, runs after each reconnect, on the goroutine that dialed. It must
+	// return soon.
 	OnReconnect func()
 
-	// OnLost, if not nil, runs after each connection that was lost or could not be made. It
-	// must not block.
+	// OnLost, if not nil, runs after each lost connection and failed dial. It must not block.
 	OnLost func(err error)
 
 	// Logger logs lost connections, failed dials and rejected commands. Default: no logging.
@@ -69,18 +68,18 @@ type Config struct {
 // use.
 type Subscriber struct{ core *core.Subscriber }
 
-// New returns a Subscriber, which dials when the first channel is wanted and then keeps the
-// connection until Close. It panics if cfg.Dial is nil.
+// New returns a Subscriber, which dials on the first Subscribe and keeps the connection until Close.
+// It panics if cfg.Dial is nil.
 func New(cfg Config) *Subscriber { return &Subscriber{core.New(core.Config(cfg))} }
 
 // Subscribe subscribes to channel and returns when the server has acknowledged it, or immediately
-// if it is subscribed already. It sends SUBSCRIBE, shared with other callers. Each call returns a
-// separate subscription, to be closed. While the connection keeps breaking, Subscribe retries.
+// if it is already subscribed. Callers share one SUBSCRIBE. Each call returns a separate subscription,
+// which must be closed. Subscribe retries if the connection breaks.
 //
 // Errors: that of ctx, [transport.ErrClosed], or
 //   - [*transport.ServerError] if the server rejects the channel, or every command;
-//   - [transport.ErrNotSent] if a dial fails, the server has no room for a client, or three
-//     connections in a row end without an answer.
+//   - [transport.ErrNotSent] if a dial fails, the server accepts no more clients, or three
+//     consecutive connections end without a reply.
 func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	return s.core.Subscribe(ctx, channel)
 }

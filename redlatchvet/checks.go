@@ -43,7 +43,7 @@ func (p checked) isBounded(call *ast.CallExpr) bool {
 	})
 }
 
-// isForgotten reports whether an expression is a local variable with a hold that nothing ends or passes on.
+// isForgotten reports whether an expression is a local variable with a hold that is never ended or passed on.
 func (p checked) isForgotten(e ast.Expr) bool {
 	hold := p.variable(e)
 	if hold == nil || isBlank(e) || hold.Kind() != types.LocalVar {
@@ -117,8 +117,7 @@ func (p checked) waits(call *ast.CallExpr, first ast.Node, use string) {
 	p.Reportf(call.Pos(), "%s %s the hold of line %d: use %s", types.ExprString(call.Fun), verb, p.Fset.Position(first.Pos()).Line, use)
 }
 
-// outerDo returns a call of Do that has the lock which the function passed to it acquires again, with a
-// context from outside of it.
+// outerDo returns a call of Do whose function acquires the same lock again with an outer context.
 func (p checked) outerDo(c inspector.Cursor, call *ast.CallExpr) *ast.CallExpr {
 	lock, ctx := p.acquisition(call)
 	for literal := range c.Enclosing((*ast.FuncLit)(nil)) {
@@ -134,7 +133,7 @@ func (p checked) outerDo(c inspector.Cursor, call *ast.CallExpr) *ast.CallExpr {
 	return nil
 }
 
-// afterHold looks for a second acquisition after a statement that assigns a hold, while the lock is certainly held.
+// afterHold finds a second acquisition after a statement that assigns a hold, while the lock is certainly held.
 func (p checked) afterHold(c inspector.Cursor, to []ast.Expr, first *ast.CallExpr) {
 	lock, ctx := p.acquisition(first)
 	id, _ := to[0].(*ast.Ident)
@@ -157,7 +156,7 @@ func (p checked) afterHold(c inspector.Cursor, to []ast.Expr, first *ast.CallExp
 	}
 }
 
-// afterError skips statements that leave the block if there was an error, and returns the one after them.
+// afterError skips statements that leave the block on an error, and returns the next statement.
 func afterError(next inspector.Cursor, ok bool, failed string) (inspector.Cursor, bool) {
 	for ; ok; next, ok = next.NextSibling() {
 		check, isIf := next.Node().(*ast.IfStmt)
@@ -190,7 +189,7 @@ func (p checked) ends(c inspector.Cursor, hold *types.Var) bool {
 	return false
 }
 
-// isCheck reports whether a use of a hold compares it, or a context of it, with its end.
+// isCheck reports whether a use of a hold checks whether the hold or its context has ended.
 func isCheck(use inspector.Cursor) bool {
 	selector, ok := use.Parent().Node().(*ast.SelectorExpr)
 	if !ok {

@@ -7,10 +7,10 @@
 //
 //	droppedhold    a hold that the program never releases
 //	callercontext  the caller's context in a function passed to Do
-//	lockagain      a second Lock of a held lock without the hold's context, which waits for itself
+//	lockagain      a second Lock of a held lock without the hold's context, which deadlocks
 //
-// It prefers missing a mistake to reporting correct code, and skips _test.go files: tests drop holds and lock
-// twice on purpose.
+// It may miss mistakes but should not report correct code. It skips _test.go files, which often drop holds
+// and lock twice on purpose.
 package main
 
 import (
@@ -61,7 +61,7 @@ func nodes[N ast.Node](p checked) iter.Seq2[inspector.Cursor, N] {
 	}
 }
 
-// within returns the nodes of a type inside another one.
+// within returns the nodes of a type inside another node.
 func within[N ast.Node](c inspector.Cursor) iter.Seq2[inspector.Cursor, N] {
 	return func(yield func(inspector.Cursor, N) bool) {
 		for c := range c.Preorder(*new(N)) {
@@ -120,8 +120,7 @@ func (p checked) acquisition(call *ast.CallExpr) (lock, ctx string) {
 	return p.path(receiver), p.path(call.Args[0])
 }
 
-// hasReaders reports whether a variable of the package may be the readers' side of a lock, which several holds
-// may share.
+// hasReaders reports whether a variable of the package may be a read lock, which several holds may share.
 func (p checked) hasReaders() bool {
 	for _, used := range p.TypesInfo.Uses {
 		if fn, ok := used.(*types.Func); ok && fn.FullName() == "(*"+core+"rreadwritelock.Lock).Read" {
@@ -131,7 +130,7 @@ func (p checked) hasReaders() bool {
 	return false
 }
 
-// isIn reports whether a node is in one of a type that is in another node, or is it.
+// isIn reports whether a node has an ancestor of type N that is outer or inside outer.
 func isIn[N ast.Node](c, outer inspector.Cursor) bool {
 	for in := range c.Enclosing(*new(N)) {
 		if outer.Contains(in) {
@@ -175,8 +174,8 @@ func (p checked) variable(e ast.Expr) *types.Var {
 	return v
 }
 
-// path returns a text that is the same for expressions of one value: variables, fields, contexts that never
-// end, the writers' side of a read/write lock. It is empty for others, such as the readers' side.
+// path returns a text that is equal for expressions of one value: variables, fields, contexts that never
+// end, the write side of a read/write lock. It is empty for others, such as the read side.
 func (p checked) path(e ast.Expr) string {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -198,7 +197,7 @@ func (p checked) path(e ast.Expr) string {
 	return ""
 }
 
-// assigns reports whether a node assigns to one of the paths, or to a variable that it begins with.
+// assigns reports whether a node assigns to any of the paths, or to a variable at the start of a path.
 func (p checked) assigns(c inspector.Cursor, paths ...string) bool {
 	for _, assign := range within[*ast.AssignStmt](c) {
 		for _, to := range assign.Lhs {

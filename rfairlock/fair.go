@@ -1,13 +1,13 @@
 // Package rfairlock provides Redisson's fair lock (getFairLock): callers queue on the server and
-// acquire the lock in the order of arrival, across processes and languages. Use it if order is part
-// of the contract; otherwise package rlock is faster.
+// acquire the lock in the order of arrival, across processes and languages. If order does not matter,
+// package rlock is faster.
 //
 //	billing := rfairlock.New(client, "billing-run")
 //	err := billing.Do(ctx, claim)
 //
-// It promises what package rlock does, and the order. A canceled waiter leaves the queue. A waiter
-// whose reply was lost queues again, as the last. Waiting processes evict dead waiters, Redlatch's
-// after 10 seconds and Redisson's after 30 seconds, see redlatch.WithDeadWaiterGrace.
+// It has the guarantees of package rlock. A canceled waiter leaves the queue. A waiter whose reply was
+// lost queues again at the end. Waiting processes evict dead waiters, Redlatch's after 10 seconds and
+// Redisson's after 30 seconds, see redlatch.WithDeadWaiterGrace.
 //
 // As in Redisson, a fair and a plain lock of one name exclude each other but do not wake each other:
 // use one kind per name. docs/fair-lock.md describes the queue, its deadlines and its cost.
@@ -24,13 +24,13 @@ import (
 )
 
 // New returns the fair lock with this name. It sends nothing. If the name is invalid, every call
-// returns redlatch.ErrInvalid. The differences from a plain lock:
+// returns redlatch.ErrInvalid. Differences from a plain lock:
 //   - Lock queues on the server if it cannot acquire the lock. It sends one EVALSHA to queue, one
 //     when its turn comes and, for the first waiter of the process, one after subscribing.
 //   - TryLock never queues: it acquires the lock only if it is free and its queue is empty.
-//   - rlock.WithWait is also how long the server keeps the waiter's place after earlier waiters
-//     should be done. The default is redlatch.WithFairWaitTimeout.
-//   - Callers with one owner (rlock.WithOwner) share one place.
+//   - rlock.WithWait is also how long the server keeps the waiter's place after the deadlines of
+//     earlier waiters. The default is redlatch.WithFairWaitTimeout.
+//   - Callers with the same owner (rlock.WithOwner) share one place.
 func New(client *redlatch.Client, name string) *rlock.Lock {
 	lock := &rlock.Lock{}
 	*hold.Of(lock) = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {

@@ -1,19 +1,19 @@
 // Package rfencedlock provides Redisson's fenced lock (getFencedLock): each hold has a fencing token,
 // a number higher than that of every earlier hold. [NewFair] adds tokens to a fair lock.
 //
-// A lease cannot stop a paused process. When it resumes, another holder may be at work, and only the
-// resource that both write to can reject the late write. Send the token with each write, and have
-// the resource reject tokens below the highest it has seen; package fence has such checks for SQL,
-// Redis and HTTP. A token that nothing checks protects nothing.
+// A lease cannot stop a paused process. When it resumes, another holder may be working, and only the
+// resource that both write to can reject the late write. Send the token with each write, and make the
+// resource reject tokens below the highest that it has seen; package fence has such checks for SQL,
+// Redis and HTTP. Tokens protect nothing unless the resource checks them.
 //
 //	err := orders.Do(ctx, func(ctx context.Context, hold *rfencedlock.Hold) error {
 //		return write(ctx, hold.Token())
 //	})
 //
 // The last token is stored in a counter next to the lock, which never expires. Tokens are only as
-// durable as the counter: eviction, FLUSHALL or a failover can set it back, and then the resource
-// rejects all holders, or a token is given twice. See [WithEpoch] and docs/reliability.md. A plain
-// lock of the same name excludes this one, but raises no token.
+// durable as the counter: eviction, FLUSHALL or a failover can reset it, and then the resource rejects
+// all holders, or a token is issued twice. See [WithEpoch] and docs/reliability.md. A plain lock of the
+// same name excludes this lock, but does not increment the token.
 package rfencedlock
 
 import (
@@ -73,12 +73,11 @@ func newLock(client *redlatch.Client, name string, make func(least int64) hold.M
 // concurrent use.
 type Hold struct{ *rlock.Hold }
 
-// Token returns the latest token of the hold's owner, at least 1. A re-entry also raises it for the
-// outer hold. It stays the same after the hold has ended. Token sends nothing.
+// Token returns the latest token of the hold's owner, at least 1. A re-entry also increases the outer
+// hold's token. Token does not change after the hold has ended. It sends nothing.
 func (h *Hold) Token() int64 { return hold.Of(h).Token() }
 
-// Lock acquires the lock as [rlock.Lock.Lock] does. It also returns [ErrCounter] and [ErrEpoch]. A
-// free lock costs one EVALSHA.
+// Lock acquires the lock as [rlock.Lock.Lock] does. It may also return [ErrCounter] and [ErrEpoch].
 func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Lock(ctx, opts...))
 }
@@ -89,8 +88,8 @@ func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error)
 	return l.held(l.plain.TryLock(ctx, opts...))
 }
 
-// Resume takes over the lock that owner holds, as [rlock.Lock.Resume] does, and raises the token. The
-// resource rejects writes of the previous holder from the first write of this hold on.
+// Resume takes over the lock that owner holds, as [rlock.Lock.Resume] does, and increases the token. After
+// the first write of this hold, the resource rejects writes of the previous holder.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Resume(ctx, owner, opts...))
 }
@@ -106,8 +105,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) 
 	return hold.Of(h).Do(ctx, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
-// Token returns the last token given to any holder, 0 if there was none, as Redisson's getToken. Do
-// not write with it: it may belong to another holder. It sends GET to the master.
+// Token returns the last token of any holder, 0 if none, as Redisson's getToken. Do not write with it: it
+// may belong to another holder. It sends GET to the master.
 func (l *Lock) Token(ctx context.Context) (int64, error) {
 	answer, err := hold.Of(l).Ask(ctx, func(c *transport.Call) {
 		c.Command, c.NumKeys = "GET", 1
@@ -159,10 +158,10 @@ type settings struct {
 	err   error
 }
 
-// WithEpoch makes acquisitions return ErrEpoch instead of tokens of epochs before n, 1 to 8191. The
-// tokens of epoch n start at n × 2^40, so a counter that was lost and starts over at 1 gives none
-// until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the same
-// epoch; Redisson has none, and acquires the lock with low tokens. By default there is no epoch.
+// WithEpoch makes acquisitions fail with ErrEpoch instead of issuing a token of an epoch before n, 1 to
+// 8191. The tokens of epoch n start at n × 2^40, so a lost counter, which restarts at 1, issues no tokens
+// until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the same epoch;
+// Redisson does not support epochs and acquires the lock with low tokens. By default there is no epoch.
 func WithEpoch(n int) Option {
 	return func(s *settings) {
 		if n < 1 || n > maxEpoch {
@@ -173,10 +172,10 @@ func WithEpoch(n int) Option {
 	}
 }
 
-// BeginEpoch raises the counter to the first token of the lock's epoch, and reports whether it was
-// below. Call it once, by hand, before an epoch is used; never for an epoch that had tokens, since
-// they would be given again. The lock may be held. It returns redlatch.ErrInvalid for a lock without
-// an epoch, and ErrCounter. It sends one EVALSHA.
+// BeginEpoch raises the counter to the first token of the lock's epoch, and reports whether it was below.
+// Call it once, manually, before an epoch is used, and never for an epoch with tokens, since they would be
+// issued again. The lock may be held. It returns redlatch.ErrInvalid for a lock without an epoch, and
+// ErrCounter. It sends one EVALSHA.
 func (l *Lock) BeginEpoch(ctx context.Context) (raised bool, err error) {
 	if l.least == 0 && hold.Of(l).Err == nil {
 		err = fmt.Errorf("%w: lock created without WithEpoch", redlatch.ErrInvalid)

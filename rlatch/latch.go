@@ -1,16 +1,15 @@
-// Package rlatch provides Redisson's count-down latch, RCountDownLatch: callers wait until a count that was
-// set has been counted down to 0.
+// Package rlatch provides Redisson's count-down latch, RCountDownLatch: callers wait until a count reaches 0.
 //
 //	imports := rlatch.New(client, "imports:2026-11-24")
 //	_, err := imports.TrySetCount(ctx, 3) // before anyone waits
 //	err = imports.CountDown(ctx)     // each of three workers
 //	err = imports.Wait(ctx)          // any number of callers
 //
-// A latch that was never set is open, like one whose count is 0. Use a new name for each round: a waiter can
-// miss that a latch was open if it is set again immediately.
+// A latch that was never set is open. Use a new name for each round: a waiter can miss that a latch was open
+// if it is set again immediately.
 //
-// The count does not know the workers. One that dies before CountDown keeps the latch closed, so give waiters a
-// deadline. If each part must count exactly once, keep a set of finished parts instead.
+// A worker that dies before CountDown keeps the latch closed, so give waiters a deadline. If each part must
+// count exactly once, store a set of finished parts instead.
 package rlatch
 
 import (
@@ -40,9 +39,9 @@ type Latch struct {
 	scripts luasrc.Latch
 }
 
-// New returns the latch called name, Redisson's getCountDownLatch. It sends nothing. If name is not valid,
-// every call returns redlatch.ErrInvalid. In a cluster a name with a hash tag, such as "{orders}:42", is not
-// valid: its channel is in another slot. Redisson's scripts fail there too.
+// New returns the latch called name, Redisson's getCountDownLatch. It sends nothing. If name is invalid,
+// every call returns redlatch.ErrInvalid. In a cluster, a name with a hash tag, such as "{orders}:42", is
+// invalid, because its channel is in another slot; Redisson's scripts also fail.
 func New(client *redlatch.Client, name string) *Latch {
 	e := engine.EngineOf(client)
 	key, err := e.Map(name)
@@ -70,9 +69,9 @@ func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {
 	return ask(ctx, l, "try-set", func(c *transport.Call) { l.scripts.Set(c, n) }, reply.Exists)
 }
 
-// CountDown lowers the count by one and opens the latch at 0, as Redisson's countDown. An open latch stays
-// open. If the reply is lost or ctx ends first, CountDown returns ErrUncertain: it may count or not, so
-// another call can count twice. It sends one EVALSHA, again only if it certainly did not run.
+// CountDown decrements the count and opens the latch at 0, as Redisson's countDown. An open latch stays
+// open. If the reply is lost or ctx ends first, CountDown returns ErrUncertain: it may have counted, so
+// another call can count twice. It sends one EVALSHA, and retries only if it certainly did not run.
 func (l *Latch) CountDown(ctx context.Context) error {
 	_, err := ask(ctx, l, "count-down", l.scripts.CountDown, func(answer any) (any, error) { return answer, nil })
 	return err
@@ -84,14 +83,13 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 	return max(n, 0), err
 }
 
-// Delete deletes the count, which opens the latch, and reports whether there was one, as Redisson's delete.
-// Callers of Wait return; Redisson's waiters sleep on. If the key is not a count, it stays, and Delete
-// returns ErrWrongType. It sends one EVALSHA.
+// Delete deletes the count, which opens the latch, and reports whether it existed, as Redisson's delete.
+// Callers of Wait return, but Redisson's waiters are not notified. If the key is not a count, Delete returns
+// ErrWrongType. It sends one EVALSHA.
 func (l *Latch) Delete(ctx context.Context) (bool, error) {
 	return ask(ctx, l, "delete", l.scripts.Delete, reply.Exists)
 }
 
-// ask runs a call and decodes its reply.
 func ask[T any](ctx context.Context, l *Latch, op string, fill func(*transport.Call), decode func(any) (T, error)) (result T, err error) {
 	engine.NeedContext(ctx)
 	if err = acquire.Check(ctx, l.err); err == nil {
@@ -124,8 +122,8 @@ func explain(err error) error {
 var ErrNotOpen = errors.New("redlatch: latch not open")
 
 // Wait returns nil as soon as the latch is open, as Redisson's await. It subscribes to the latch's channel,
-// and sends GET before and after that, at each message, and at every poll cap, so it notices a lost message
-// or an expired key. Once it waits, it keeps waiting while Redis cannot be reached.
+// and sends GET before and after that, at each message, and at every poll cap, so it detects a lost message
+// or an expired key. Once it waits, it keeps waiting while Redis is unreachable.
 //
 // Errors: [ErrNotOpen], joined with ctx's error if ctx ended the wait, or because of redlatch.WithMaxWaiters;
 // ErrNotSent if ctx had already ended or Redis could not be reached within the command timeout; ErrClosed,
@@ -164,7 +162,7 @@ func (k kind) Key() string                                   { return k.key }
 func (k kind) Channel(any) string                            { return k.channel }
 func (k kind) Acquire(c *transport.Call, _ *acquire.Request) { k.get(c) }
 
-// Decode returns no TTL: nobody knows when a count reaches 0.
+// Decode returns no TTL, since the time when a count reaches 0 is unknown.
 func (k kind) Decode(answer any) (acquire.Outcome, error) {
 	n, err := k.count(answer)
 	return acquire.Outcome{Granted: n <= 0, TTL: reply.NoTTL}, err

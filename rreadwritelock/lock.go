@@ -1,18 +1,17 @@
-// Package rreadwritelock provides Redisson's read/write lock (getReadWriteLock): several readers
-// hold it at a time, or one writer. It costs more than package rlock, so use it if many read at a time,
-// with pauses in which a writer can enter. [Lock.Read] and [Lock.Write] return the two roles, each used
-// like a plain lock.
+// Package rreadwritelock provides Redisson's read/write lock (getReadWriteLock), which several readers or
+// one writer can hold. It costs more than package rlock, so use it if many callers read concurrently, with
+// pauses for writers. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain lock.
 //
 //	catalogue := rreadwritelock.New(client, "catalogue")
 //	hold, err := catalogue.Read().Lock(ctx)
 //
-// It promises what package rlock does. The context of a writer's hold admits its own reads; if they
-// outlive the write hold, the lock becomes a reader's and admits waiting readers. The context of a
+// It has the guarantees of package rlock. With the context of a writer's hold, the writer can also read; if
+// its reads outlive the write hold, the lock is downgraded and admits waiting readers. The context of a
 // reader's hold cannot write, see [ErrUpgrade].
 //
-// The server does not queue. In one process, writers take turns, and a waiting writer holds back new
-// readers, see [WithoutWriterPreference]. Readers of other processes can keep it out for as long as
-// one of them always reads: bound its wait with rlock.WithWait.
+// The server does not queue. In one process, writers are served in order, and a waiting writer holds back
+// new readers, see [WithoutWriterPreference]. Overlapping readers of other processes can starve it: limit
+// its wait with rlock.WithWait.
 //
 // Use one kind of lock per name: with a plain lock's name, Lock returns redlatch.ErrWrongType.
 // docs/reliability.md describes how Redisson's readers shorten each other's leases.
@@ -35,8 +34,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ErrUpgrade is returned if a reader's context requests the write lock, which would wait for itself:
-// unlock the read hold first. It wraps redlatch.ErrInvalid. Nothing was sent.
+// ErrUpgrade is returned if a reader's context requests the write lock, which would deadlock: unlock the
+// read hold first. It wraps redlatch.ErrInvalid. Nothing was sent.
 var ErrUpgrade = fmt.Errorf("%w: cannot upgrade a read hold to a write hold: unlock the read hold first",
 	redlatch.ErrInvalid)
 
@@ -48,12 +47,11 @@ type Option func(*settings)
 
 type settings struct{ passing bool }
 
-// WithoutWriterPreference admits this Lock's readers even while a writer of the same client waits,
-// so that overlapping readers can keep it out forever, as in Redisson. By default a waiting writer
-// admits another 32 readers, or the readers of 20 ms. Later readers wait until it has held the lock
-// or stopped waiting, or for a second after the present readers have left. So two readers of one
-// client must not wait for each other, as with sync.RWMutex. A reader's context may always read
-// again.
+// WithoutWriterPreference admits this Lock's readers even while a writer of the same client waits, so that
+// overlapping readers can starve the writer, as in Redisson. By default a waiting writer admits another 32
+// readers, or the readers of 20 ms. Later readers wait until it has held the lock or stopped waiting, or
+// for a second after the current readers have left. So two readers of one client must not wait for each
+// other, as with sync.RWMutex. A reader's context may always read again.
 func WithoutWriterPreference() Option { return func(s *settings) { s.passing = true } }
 
 // New returns the read/write lock with this name. It sends nothing. If the name is invalid, every
@@ -81,15 +79,14 @@ func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 // Name returns the name given to New.
 func (l *Lock) Name() string { return l.read.Name() }
 
-// Read returns the read lock: any number of owners hold it at a time, and no writer does. It is the
-// same lock each time. Its IsLocked and ForceUnlock are about readers only.
+// Read returns the read lock, which any number of owners can hold. It returns the same lock each time.
+// Its IsLocked and ForceUnlock apply to readers only.
 func (l *Lock) Read() *rlock.Lock { return l.read }
 
-// Write returns the write lock: one owner holds it at a time, and no other reads. It is the same
-// lock each time. Its IsLocked and ForceUnlock are about the writer, who may also read.
+// Write returns the write lock, which one owner can hold while no other owner reads. It returns the same
+// lock each time. Its IsLocked and ForceUnlock apply to the writer, which may also read.
 func (l *Lock) Write() *rlock.Lock { return l.write }
 
-// role is the common part of both kinds.
 type role struct {
 	kind.Hash
 	channel string
@@ -128,7 +125,7 @@ func (r *role) IsLocked(c *transport.Call)            { r.scripts.Inspect(c) }
 
 var errNoMode = fmt.Errorf("%w: the hash is not a read/write lock; it may be a plain lock", engine.ErrWrongType)
 
-// state reads the reply to IsLocked. A hash without a mode is an error.
+// state decodes the reply to IsLocked. A hash without a mode is an error.
 func state(answer any) (reply.Inspection, error) {
 	in, err := reply.InspectedReadWrite(answer)
 	if err == nil && in.Mode == "" && len(in.Held) > 0 {

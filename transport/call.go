@@ -7,7 +7,7 @@ import (
 )
 
 // Call is a request to the server: a script or a command with its arguments. Its fields must not
-// change between [Transport.Start] and done. A Call is used once; then it may be set to a new one.
+// change between [Transport.Start] and done. A Call is used once; then it may be overwritten.
 type Call struct {
 	// Script is run with EVALSHA, or EVAL if the server does not know it. If nil, Command is
 	// sent.
@@ -26,9 +26,8 @@ type Call struct {
 	// Urgent calls, renewals and releases, overtake queued calls.
 	Urgent bool
 
-	// Vital calls, renewals, overtake urgent ones and are not held back by a bound on calls in
-	// flight, since a late one loses a lock. They are also Urgent, for transports that do not
-	// distinguish.
+	// Vital calls, renewals, overtake urgent calls and ignore limits on calls in flight, since a late
+	// renewal loses a lock. They are also Urgent, for transports that do not distinguish.
 	Vital bool
 
 	state atomic.Uint32
@@ -65,8 +64,8 @@ func (c *Call) Name() string {
 }
 
 // Abandon records that the caller has stopped waiting. It returns true if the call was not sent: it
-// never will be, and done gets [ErrNotSent]. Otherwise done still runs with the call's outcome. It is
-// safe for concurrent use with the transport.
+// never will be, and done gets [ErrNotSent]. Otherwise done still runs with the outcome. It is safe
+// for concurrent use.
 func (c *Call) Abandon() bool {
 	for {
 		switch s := c.state.Load(); s {
@@ -89,10 +88,10 @@ func (c *Call) Withdraw() bool {
 	return c.state.CompareAndSwap(callQueued, callWithdrawn)
 }
 
-// Claim must be called by the transport before it writes the call to a connection, whose ID on the
-// server (CLIENT ID) is conn, 0 if unknown. If it returns false, the call was withdrawn: it must not
-// be written, and done gets [ErrNotSent]. A call may be claimed again, for example to repeat it as
-// EVAL after NOSCRIPT.
+// Claim must be called by the transport before it writes the call to a connection. conn is the
+// connection's CLIENT ID, 0 if unknown. If Claim returns false, the call was withdrawn: it must not be
+// written, and done gets [ErrNotSent]. A call may be claimed again, for example to retry it as EVAL
+// after NOSCRIPT.
 func (c *Call) Claim(conn int64) bool {
 	c.conn.Store(conn) // before the state says sent
 	if c.state.CompareAndSwap(callQueued, callSent) {
@@ -105,8 +104,8 @@ func (c *Call) Claim(conn int64) bool {
 	return true
 }
 
-// Abandoned reports whether the caller stopped waiting after the call was sent. Transports then run
-// done on another goroutine than the reader.
+// Abandoned reports whether the caller stopped waiting after the call was sent. Transports then must
+// not run done on the reader's goroutine.
 func (c *Call) Abandoned() bool { return c.state.Load() == callAbandoned }
 
 // Conn returns the server's ID of the connection on which the call was last sent, or 0.
@@ -119,7 +118,7 @@ type Script struct {
 	sha  string
 }
 
-// NewScript returns a script. Its name appears in logs and errors only.
+// NewScript returns a script. The name is used only in logs and errors.
 func NewScript(name, text string) *Script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
 	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:])}

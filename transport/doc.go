@@ -5,13 +5,13 @@
 //	client, err := redlatch.NewWithTransport(myTransport)
 //
 // [Transport.Start] returns immediately and done runs exactly once, even if the caller has stopped
-// waiting. So a lock that was granted too late can be released. The err of done is one of:
+// waiting, so that a lock that was granted too late can be released. The err of done is one of:
 //
-//   - nil: the reply is the server's answer.
-//   - [ErrNotSent]: the call did not run and never will. It may be sent again.
-//   - [ErrUncertain]: the call was sent, or may have been, and its reply is lost. It may have run or
-//     still run later. Send it again only if it is idempotent.
-//   - [*ServerError]: the server answered with an error.
+//   - nil: reply is the server's reply.
+//   - [ErrNotSent]: the call did not run and never will. It may be retried.
+//   - [ErrUncertain]: the call may have been sent and its reply is lost. It may have run or still run.
+//     Retry it only if it is idempotent.
+//   - [*ServerError]: the server replied with an error.
 //
 // If the transport was closed, the error also wraps [ErrClosed].
 package transport

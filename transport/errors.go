@@ -6,12 +6,12 @@ import (
 )
 
 var (
-	// ErrNotSent means that a call did not run and never will: it was withdrawn, or there was
-	// no connection. It may be sent again.
+	// ErrNotSent means that a call did not run and never will, because it was withdrawn or there
+	// was no connection. It may be retried.
 	ErrNotSent = errors.New("redlatch: command not sent")
 
-	// ErrUncertain means that a call was sent, or may have been, and its reply was lost: it
-	// may have run, or may still run.
+	// ErrUncertain means that a call may have been sent and its reply was lost: it may have run,
+	// or may still run.
 	ErrUncertain = errors.New("redlatch: command sent, reply lost")
 
 	// ErrClosed means that the transport, or the client above it, was closed.
@@ -47,7 +47,7 @@ func (e *ServerError) Code() string {
 }
 
 // IsCode reports whether err is, or wraps, a [*ServerError] with code, such as READONLY. Servers before
-// Redis 7 wrap the errors of commands in scripts, so in an ERR the code may be any word of the text.
+// Redis 7 wrap errors of commands in scripts, so in an ERR the code may be any word of the text.
 func IsCode(err error, code string) bool {
 	if err == nil {
 		return false // the usual case, for which errors.As would allocate

@@ -9,8 +9,8 @@ import (
 )
 
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or []any of these and
-// *ServerError), or an error as in the package comment. It may run on the goroutine of Start's
-// caller, inside Start. It must not block; it may start other calls.
+// *ServerError), or an error as in the package comment. It may run inside Start. It must not block; it
+// may start other calls.
 type Done func(reply any, err error)
 
 // Transport is the connection to a Redis or Valkey deployment. It is safe for concurrent use.
@@ -19,9 +19,9 @@ type Transport interface {
 	// Start returns. It never blocks.
 	Start(call *Call, done Done)
 
-	// Subscribe subscribes to channel on the node that publishes to it and returns when the
-	// server has acknowledged it: later messages are received. Each call returns a separate
-	// Subscription. The error is ctx's, or as in the package comment.
+	// Subscribe subscribes to channel on the node that publishes to it, and returns when the
+	// server has acknowledged it. Each call returns a separate Subscription. The error is ctx's,
+	// or as in the package comment.
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 
 	// PublishCommand returns the command with which scripts publish: PUBLISH, or SPUBLISH in
@@ -36,11 +36,11 @@ type Transport interface {
 
 // Subscription is one listener on one channel.
 type Subscription interface {
-	// Events delivers wake-ups. It buffers one, which counts the events dropped after it. It
-	// is closed when the subscription has failed; Err then returns why.
+	// Events delivers events. It buffers one, which counts the events dropped after it. It is
+	// closed when the subscription has failed; Err then returns the reason.
 	Events() <-chan Event
 
-	// Err returns nil while the subscription works, and why it failed after Events is closed.
+	// Err returns nil until Events is closed, and then the reason.
 	Err() error
 
 	// Close ends the subscription. It does not wait for the server or close Events, and may be
@@ -56,21 +56,21 @@ type Event struct {
 	// Payload is the text of the message unless Gap is true.
 	Payload string
 
-	// Coalesced is how many events were dropped after this one. A transport that does not
-	// count them leaves it 0; a process may then yield to others for longer than necessary.
+	// Coalesced is the number of events dropped after this one. If a transport does not count
+	// them, a process may yield to others for longer than necessary.
 	Coalesced int
 }
 
 // Fencer is implemented by transports that can ensure that an uncertain call will not run later.
 type Fencer interface {
-	// Fence kills, on the server, the connection on which call was sent. If it returns nil,
-	// the call has either run or never will. After an error (the connection's ID is unknown,
-	// the user lacks the right, the server is unreachable) the call is still in doubt.
+	// Fence kills the connection on which call was sent, with CLIENT KILL. If it returns nil, the
+	// call has either run or never will. After an error, such as an unknown connection ID, a
+	// missing right or an unreachable server, the call is still uncertain.
 	Fence(ctx context.Context, call *Call) error
 }
 
-// HashSlot returns the hash slot, 0 to 16383, of a key or shard channel: the CRC16 of its hash tag,
-// or of the whole key if there is none. It helps to implement [Slotter].
+// HashSlot returns the hash slot, 0 to 16383, of a key or shard channel, for implementations of
+// [Slotter].
 func HashSlot(key string) int { return limits.HashSlot(key) }
 
 // Slotter is implemented by transports to a cluster.
@@ -88,26 +88,26 @@ type Reconnecter interface {
 
 // Counter is implemented by transports that can count subscribers.
 type Counter interface {
-	// Listeners returns the number of connections subscribed to each of channels, in their
-	// order: the sum over all nodes that the publish command reaches. It returns when ctx
-	// ends. If a node did not answer or rejected the command, it returns an error and no
-	// numbers, since a zero would declare a waiter dead. Without channels it sends nothing.
+	// Listeners returns the number of connections subscribed to each channel, in order: the sum
+	// over all nodes that the publish command reaches. It returns when ctx ends. If a node did
+	// not reply or rejected the command, it returns only an error, since a zero would mean that a
+	// waiter is dead. Without channels it sends nothing.
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
 }
 
 // Replicator is implemented by transports that can wait for replicas.
 type Replicator interface {
 	// Replicate is Start for a call that writes. done runs as a [Done] does, when that many
-	// replicas have the writes or after timeout, and also receives how many have them. They
-	// are counted by a WAIT behind the call on the same connection, which delays no other
-	// call. After a lost reply the call may be sent again, so it must be idempotent. After an
-	// error it is unknown how many replicas have the writes, if the call ran.
+	// replicas have the writes or after timeout, and also receives their number. They are counted
+	// by a WAIT after the call on the same connection, which must not delay other calls. The call
+	// must be idempotent, since it may be retried after a lost reply. After an error, the number
+	// of replicas is unknown.
 	Replicate(call *Call, replicas int, timeout time.Duration, done func(reply any, have int64, err error))
 }
 
-// Sharding is how messages are published in a cluster: with SPUBLISH to the nodes of one shard, or
-// with PUBLISH to all nodes. Either reaches only subscribers of its kind, so all clients must agree.
-// It is Redisson's shardedSubscriptionMode and has no effect outside of clusters.
+// Sharding selects how messages are published in a cluster: with SPUBLISH to the nodes of one shard, or
+// with PUBLISH to all nodes. Each reaches only its own kind of subscribers, so all clients must use the
+// same mode. It is Redisson's shardedSubscriptionMode.
 type Sharding uint8
 
 const (
@@ -120,7 +120,7 @@ const (
 	ShardingOff
 )
 
-// String returns Redisson's word: AUTO, ON or OFF.
+// String returns Redisson's name: AUTO, ON or OFF.
 func (s Sharding) String() string {
 	switch s {
 	case ShardingAuto:

@@ -86,8 +86,8 @@ func repliesLost(f *fixture) {
 	}
 }
 
-// lateCall shows that an uncertain call can run late, which is the network's fault. Running it
-// twice would be the transport's.
+// lateCall shows that an uncertain call can run late, due to the network. The transport must not
+// run it twice.
 func lateCall(f *fixture) {
 	tr := f.opened()
 	key, release, p := f.cutBeforeServer(tr)

@@ -54,7 +54,7 @@ func gapAfterEachCut(f *fixture) {
 		for _, sub := range subs {
 			require.NoError(f.t, sub.Err())
 			select {
-			case <-sub.Events(): // what is left
+			case <-sub.Events(): // drains the buffer
 			default:
 			}
 		}

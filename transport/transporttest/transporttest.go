@@ -11,12 +11,12 @@
 //
 // Each case has its own harness. At its end it repairs its faults, closes its transports and checks
 // that the done of every call ran exactly once. Cases that need a fault missing from the [Harness]
-// are skipped, but only faults show whether locks can rely on a transport. A breakable proxy can
-// cause them all.
+// are skipped, but only faults show whether locks can rely on a transport. A proxy can cause all of
+// them.
 //
 // Keys and channels are unique, so cases can share a server if faults affect only their own case.
-// Of the commands that affect a whole server, the suite runs only SCRIPT FLUSH. It does not check
-// for leaked goroutines.
+// The only command that affects a whole server is SCRIPT FLUSH. The suite does not check for leaked
+// goroutines.
 package transporttest
 
 import (
@@ -59,18 +59,17 @@ type Harness struct {
 	// and each renewed subscription reports a gap.
 	CutSubscribers func(tb testing.TB)
 
-	// Freeze stops the server from answering until Thaw; Do need not work until then.
-	// Connections stay open, and commands sent on them may run after Thaw.
+	// Freeze stops the server from replying until Thaw; Do need not work until then. Connections
+	// stay open, and commands sent on them may run after Thaw.
 	Freeze, Thaw func(tb testing.TB)
 
 	// HoldReplies lets commands run but holds all replies to the transport until release.
 	// Connections that are cut break immediately and lose their replies.
 	HoldReplies func(tb testing.TB) (release func())
 
-	// HoldRequest holds text and everything after it on the transport's first connection that
-	// sends text, then closes seen. Other connections pass. CutConnections breaks only
-	// the transport's end of that connection: release still delivers the held bytes, as a network
-	// can.
+	// HoldRequest holds text and everything after it on the first connection that sends text, then
+	// closes seen. Other connections pass. CutConnections breaks only the transport's end of that
+	// connection: release still delivers the held bytes.
 	HoldRequest func(tb testing.TB, text string) (seen <-chan struct{}, release func())
 
 	// Stop breaks all connections and refuses new ones until Start, which starts an empty server.
