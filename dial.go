@@ -88,7 +88,6 @@ func NewCluster(
 	return newClient(t, &set), nil
 }
 
-// checked turns a nil connection into an error.
 func checked(dial redisconn.NodeDial) redisconn.NodeDial {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := dial(ctx, addr)

@@ -70,7 +70,7 @@ var (
 // LockError is an error about one lock, returned by the methods of Lock and Hold. Use errors.As
 // to read it and errors.Is for the error that it wraps.
 type LockError struct {
-	// Op is the operation that failed, such as "lock" or "unlock".
+	// Op is the failed operation, such as "lock" or "unlock".
 	Op string
 	// Name is the lock's name as the caller passed it.
 	Name string
@@ -185,7 +185,6 @@ var errorTypes = []struct {
 	{ErrNotHeld, "not_held"}, {ErrNotAcquired, "not_acquired"},
 }
 
-// outcome is the Outcome of [NotAcquired].
 func outcome(err error, attempts int) string {
 	late := errors.Is(err, context.DeadlineExceeded)
 	switch {
@@ -200,7 +199,6 @@ func outcome(err error, attempts int) string {
 	return "failed"
 }
 
-// endOf is the End of [Ended].
 func endOf(err error) string {
 	if err == nil {
 		return "unlocked"
@@ -208,7 +206,6 @@ func endOf(err error) string {
 	return ErrorType(err)
 }
 
-// lossReason is the LossReason of [Ended].
 func lossReason(err error) string {
 	switch {
 	case !errors.Is(err, ErrLost):

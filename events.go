@@ -20,7 +20,7 @@ type Attempted struct {
 	Attempt int
 	// Took is the time until the reply.
 	Took time.Duration
-	// Holder is the owner that holds the lock, the zero Owner if unknown.
+	// Holder holds the lock; the zero Owner if unknown.
 	Holder Owner
 	// TTL is the holder's remaining lease, negative if it never expires or is unknown.
 	TTL time.Duration
@@ -50,7 +50,7 @@ type Woken struct {
 // returned permits.
 type Acquired struct {
 	Op, Name, Kind string
-	// Owner is the owner of the hold. A later hold of a fair lock may have the same owner.
+	// Owner is the hold's owner. A later hold of a fair lock may have the same owner.
 	Owner Owner
 	// Wait is the duration of the call.
 	Wait time.Duration
@@ -60,7 +60,7 @@ type Acquired struct {
 	Reentry bool
 	// Transferred is true if another hold of this client passed the lock on when it ended.
 	Transferred bool
-	// NoHold is true for a plain semaphore: Ended and Released do not follow.
+	// NoHold is true for a plain semaphore, without Ended and Released.
 	NoHold bool
 }
 

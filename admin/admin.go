@@ -142,7 +142,6 @@ func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error
 	return inspect(ctx, hold.Of(of), from, from+int64(min(max(n, 1), maxPlace))-1)
 }
 
-// maxPlace exceeds the length of any queue.
 const maxPlace = math.MaxInt32
 
 var errNotInspectable = fmt.Errorf("%w: use the semaphore's own Inspect method", redlatch.ErrInvalid)
@@ -202,7 +201,6 @@ func otherKind(seen *reply.Inspection, roles bool) string {
 	return ""
 }
 
-// roleOf returns the role of an owner in the hash of a read/write lock.
 func roleOf(text string) string {
 	if _, writes := protocol.WriterOf(text); writes {
 		return protocol.ModeWrite

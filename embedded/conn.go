@@ -82,7 +82,6 @@ func (c *conn) Close() error {
 	return err
 }
 
-// drop closes the connection immediately.
 func (c *conn) drop() {
 	c.mu.Lock()
 	c.dead = true
@@ -91,7 +90,6 @@ func (c *conn) drop() {
 	c.poke()
 }
 
-// drain writes pending bytes until the connection is closed.
 func (c *conn) drain() {
 	defer c.drop()
 	for range c.wake {

@@ -30,7 +30,6 @@ type Redis struct {
 
 var errReply = errors.New("fence: unexpected reply from Eval")
 
-// tokenKey returns the key of the highest token for key.
 func tokenKey(key string) string {
 	if strings.Contains(key, "{") {
 		return "redlatch_fence::" + key

@@ -75,7 +75,6 @@ func (t Table) raise(ctx context.Context, tx *sql.Tx, resource string, token int
 	return n > 0, nil
 }
 
-// first inserts the row of a resource.
 func (t Table) first(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	insert := t.statement("INSERT INTO %s (resource, token, writes) VALUES (?, ?, 1)")
 	if _, err := tx.ExecContext(ctx, insert, resource, token); err != nil {

@@ -97,7 +97,6 @@ func Run(ctx context.Context, client *redlatch.Client, name string, config Confi
 	}
 }
 
-// candidate is one call of Run.
 type candidate struct {
 	Config
 	logger *slog.Logger
@@ -119,7 +118,6 @@ func (c *candidate) campaign(ctx context.Context, lock *rlock.Lock) (over bool, 
 	}
 }
 
-// lead runs Lead once.
 func (c *candidate) lead(ctx context.Context, hold *rlock.Hold) (over bool, err error) {
 	leading := hold.Context(ctx)
 	own, early, unlock := c.call(ctx, leading, hold)

@@ -91,7 +91,6 @@ func New(opts ...Option) *Metrics {
 	return m
 }
 
-// labels returns the labels kind, group if in use, and others.
 func (m *Metrics) labels(others ...string) []string {
 	all := []string{"kind"}
 	if m.grouping != nil {

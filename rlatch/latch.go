@@ -173,7 +173,6 @@ func (k kind) get(c *transport.Call) {
 	c.Args = append(c.Args, k.key)
 }
 
-// count decodes the reply of GET.
 func (kind) count(answer any) (int64, error) {
 	n, err := reply.Count(answer)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/internal/hold"
 )
 
-// acquisition is one call of Lock or TryLock.
 type acquisition struct {
 	acquire.Acquisition
 	lock    *hold.Lock
@@ -45,7 +44,6 @@ func (a *acquisition) of(l *hold.Lock, op string) {
 	a.lock, a.Engine, a.Kind, a.Lock, a.Op = l, l.Engine, l.Kind, l.Name, op
 }
 
-// begin checks the arguments.
 func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	l := a.lock
 	if l.Err != nil {
@@ -142,7 +140,6 @@ func (a *acquisition) failed(err error) error {
 	return le
 }
 
-// observed reports the outcome to the observer.
 func (a *acquisition) observed(err error) {
 	if err != nil {
 		a.ObserveFailed(err)

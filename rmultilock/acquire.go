@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// taking is one call of Lock or TryLock.
 type taking struct {
 	lock  *Lock
 	op    string
@@ -52,7 +51,6 @@ func (t *taking) failed(name string, err error) *redlatch.LockError {
 	return &redlatch.LockError{Op: t.op, Name: name, Err: engine.Explain(err)}
 }
 
-// run checks the arguments and acquires the locks.
 func (t *taking) run(ctx context.Context) error {
 	l := t.lock
 	if l.err != nil {
@@ -141,7 +139,6 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	return engine.WithEnd(ctx, err)
 }
 
-// over returns an error if an acquired lock was lost.
 func (t *taking) over() error {
 	err := t.hold.group.Err()
 	if err == nil || errors.Is(err, engine.ErrClosed) {
@@ -188,7 +185,6 @@ func (t *taking) take(ctx context.Context, s *step) error {
 	return nil
 }
 
-// lockOne acquires one lock of any kind.
 func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*hold.Hold, error) {
 	switch l := m.(type) {
 	case *rfencedlock.Lock:

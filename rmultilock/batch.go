@@ -38,7 +38,6 @@ func newBatch(t *taking, s *step) *batch {
 	return b
 }
 
-// scriptsOf returns the calls about plain locks of one slot.
 func scriptsOf(locks []*hold.Lock) luasrc.All {
 	all := luasrc.All{Publish: locks[0].Engine.Publish()}
 	for _, l := range locks {
@@ -272,7 +271,6 @@ func release(e *engine.Engine, scripts *luasrc.All, owner any, bound time.Durati
 	return freed, open, err
 }
 
-// freedOf decodes the reply of a release of n locks.
 func freedOf(answer any, n int) ([]bool, error) {
 	parts, _ := answer.([]any)
 	if len(parts) != n {

@@ -106,7 +106,6 @@ func newTaking(s *Semaphore, n int64) *taking {
 	return a
 }
 
-// begin checks the arguments and acquires.
 func (a *taking) begin(ctx context.Context, try bool, opts []rlock.Option) error {
 	s := a.semaphore
 	if err := acquire.Check(ctx, s.err); err != nil {

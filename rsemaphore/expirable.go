@@ -78,7 +78,6 @@ type doing struct{ *Hold }
 
 func (d doing) Unlock() error { return d.Release() }
 
-// acquire calls Lock or TryLock of a lock of n permits.
 func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking, opts []rlock.Option) (*Hold, error) {
 	engine.NeedContext(ctx)
 	if err := checkCount(int64(n), 1, maxPermits); err != nil {
@@ -194,7 +193,6 @@ func (s *Expirable) AddPermits(ctx context.Context, n int) error {
 	return err
 }
 
-// change runs a call that changes the number of permits.
 func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (any, error) {
 	if err := checkCount(n, least, maxCount); err != nil {
 		return nil, failed(op, s.Name(), err)

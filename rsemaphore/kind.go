@@ -26,7 +26,6 @@ type permits struct {
 	n int64
 }
 
-// semaphore is shared by the kinds of one semaphore.
 type semaphore struct {
 	key, channel string
 	engine       *engine.Engine
@@ -133,7 +132,6 @@ func newIDs(n int64) string {
 	return string(ids)
 }
 
-// rawIDs returns the concatenated bytes of an owner's ids.
 func rawIDs(ids any) string {
 	text, _ := ids.(string) // always one
 	digits := 2 * int(sizeOf(ids))

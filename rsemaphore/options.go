@@ -72,7 +72,6 @@ func waitOf(opts []rlock.Option, try bool) (wait time.Duration, bounded bool, er
 	return wait, bounded, err
 }
 
-// maxPermits is the maximum number of permits with IDs in one call.
 const maxPermits = 1000
 
 // maxCount is the maximum number of permits: Redisson's type is int.
@@ -110,7 +109,6 @@ func named(op string, err error) error {
 	return &renamed
 }
 
-// decoded decodes the reply of an operation unless it has failed.
 func decoded[T any](op, name string, answer any, err error, decode func(any) (T, error)) (result T, _ error) {
 	if err != nil {
 		return result, err

@@ -28,7 +28,6 @@ type ServerError struct {
 	Text string
 }
 
-// shown limits the server's text in an error message.
 const shown = 1024
 
 // Error returns the first kilobyte of the server's text, with a prefix.

@@ -147,7 +147,6 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-// serverError turns a server error of go-redis into a *transport.ServerError.
 func serverError(err error) error {
 	var sent redis.Error
 	if errors.As(err, &sent) && !errors.Is(err, redis.Nil) {

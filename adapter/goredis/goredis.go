@@ -15,7 +15,6 @@ import (
 // failoverAddr is the address of go-redis clients of Sentinels.
 const failoverAddr = "FailoverClient"
 
-// writeTimeout bounds one write to a connection.
 const writeTimeout = 3 * time.Second
 
 // New returns a Redlatch client for the servers of client: a *redis.Client of one server or of Sentinels,

@@ -18,7 +18,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// noScript is the digest of a missing script.
 var noScript = strings.Repeat("0", 40)
 
 // tryAgain is a script whose error makes a rueidis client refresh the nodes of the cluster.

@@ -106,7 +106,6 @@ func (b *batch) Done() <-chan struct{} {
 	return forever
 }
 
-// queued sends the next batch.
 func (b *batch) queued() {
 	c := b.conn
 	c.mu.Lock()
@@ -152,7 +151,6 @@ func (c *commands) attend(r rueidis.RedisResult) {
 	}
 }
 
-// next returns the replies to the oldest batch, or nil.
 func (c *commands) next() []rueidis.RedisResult {
 	c.mu.Lock()
 	defer c.mu.Unlock()

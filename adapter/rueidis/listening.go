@@ -38,7 +38,6 @@ type order struct {
 	channels []string
 }
 
-// ack is an acknowledgement of one subscription.
 type ack struct {
 	kind    string
 	channel string

@@ -86,7 +86,6 @@ func refusal(err error) redis.Error {
 	return redis.Error(text)
 }
 
-// isRefusal reports whether err is a server error.
 func isRefusal(err error) bool {
 	var sent redis.Error
 	return errors.As(err, &sent)

@@ -63,7 +63,6 @@ func sentinelOption(opt rueidis.ClientOption) rueidis.ClientOption {
 	return opt
 }
 
-// writeTimeout bounds one write to a connection.
 const writeTimeout = 3 * time.Second
 
 // Dialer returns a function for redlatch.WithReplicaDialer that connects to the server at addr, host:port,
@@ -138,7 +137,6 @@ func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, err
 	}
 }
 
-// credentials returns the user and the password for the server at addr.
 func credentials(opt *rueidis.ClientOption, addr net.Addr) (user, password string, err error) {
 	if opt.AuthCredentialsFn == nil {
 		return opt.Username, opt.Password, nil

@@ -21,10 +21,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// errStale means that the row has changed since it was read.
 var errStale = errors.New("the order was changed by another worker")
 
-// order is a row.
 type order struct {
 	state   string
 	version int64

@@ -170,7 +170,6 @@ var replicaCases = []testCase{
 // brief is the wait for replicas that will not have the write.
 const brief = 200 * time.Millisecond
 
-// unmet is more replicas than any server has.
 const unmet = 100
 
 var write = transport.NewScript("write", "redis.call('set', KEYS[1], ARGV[1]) return 1")

@@ -26,7 +26,6 @@ var optionalCases = []testCase{
 	{"Slot: keys have the same slots as in Redis", slots, ""},
 }
 
-// as returns tr as an optional interface, or skips the case.
 func as[I any](f *fixture, tr transport.Transport, name string) I {
 	f.t.Helper()
 	i, ok := tr.(I)

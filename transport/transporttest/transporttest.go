@@ -163,7 +163,6 @@ func newFixture(t *testing.T, h Harness) *fixture {
 	return f
 }
 
-// need skips the case unless the harness has all fields of names.
 func (f *fixture) need(names string) {
 	f.t.Helper()
 	for name := range strings.FieldsSeq(names) {
