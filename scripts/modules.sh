@@ -61,7 +61,7 @@ scripts_elsewhere() {
 	for program in "$root"/.servers/more/*/*-server; do
 		[ -x "$program" ] || continue
 		printf 'scripts on %s\n' "${program#"$root"/}"
-		(cd "$root" && REDLATCH_SERVER=$program go test -count=1 -run 'DoWhatTheVectorsSay$/^server$' ./internal/luasrc)
+		(cd "$root" && REDLATCH_SERVER=$program go test -count=1 -run 'MatchVectors$/^server$' ./internal/luasrc)
 	done
 }
 

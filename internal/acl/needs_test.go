@@ -68,7 +68,7 @@ func (n need) words(t *testing.T) (below, own []any) {
 	return below, own[2:]
 }
 
-func TestU42EachRightOfTheManualIsNeededAndNoOther(t *testing.T) {
+func TestU42ManualListsExactlyRequiredRights(t *testing.T) {
 	t.Parallel()
 	for _, n := range needs {
 		t.Run(n.title, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestU42EachRightOfTheManualIsNeededAndNoOther(t *testing.T) {
 }
 
 // The manual has a line for each title, and the words of the code.
-func TestTheManualHasTheLinesOfTheCode(t *testing.T) {
+func TestManualMatchesRuleLines(t *testing.T) {
 	t.Parallel()
 	_, lines, found := strings.Cut(redistest.Manual(t), "\n## Rights\n")
 	require.True(t, found)
@@ -135,7 +135,7 @@ func anys(words []string) (all []any) {
 	return all
 }
 
-func TestUsersThatInspectAndRepairTakeNoLock(t *testing.T) {
+func TestInspectAndRepairUsersCannotLock(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
@@ -150,7 +150,7 @@ func TestUsersThatInspectAndRepairTakeNoLock(t *testing.T) {
 }
 
 // Redis rejects a pattern beside ~*.
-func TestALineForAllNamesIsOneThatTheServerTakes(t *testing.T) {
+func TestServerAcceptsRuleForAllNames(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
@@ -162,7 +162,7 @@ func TestALineForAllNamesIsOneThatTheServerTakes(t *testing.T) {
 }
 
 // Each missing optional right gives one warning that names it.
-func TestU42RightThatIsMissedIsNamedInOneLine(t *testing.T) {
+func TestU42MissingRightIsNamedInOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		missing, line, names string // the line starts with line, and names the right
@@ -244,7 +244,7 @@ func (x *trial) takesTurns() error {
 	return all
 }
 
-func TestPatternsTakePrefixesAsTheyAre(t *testing.T) {
+func TestPatternsEscapePrefixes(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]string{
 		"":         "~redisson_unlock_latch:{*",
@@ -268,7 +268,7 @@ func TestCanHoldRejectsTextThatEndsARule(t *testing.T) {
 	}
 }
 
-func TestPatternsForBracesAreThereWhereTheyMeanSomething(t *testing.T) {
+func TestBracePatternsAppearOnlyWhenNeeded(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]bool{"app:": true, "": false, "{app}:": false, "a{": false} {
 		require.Equal(t, want, slices.Contains(acl.Of(acl.Plain).Words(prefix), "~{"+prefix+"*"), prefix)

@@ -88,7 +88,7 @@ func everything(t *testing.T) []any {
 	return all
 }
 
-func TestUserOfOnePrefixCanDoNothingWithTheLocksOfAnother(t *testing.T) {
+func TestUserCannotAccessLocksOfOtherPrefix(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()

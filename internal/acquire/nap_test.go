@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/reply"
 )
 
-func TestNapIsNeverForNothingNorLongerThanThePollCap(t *testing.T) {
+func TestNapIsPositiveAndAtMostPollCap(t *testing.T) {
 	t.Parallel()
 	const pollCap = 10 * time.Second
 	for ttl, want := range map[time.Duration]time.Duration{

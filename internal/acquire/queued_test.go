@@ -43,7 +43,7 @@ type strategy struct{ *behind }
 
 func (s strategy) Waiter(*acquire.Acquisition) acquire.Waiter { return s.behind }
 
-func TestQueuedCallerGivesUpAfterACommandTimeoutWithoutAnAnswer(t *testing.T) {
+func TestUnansweredQueuedCallerFailsAfterCommandTimeout(t *testing.T) {
 	const command, patience = 3 * time.Second, time.Minute
 	for name, c := range map[string]struct {
 		every, answered, ends time.Duration

@@ -76,7 +76,7 @@ func answering(reply func() error) *engine.Engine {
 }
 
 // The server computes the end of the lease from the time in the call.
-func TestALeaseBeginsBeforeTheServerIsToldTheTime(t *testing.T) {
+func TestLeaseStartsBeforeServerGetsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := answering(func() error { return nil })
@@ -89,7 +89,7 @@ func TestALeaseBeginsBeforeTheServerIsToldTheTime(t *testing.T) {
 }
 
 // Between the attempt and the hold, no release of the same owner may miss its lease.
-func TestAsksBracketsAttemptAndGrant(t *testing.T) {
+func TestAcquireBracketsAttemptAndGrant(t *testing.T) {
 	t.Parallel()
 	for end, refusal := range map[string]error{"grant ": nil, "": errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {

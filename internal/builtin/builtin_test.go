@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestFullServerIsKnownByItsError(t *testing.T) {
+func TestFullServerErrorIsRecognized(t *testing.T) {
 	t.Parallel()
 	full := &transport.ServerError{Text: "ERR max number of clients reached"}
 	require.True(t, IsFull(full))

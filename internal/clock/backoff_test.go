@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/clock"
 )
 
-func TestPausesDoubleBetweenTheirBoundsLessUpToAHalf(t *testing.T) {
+func TestBackoffDoublesWithinBoundsWithJitter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		b    clock.Backoff
@@ -36,7 +36,7 @@ func TestPausesDoubleBetweenTheirBoundsLessUpToAHalf(t *testing.T) {
 	}
 }
 
-func TestPausesVary(t *testing.T) {
+func TestBackoffVaries(t *testing.T) {
 	t.Parallel()
 	seen := map[time.Duration]bool{}
 	for range 100 {
@@ -46,7 +46,7 @@ func TestPausesVary(t *testing.T) {
 	assert.Greater(t, len(seen), 50, "clients that fail together do not come back together")
 }
 
-func TestSenselessBoundsDoNoHarm(t *testing.T) {
+func TestInvalidBackoffBoundsAreTolerated(t *testing.T) {
 	t.Parallel()
 	b := clock.Backoff{Min: math.MaxInt64, Max: math.MinInt64}
 	for range 5 {
@@ -54,7 +54,7 @@ func TestSenselessBoundsDoNoHarm(t *testing.T) {
 	}
 }
 
-func TestThePauseCountsFromTheFailure(t *testing.T) {
+func TestPauseStartsAtFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := clock.Backoff{Min: time.Second, Max: time.Second}
@@ -76,7 +76,7 @@ func TestThePauseCountsFromTheFailure(t *testing.T) {
 	})
 }
 
-func TestThePauseEndsWithTheContext(t *testing.T) {
+func TestPauseEndsWithContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := clock.Backoff{Min: time.Hour}

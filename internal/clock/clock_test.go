@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDeadlineFollowsTheClockThatSaysLess(t *testing.T) {
+func TestDeadlineUsesEarlierClock(t *testing.T) {
 	d := Deadline{mono: int64(10 * time.Second), wall: int64(100 * time.Second)}
 	cases := []struct {
 		name       string
@@ -51,7 +51,7 @@ func TestDeadlineNeverOverflows(t *testing.T) {
 	require.True(t, After(now, math.MinInt64).Passed(now))
 }
 
-func TestAtomicHoldsWhatWasStored(t *testing.T) {
+func TestAtomicLoadsStoredValue(t *testing.T) {
 	d := After(time.Now(), time.Second)
 	var a Atomic
 	a.Store(d)

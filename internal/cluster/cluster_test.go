@@ -28,7 +28,7 @@ func inWorld(t *testing.T, body func(w *world)) {
 	synctest.Test(t, func(t *testing.T) { body(newWorld(t, "SPUBLISH", one, two)) })
 }
 
-func TestCallsGoWhereTheirSlotIsServed(t *testing.T) {
+func TestCallsGoToSlotOwner(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for i := range 50 {
 			w.requireIncr("key"+string(rune('a'+i)), 1)
@@ -52,7 +52,7 @@ func count(all []string, word string) (n int) {
 	return n
 }
 
-func TestACallFollowsItsSlotAndThoseAfterItGoStraightThere(t *testing.T) {
+func TestMovedCallUpdatesRouting(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		again := w.Reconnected()
@@ -67,7 +67,7 @@ func TestACallFollowsItsSlotAndThoseAfterItGoStraightThere(t *testing.T) {
 	})
 }
 
-func TestASlotThatIsOnItsWayIsAskedForCallByCall(t *testing.T) {
+func TestMigratingSlotIsRedirectedPerCall(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].asking[key] = two })
@@ -83,7 +83,7 @@ func TestASlotThatIsOnItsWayIsAskedForCallByCall(t *testing.T) {
 	})
 }
 
-func TestACallThatIsSentInCirclesEndsNotSent(t *testing.T) {
+func TestCircularRedirectFailsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.do(func() { w.servers[one].lies, w.servers[two].lies = two, one })
 		_, err := w.incr(key)
@@ -95,7 +95,7 @@ func TestACallThatIsSentInCirclesEndsNotSent(t *testing.T) {
 	})
 }
 
-func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
+func TestAbandonedCallIsNotRedirected(t *testing.T) {
 	inWorld(t, func(w *world) {
 		gate := make(chan struct{})
 		w.cfg.Seeds = []string{one} // before the first refresh
@@ -116,7 +116,7 @@ func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
 	})
 }
 
-func TestCallsThatWaitForARefreshEndWithIt(t *testing.T) {
+func TestCallsWaitingForRefreshEndWithIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.kill(one)
 		w.kill(two)
@@ -132,7 +132,7 @@ func TestCallsThatWaitForARefreshEndWithIt(t *testing.T) {
 	})
 }
 
-func TestACallForAnUnservedSlotIsNotSent(t *testing.T) {
+func TestCallForUnservedSlotIsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.move(key, "")
 		_, err := w.incr(key)
@@ -145,7 +145,7 @@ func TestACallForAnUnservedSlotIsNotSent(t *testing.T) {
 	})
 }
 
-func TestASilentNodeDelaysARefreshForAMoment(t *testing.T) {
+func TestSilentNodeDelaysRefreshBriefly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for range 10 { // the first node is random
@@ -158,7 +158,7 @@ func TestASilentNodeDelaysARefreshForAMoment(t *testing.T) {
 	})
 }
 
-func TestAnotherMasterIsFoundWhenOneDies(t *testing.T) {
+func TestNewMasterIsFoundAfterFailure(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		sub := w.subscribe(key)
@@ -179,7 +179,7 @@ func TestAnotherMasterIsFoundWhenOneDies(t *testing.T) {
 	})
 }
 
-func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
+func TestConnectionsToDemotedNodeEnd(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		sub := w.subscribe(key)
@@ -200,7 +200,7 @@ func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
 	})
 }
 
-func TestFencesKnowTheNodeOfAConnection(t *testing.T) {
+func TestFenceKnowsConnectionsNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		here := incr(key)
 		there := incr("{foo}")

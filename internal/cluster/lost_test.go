@@ -41,7 +41,7 @@ func closed(c <-chan struct{}) bool {
 }
 
 // A frozen master closes no connection.
-func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
+func TestSilentMasterIsLeftAfterFailover(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].silent = true })
@@ -58,7 +58,7 @@ func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
 }
 
 // A machine that is gone answers no dial. A renewal has no timeout and would wait for the dial.
-func TestADialOfAMasterThatIsGoneIsGivenUpWhenAnotherTakesItsPlace(t *testing.T) {
+func TestFailoverAbortsDialToLostMaster(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].gate = make(chan struct{}) })

@@ -23,7 +23,7 @@ func addrs(w *world) (all []string) {
 	return all
 }
 
-func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
+func TestCallOnMasterIsNotRedirected(t *testing.T) {
 	inWorld(t, func(w *world) {
 		masters, err := w.Masters(w.Context()) // the first thing that is asked of it
 		require.NoError(w, err)
@@ -48,7 +48,7 @@ func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
 	})
 }
 
-func TestAClosedClusterHasNoMasters(t *testing.T) {
+func TestClosedClusterHasNoMasters(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.do(func() { w.servers[one].silent, w.servers[two].silent = true, true })
 		waiter := make(chan error, 1)
@@ -64,7 +64,7 @@ func TestAClosedClusterHasNoMasters(t *testing.T) {
 	})
 }
 
-func TestMastersThatFailAreLookedForAgain(t *testing.T) {
+func TestFailedMastersTriggerRefresh(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const three = "10.0.0.3:1"
 		require.ElementsMatch(w, []string{one, two}, addrs(w))
@@ -97,7 +97,7 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 	})
 }
 
-func TestCallForAnyNodeSkipsMastersThatAreDown(t *testing.T) {
+func TestCallForAnyNodeSkipsDownMasters(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var node *redisconn.NodeError
 		require.Len(w, addrs(w), 2)
@@ -121,7 +121,7 @@ func TestCallForAnyNodeSkipsMastersThatAreDown(t *testing.T) {
 }
 
 // Each span costs time proportional to the number of slots or masters.
-func TestMoreSpansThanSlotsAreABadReply(t *testing.T) {
+func TestMoreSpansThanSlotsIsBadReply(t *testing.T) {
 	t.Parallel()
 	reply := []any{}
 	for i := range slots {

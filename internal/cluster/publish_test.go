@@ -14,7 +14,7 @@ import (
 )
 
 // A busy node must not decide for the life of the client: peers with SSUBSCRIBE would never be woken.
-func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
+func TestBusyNodeDoesNotDecidePublishCommand(t *testing.T) {
 	t.Parallel()
 	for refusal, want := range map[string]string{
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": "SPUBLISH",
@@ -40,7 +40,7 @@ func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
 	}
 }
 
-func TestShardingOnAndOffQueryNoNode(t *testing.T) {
+func TestExplicitShardingQueriesNoNode(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[transport.Sharding]string{transport.ShardingOn: "SPUBLISH", transport.ShardingOff: "PUBLISH"} {
 		cfg := Config{Seeds: []string{one}} // a dial would panic
@@ -51,7 +51,7 @@ func TestShardingOnAndOffQueryNoNode(t *testing.T) {
 }
 
 // Behind a proxy a node that is down accepts connections, as does a frozen one.
-func TestANodeThatGivesNoAnswerDoesNotDecideEither(t *testing.T) {
+func TestSilentNodeDoesNotDecidePublishCommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "SPUBLISH", one, two)

@@ -12,7 +12,7 @@ import (
 )
 
 // After a failover the new master may be loading, or not know that the cluster is whole.
-func TestAnEstablishedSubscriptionWaitsForANodeThatCannotServeYet(t *testing.T) {
+func TestEstablishedSubscriptionWaitsForUnreadyNode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ command, refusal string }{
 		{"PING", "LOADING Redis is loading the dataset in memory"},
@@ -41,7 +41,7 @@ func TestAnEstablishedSubscriptionWaitsForANodeThatCannotServeYet(t *testing.T) 
 	}
 }
 
-func TestAServerThatHasNoRoomForAConnectionMayKnowBothWaysToListen(t *testing.T) {
+func TestFullServerDoesNotDecideSubscribeCommand(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		// There is room for one of the two subscription connections.
@@ -62,7 +62,7 @@ func TestAServerThatHasNoRoomForAConnectionMayKnowBothWaysToListen(t *testing.T)
 	})
 }
 
-func TestANodeThatIsSlowToTellOfTheSlotsIsNotTakenForReplaced(t *testing.T) {
+func TestSlowSlotReplyDoesNotReplaceNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "SPUBLISH", one, two)
@@ -84,7 +84,7 @@ func TestANodeThatIsSlowToTellOfTheSlotsIsNotTakenForReplaced(t *testing.T) {
 }
 
 // A server names "?" if it does not know the slot's node. It has not run the call.
-func TestACallThatIsSentNowhereIsNotSent(t *testing.T) {
+func TestRedirectToUnknownNodeIsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		time.Sleep(time.Second)
@@ -100,7 +100,7 @@ func TestACallThatIsSentNowhereIsNotSent(t *testing.T) {
 }
 
 // CLUSTER SLOTS may have been sent; the call that waits for the answer was not.
-func TestACallThatWaitsForALostTopologyIsNotSent(t *testing.T) {
+func TestCallWaitingForLostTopologyIsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.do(func() { w.servers[one].slow, w.servers[two].slow = 2*time.Second, 2*time.Second })
 		came := make(chan error, 1)
@@ -119,7 +119,7 @@ func TestACallThatWaitsForALostTopologyIsNotSent(t *testing.T) {
 	})
 }
 
-func TestASubscriptionStaysOnAFormerMasterWhileNoNodeServesItsSlot(t *testing.T) {
+func TestSubscriptionStaysWhileSlotIsUnserved(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		w.takeOver(one, "")
@@ -134,7 +134,7 @@ func TestASubscriptionStaysOnAFormerMasterWhileNoNodeServesItsSlot(t *testing.T)
 	})
 }
 
-func TestASubscriptionThatIsSentNowhereWaits(t *testing.T) {
+func TestSubscriptionRedirectedToUnknownNodeWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		w.requireIncr("{foo}", 1)
@@ -150,7 +150,7 @@ func TestASubscriptionThatIsSentNowhereWaits(t *testing.T) {
 }
 
 // Nodes that disagree on a slot name each other.
-func TestASubscriptionThatIsSentInCirclesPauses(t *testing.T) {
+func TestCircularSubscriptionRedirectPauses(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		w.requireIncr("{foo}", 1)
@@ -184,7 +184,7 @@ func (w *world) times(addr, command string) (n int) {
 }
 
 // A cluster without full coverage still serves other slots.
-func TestASlotThatIsNotServedForAWhileCostsOtherSlotsNothing(t *testing.T) {
+func TestUnservedSlotDoesNotAffectOtherSlots(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, next string }{{"the same node", one}, {"another node", two}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestASlotThatIsNotServedForAWhileCostsOtherSlotsNothing(t *testing.T) {
 }
 
 // A slot may move to a node that does not serve it yet, and then be unserved for a while.
-func TestASubscriptionThatMovesToASlotThatIsNotServedWaits(t *testing.T) {
+func TestSubscriptionMovedToUnservedSlotWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		other := w.subscribe("{foo}") // so there is a connection to the other node

@@ -32,7 +32,7 @@ func (w *world) asked(addr string) (commands []string, conns int) {
 	return commands, conns
 }
 
-func TestReplicasAreWaitedForOnTheMasterOfTheSlot(t *testing.T) {
+func TestWaitRunsOnSlotsMaster(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.do(func() { w.servers[one].acks, w.servers[two].acks = 1, 3 })
 		w.requireIncr(key, 1)
@@ -52,7 +52,7 @@ func TestReplicasAreWaitedForOnTheMasterOfTheSlot(t *testing.T) {
 }
 
 // The slot's former node has no replicas and delays WAIT.
-func TestAReplicatedCallFollowsItsSlotAtOnce(t *testing.T) {
+func TestReplicatedCallFollowsSlotImmediately(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].hold, w.servers[two].acks = make(chan struct{}), 2 })
@@ -64,7 +64,7 @@ func TestAReplicatedCallFollowsItsSlotAtOnce(t *testing.T) {
 	})
 }
 
-func TestAReplicatedCallOfASlotOnItsWayIsAskedForWhereItIs(t *testing.T) {
+func TestReplicatedCallFollowsMigratingSlot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].asking[key], w.servers[two].acks = two, 2 })
@@ -74,7 +74,7 @@ func TestAReplicatedCallOfASlotOnItsWayIsAskedForWhereItIs(t *testing.T) {
 	})
 }
 
-func TestReplicasOfAFormerMasterDoNotCount(t *testing.T) {
+func TestFormerMastersReplicasDoNotCount(t *testing.T) {
 	inWorld(t, func(w *world) {
 		hold := make(chan struct{})
 		w.do(func() { w.servers[one].hold, w.servers[one].acks = hold, 1 })
@@ -89,7 +89,7 @@ func TestReplicasOfAFormerMasterDoNotCount(t *testing.T) {
 	})
 }
 
-func TestReplicasOfADeadNodeDoNotCountAndThoseOfTheNextOneDo(t *testing.T) {
+func TestOnlyNewMastersReplicasCount(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.do(func() { w.servers[one].acks, w.servers[two].acks = 1, 1 })
 		require.EqualValues(w, 1, await(w, w.replicate(key, time.Second)).have)
@@ -105,7 +105,7 @@ func TestReplicasOfADeadNodeDoNotCountAndThoseOfTheNextOneDo(t *testing.T) {
 	})
 }
 
-func TestCloseEndsTheWaitForReplicas(t *testing.T) {
+func TestCloseInterruptsReplicaWait(t *testing.T) {
 	inWorld(t, func(w *world) {
 		hold := make(chan struct{})
 		w.do(func() { w.servers[one].hold = hold })
@@ -123,7 +123,7 @@ func TestCloseEndsTheWaitForReplicas(t *testing.T) {
 	})
 }
 
-func TestTheConnectionThatWaitsForReplicasEndsWithItsNode(t *testing.T) {
+func TestReplicaWaitConnectionEndsWithNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		hold := make(chan struct{})
 		w.do(func() { w.servers[one].hold = hold })

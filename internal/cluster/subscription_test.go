@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestBothKindsOfMessagesAreReceivedWhereTheSlotIs(t *testing.T) {
+func TestBothMessageKindsAreReceivedOnSlotsNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.cfg.Seeds = []string{one} // before the first refresh
 		sub := w.subscribe(key)
@@ -35,7 +35,7 @@ func TestBothKindsOfMessagesAreReceivedWhereTheSlotIs(t *testing.T) {
 	})
 }
 
-func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
+func TestSubscriptionFollowsSlotWithOneGap(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		w.move(key, two)
@@ -51,7 +51,7 @@ func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
 	})
 }
 
-func TestAnEventCountsTheEventsMergedIntoIt(t *testing.T) {
+func TestEventCountsMergedEvents(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		for range 2 {
@@ -66,7 +66,7 @@ func TestAnEventCountsTheEventsMergedIntoIt(t *testing.T) {
 	})
 }
 
-func TestAGapIsReportedWhenBothSubscriptionsAreThereAgain(t *testing.T) {
+func TestGapReportedWhenBothSubscriptionsReturn(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		for range 3 {
@@ -90,7 +90,7 @@ func TestAGapIsReportedWhenBothSubscriptionsAreThereAgain(t *testing.T) {
 	})
 }
 
-func TestServersThatKnowOneWayToListenAreListenedToThatWay(t *testing.T) {
+func TestSingleSubscribeCommandSuffices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "PUBLISH", one)
@@ -108,7 +108,7 @@ func TestServersThatKnowOneWayToListenAreListenedToThatWay(t *testing.T) {
 	})
 }
 
-func TestAChannelThatIsRefusedTheWayThatIsPublishedFails(t *testing.T) {
+func TestChannelRejectedForPublishCommandFails(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.do(func() { w.lacks = "SSUBSCRIBE" })
 		_, err := w.Subscribe(w.Context(), key)
@@ -118,7 +118,7 @@ func TestAChannelThatIsRefusedTheWayThatIsPublishedFails(t *testing.T) {
 	})
 }
 
-func TestASubscriptionIsNotMadeWhereNoNodeAnswersButAnEstablishedOneWaits(t *testing.T) {
+func TestOutageFailsNewSubscriptionsOnly(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		w.kill(one)
@@ -134,7 +134,7 @@ func TestASubscriptionIsNotMadeWhereNoNodeAnswersButAnEstablishedOneWaits(t *tes
 	})
 }
 
-func TestListenersAreCountedOnEveryNodeOfTheirShardEitherWay(t *testing.T) {
+func TestListenersAreCountedOnEveryShardNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const replica = "10.0.0.3:1"
 		w.do(func() {

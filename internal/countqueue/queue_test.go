@@ -57,7 +57,7 @@ func grant(t *testing.T, c *caller, left int64) {
 	c.Granted(&acquire.Acquisition{Available: left})
 }
 
-func TestARoundAsksThoseThatFitInOrder(t *testing.T) {
+func TestRoundTriesFittingWaitersInOrder(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 3, 2, 1, 2)
 	q.begin(nil)
@@ -76,7 +76,7 @@ func TestARoundAsksThoseThatFitInOrder(t *testing.T) {
 	require.True(t, sub.closed, "the last one ends the subscription")
 }
 
-func TestAMessageInARoundBeginsAnotherOne(t *testing.T) {
+func TestMessageDuringRoundStartsAnother(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 2, 1)
 	q.begin(nil)
@@ -88,7 +88,7 @@ func TestAMessageInARoundBeginsAnotherOne(t *testing.T) {
 	grant(t, c[1], 0)
 }
 
-func TestOneThatLeavesInItsTurnPassesItOn(t *testing.T) {
+func TestLeavingWaiterPassesTurn(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 2, 2, 1)
 	q.begin(nil)
@@ -100,7 +100,7 @@ func TestOneThatLeavesInItsTurnPassesItOn(t *testing.T) {
 	require.Equal(t, c[1], q.asking, "what it was told may have gone with it")
 }
 
-func TestOneThatComesAsksOnlyForWhatThoseBeforeItLeave(t *testing.T) {
+func TestNewWaiterTriesOnlyRemainingPermits(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 3, 1)
 	come := func(n int64, try, strict bool) (may, refused bool) {
@@ -124,7 +124,7 @@ func TestOneThatComesAsksOnlyForWhatThoseBeforeItLeave(t *testing.T) {
 	require.True(t, refused, "the first wants no more")
 }
 
-func TestTheNextListensWhenTheFirstHasGone(t *testing.T) {
+func TestNextWaiterSubscribesWhenFirstLeaves(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 1, 1)
 	_, wake := c[1].Signals()
@@ -145,7 +145,7 @@ func TestTheNextListensWhenTheFirstHasGone(t *testing.T) {
 	require.True(t, ask)
 }
 
-func TestOneThatComesInARoundIsAskedInIt(t *testing.T) {
+func TestWaiterJoiningRoundIsTried(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 2)
 	q.begin(nil)
@@ -157,7 +157,7 @@ func TestOneThatComesInARoundIsAskedInIt(t *testing.T) {
 }
 
 // A message woke the first, whose attempt gets no reply, and which then leaves.
-func TestOneThatLeavesWithoutAnAnswerLeavesTheWakeUpToTheNext(t *testing.T) {
+func TestUnansweredWaiterPassesWakeUp(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 1, 1)
 	ask, _ := c[0].OnEvent(transport.Event{})

@@ -58,7 +58,7 @@ func (r *running) ended(t *testing.T) *running {
 	return r
 }
 
-func TestRunReturnsTheOutcome(t *testing.T) {
+func TestRunReturnsOutcome(t *testing.T) {
 	for _, c := range []struct {
 		reply   any
 		err     error
@@ -108,7 +108,7 @@ var lateOutcomes = []struct {
 	{"never ran", nil, errNotSent, noted{late: 1, err: errNotSent}},
 }
 
-func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
+func TestResolverGetsAbandonedCallOnce(t *testing.T) {
 	for _, w := range waitEnds {
 		for _, o := range lateOutcomes {
 			t.Run(w.name+", "+o.name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
 }
 
 // The cause may wrap our own errors, such as the loss of another lock.
-func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
+func TestContextCauseDoesNotDecideOutcome(t *testing.T) {
 	require.Contains(t, ours, ErrNotNotified)
 	for _, own := range ours {
 		synctest.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
 	}
 }
 
-func TestACallThatWasNotSentIsWithdrawnAndItsResolverIsNotNotified(t *testing.T) {
+func TestUnsentCallIsWithdrawnWithoutResolver(t *testing.T) {
 	for _, w := range waitEnds {
 		t.Run(w.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestACallThatWasNotSentIsWithdrawnAndItsResolverIsNotNotified(t *testing.T)
 	}
 }
 
-func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
+func TestRunForContinuesDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
@@ -222,7 +222,7 @@ func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 }
 
 // The reply reaches either the caller or the resolver.
-func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
+func TestReplyRacingWithTimeoutIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
 	f := &faketransport.Fake{}
 	e, _ := engineOver(t, f)
@@ -253,7 +253,7 @@ func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
 	require.Zero(t, e.inFlight.Load())
 }
 
-func TestCallThatIsNotSentInHalfOfItsTimeIsWithdrawn(t *testing.T) {
+func TestUnsentCallIsWithdrawnAtHalfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Queues: true}
 		e, _ := engineOver(t, f)
@@ -330,7 +330,7 @@ func TestFreedAttemptKeepsCapacityButNotArguments(t *testing.T) {
 	require.True(t, a.Call.Claim(0), "the next call can be sent")
 }
 
-func TestAttemptIsFreedOnceWhateverBecomesOfItsCall(t *testing.T) {
+func TestAttemptIsFreedOnce(t *testing.T) {
 	for name, resolver := range resolvers {
 		for _, o := range lateOutcomes {
 			for when, leaves := range map[string]bool{"awaited": false, "left": true} {
@@ -360,7 +360,7 @@ func TestAttemptIsFreedOnceWhateverBecomesOfItsCall(t *testing.T) {
 }
 
 // An alarm that came at the same time as the reply remains.
-func TestAttemptThatIsReusedIgnoresAnEarlierAlarm(t *testing.T) {
+func TestReusedAttemptIgnoresEarlierAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		a := e.Attempt()

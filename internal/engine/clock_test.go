@@ -35,7 +35,7 @@ func clockAt(ahead, roundTrip time.Duration) answer {
 	}
 }
 
-func TestClocksAreComparedToTheMiddleOfTheRoundTrip(t *testing.T) {
+func TestClockOffsetUsesRoundTripMidpoint(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour, 1234 * time.Microsecond} {
 		synctest.Test(t, func(t *testing.T) {
 			c, log := clockOver(t, &faketransport.Fake{Answer: clockAt(ahead, 2*time.Second)})
@@ -52,7 +52,7 @@ func TestClocksAreComparedToTheMiddleOfTheRoundTrip(t *testing.T) {
 	}
 }
 
-func TestSlowReplyIsNoClockThatIsApart(t *testing.T) {
+func TestSlowReplyIsNotClockOffset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, log := clockOver(t, &faketransport.Fake{Answer: clockAt(1400*time.Millisecond, time.Second)})
 		got, err := c.Compare(t.Context())
@@ -62,7 +62,7 @@ func TestSlowReplyIsNoClockThatIsApart(t *testing.T) {
 	})
 }
 
-func TestAnswersToTimeThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidTimeReplyIsRejected(t *testing.T) {
 	for name, reply := range map[string]any{
 		"nil":       nil,
 		"text":      "1700000000",
@@ -83,7 +83,7 @@ func TestAnswersToTimeThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestClocksAreComparedOnceAMinuteInTheBackground(t *testing.T) {
+func TestClocksAreComparedEveryMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: clockAt(0, time.Second)}
 		c, _ := clockOver(t, f)
@@ -101,7 +101,7 @@ func TestClocksAreComparedOnceAMinuteInTheBackground(t *testing.T) {
 	})
 }
 
-func TestFirstComparisonIsWaitedForByAllCallersThatNeedIt(t *testing.T) {
+func TestCallersWaitForFirstClockComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: clockAt(time.Hour, time.Second)}
 		c, _ := clockOver(t, f)
@@ -130,7 +130,7 @@ func TestFirstComparisonIsWaitedForByAllCallersThatNeedIt(t *testing.T) {
 	})
 }
 
-func TestComparisonIsMadeUpForWhenTheServerWasAwayAndNotWhenItRefuses(t *testing.T) {
+func TestClockComparisonRetriesOutagesNotRejections(t *testing.T) {
 	for name, test := range map[string]struct {
 		err   error
 		again bool
@@ -159,7 +159,7 @@ func TestComparisonIsMadeUpForWhenTheServerWasAwayAndNotWhenItRefuses(t *testing
 	}
 }
 
-func TestMissingRightToTheTimeIsLoggedOnce(t *testing.T) {
+func TestMissingTimeRightIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: answering(nil, errRefused)}
 		c, log := clockOver(t, f)
@@ -173,7 +173,7 @@ func TestMissingRightToTheTimeIsLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestClockOfAClosedClientComparesNothing(t *testing.T) {
+func TestClosedClientComparesNoClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: clockAt(0, time.Second)}
 		c, _ := clockOver(t, f)
@@ -185,7 +185,7 @@ func TestClockOfAClosedClientComparesNothing(t *testing.T) {
 	})
 }
 
-func TestAComparisonThatWasSlowOnceMovesNoClock(t *testing.T) {
+func TestSlowComparisonMovesNoClock(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	var o Clock

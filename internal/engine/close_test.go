@@ -28,7 +28,7 @@ func requireClosed(t *testing.T, f *faketransport.Fake) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-func TestCloseWithNothingOpenTakesNoTime(t *testing.T) {
+func TestIdleCloseReturnsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
@@ -42,7 +42,7 @@ func TestCloseWithNothingOpenTakesNoTime(t *testing.T) {
 }
 
 // A waiter may make another attempt while Close begins.
-func TestAnAttemptThatBeginsAfterTheEndHasBegunEndsAtOnce(t *testing.T) {
+func TestAttemptAfterCloseFailsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		e.refuse()
@@ -50,7 +50,7 @@ func TestAnAttemptThatBeginsAfterTheEndHasBegunEndsAtOnce(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsUntilCallsInDoubtAreResolved(t *testing.T) {
+func TestCloseWaitsForInDoubtCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		e, log := engineOver(t, f)
@@ -63,7 +63,7 @@ func TestCloseWaitsUntilCallsInDoubtAreResolved(t *testing.T) {
 }
 
 // Closing the transport ends a running Undo.
-func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
+func TestCloseWaitsAtMostOneCommandTimeout(t *testing.T) {
 	for name, c := range map[string]struct{ phase, bound time.Duration }{
 		"new":                         {0, testCommand},
 		"in the middle of a question": {2 * time.Second, testCommand},
@@ -90,7 +90,7 @@ func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
 }
 
 // The reply has come, so the call's connection is not killed, and one answer settles it.
-func TestCloseGivesBackWhatIsGrantedWhileItWaits(t *testing.T) {
+func TestCloseReleasesLateGrant(t *testing.T) {
 	for _, freed := range []any{int64(1), nil} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
@@ -118,7 +118,7 @@ type undoer struct{}
 
 func (undoer) Late(any, error) *InDoubt { return undoing(nil) }
 
-func TestCallsThatComeInDoubtWhenTheTransportClosesAreGivenUp(t *testing.T) {
+func TestTransportCloseAbandonsInDoubtCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
@@ -132,7 +132,7 @@ func TestCallsThatComeInDoubtWhenTheTransportClosesAreGivenUp(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForCallsThatJoined(t *testing.T) {
+func TestCloseWaitsForJoinedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		require.NoError(t, e.Enter())
@@ -141,7 +141,7 @@ func TestCloseWaitsForCallsThatJoined(t *testing.T) {
 	})
 }
 
-func TestCloseEndsPauses(t *testing.T) {
+func TestCloseInterruptsPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		results := make(chan bool, 2)
@@ -159,7 +159,7 @@ func TestCloseEndsPauses(t *testing.T) {
 	})
 }
 
-func TestInFlightWakesItsWaiterEachTimeItComesToZero(t *testing.T) {
+func TestInFlightWakesWaiterAtEachZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Lifecycle{idle: make(chan struct{}, 1)}
 		l.drain(t.Context()) // idle: returns
@@ -184,7 +184,7 @@ func TestInFlightWakesItsWaiterEachTimeItComesToZero(t *testing.T) {
 	})
 }
 
-func TestNoGoroutineBeginsAfterClose(t *testing.T) {
+func TestNoGoroutineStartsAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		ran := 0

@@ -26,7 +26,7 @@ func TestNextOwnerIsUnused(t *testing.T) {
 	}
 }
 
-func TestLossMarginIsATenthOfTheLeaseAndASecondAtMost(t *testing.T) {
+func TestLossMarginIsTenthOfLeaseCappedAtSecond(t *testing.T) {
 	t.Parallel()
 	e, _ := engineOver(t, &faketransport.Fake{})
 	require.Equal(t, 300*time.Millisecond, e.LossMargin(3*time.Second))
@@ -43,7 +43,7 @@ type upper struct{}
 func (upper) Map(name string) string   { return "fleet:" + name }
 func (upper) Unmap(name string) string { return name[len("fleet:"):] }
 
-func TestNamesAreCheckedBeforeAndAfterTheyAreMapped(t *testing.T) {
+func TestNamesAreCheckedBeforeAndAfterMapping(t *testing.T) {
 	t.Parallel()
 	e, _ := engineOver(t, &faketransport.Fake{})
 	key, err := e.Map("orders")
@@ -72,7 +72,7 @@ func leasesOf(keys ...string) []*watchdog.Lease {
 	return out
 }
 
-func TestARenewalIsOneUrgentScriptForAllItsLocks(t *testing.T) {
+func TestRenewalIsOneUrgentScriptForAllLocks(t *testing.T) {
 	t.Parallel()
 	f := &faketransport.Fake{}
 	e, _ := engineOver(t, f)
@@ -106,7 +106,7 @@ type cluster struct{ *faketransport.Fake }
 
 func (cluster) Slot(key string) int { return int(key[0]) }
 
-func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
+func TestClusterRenewalsAreGroupedBySlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := cluster{&faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
 			reply := make([]any, c.Call.NumKeys)
@@ -146,7 +146,7 @@ func (ignoring) LeaseLost(watchdog.End) {}
 
 var _ transport.Slotter = cluster{}
 
-func TestGaveUpNamesTheEndOfTheContextIfThereIsOne(t *testing.T) {
+func TestTimeoutErrorNamesContextEnd(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, ErrNotAcquired, WithEnd(t.Context(), ErrNotAcquired))
 	bound, cancel := context.WithCancelCause(t.Context())

@@ -79,7 +79,7 @@ func TestLabelWrittenFromFirstAnnounceUntilClose(t *testing.T) {
 }
 
 // A server without memory refuses SET, even of an existing label.
-func TestALabelIsKeptOnAServerWithoutMemory(t *testing.T) {
+func TestLabelSurvivesOutOfMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLabeled(t)
 		const key = "redlatch:label:0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a11"

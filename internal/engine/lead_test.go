@@ -69,7 +69,7 @@ type signal struct{ n int }
 
 func (s *signal) Started() { s.n++ }
 
-func TestAttemptIsLedAndEndsWithItsReply(t *testing.T) {
+func TestLedAttemptEndsWithReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeading()
 		e, _ := engineOver(t, l)
@@ -84,7 +84,7 @@ func TestAttemptIsLedAndEndsWithItsReply(t *testing.T) {
 	})
 }
 
-func TestCallerThatReadsIsInterrupted(t *testing.T) {
+func TestReadingCallerIsInterrupted(t *testing.T) {
 	for name, c := range map[string]struct {
 		run   func(ctx context.Context, a *Attempt) error
 		ends  func(e *Engine, cancel context.CancelFunc)
@@ -149,7 +149,7 @@ func (w *wrapped) Start(call *transport.Call, done transport.Done) {
 	w.leading.Start(call, done)
 }
 
-func TestStartOfATransportThatEmbedsALeaderIsNotBypassed(t *testing.T) {
+func TestEmbeddedLeaderDoesNotBypassStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wrapped{leading: newLeading()}
 		e, _ := engineOver(t, w)

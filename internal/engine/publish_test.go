@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestRunGuardedGuardsUntilTheServerHasAnswered(t *testing.T) {
+func TestRunGuardedGuardsUntilReply(t *testing.T) {
 	t.Parallel()
 	script := transport.NewScript("script", "return 1")
 	refusal := &transport.ServerError{Text: "NOPERM a release could not notify waiters: ERR The user executing the script can't publish to the channel"}

@@ -48,7 +48,7 @@ func await(ctx context.Context, e *Engine) error {
 	return e.Replicate(func(c *transport.Call) { luasrc.FillReplicate(c, "lock", "owner") }, reply.Holds).Wait(ctx)
 }
 
-func TestReplicasAreAskedForAndCounted(t *testing.T) {
+func TestWaitForReplicasCountsAcknowledgments(t *testing.T) {
 	t.Parallel()
 	refusal := &transport.ServerError{Text: "NOPERM WAIT"}
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestReplicasAreAskedForAndCounted(t *testing.T) {
 	}
 }
 
-func TestWaitForReplicasHasFourEnds(t *testing.T) {
+func TestWaitForReplicasOutcomes(t *testing.T) {
 	t.Parallel()
 	why := errors.New("no time left")
 	for name, c := range map[string]struct {
@@ -131,7 +131,7 @@ func TestWaitForReplicasHasFourEnds(t *testing.T) {
 	}
 }
 
-func TestTransportThatCannotWaitForReplicasIsAnError(t *testing.T) {
+func TestTransportWithoutWaitReturnsError(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, NoReplicator(&replicating{}))
 	err := NoReplicator(&faketransport.Fake{})

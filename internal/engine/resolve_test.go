@@ -37,7 +37,7 @@ func undoing(a *Attempt) *InDoubt {
 	}
 }
 
-func TestInDoubtWithoutACallEndsWithTheFirstAnswer(t *testing.T) {
+func TestInDoubtWithoutPendingCallEndsOnAnswer(t *testing.T) {
 	for name, reply := range map[string]any{"freed": int64(1), "was not held": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestInDoubtWithoutACallEndsWithTheFirstAnswer(t *testing.T) {
 	}
 }
 
-func TestInDoubtThatIsSupersededIsNotAskedAboutAnyMore(t *testing.T) {
+func TestSupersededInDoubtIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: answering(int64(0), nil)}
 		e, log := engineOver(t, f)
@@ -73,7 +73,7 @@ func TestInDoubtThatIsSupersededIsNotAskedAboutAnyMore(t *testing.T) {
 }
 
 // The call may arrive at any time, so "not held" proves nothing.
-func TestACallThatMayStillRunIsAskedAboutForOneLease(t *testing.T) {
+func TestInDoubtCallIsCheckedForOneLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: answering(nil, nil)}
 		e, log := engineOver(t, f)
@@ -96,7 +96,7 @@ func TestACallThatMayStillRunIsAskedAboutForOneLease(t *testing.T) {
 	})
 }
 
-func TestInDoubtEndsWhenTheCallIsUndone(t *testing.T) {
+func TestInDoubtEndsAfterUndo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		asked := 0
@@ -114,7 +114,7 @@ func TestInDoubtEndsWhenTheCallIsUndone(t *testing.T) {
 	})
 }
 
-func TestACallWhoseConnectionWasKilledIsCheckedOnce(t *testing.T) {
+func TestFencedCallIsCheckedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
 		f.Kill = func(context.Context) error {
@@ -130,7 +130,7 @@ func TestACallWhoseConnectionWasKilledIsCheckedOnce(t *testing.T) {
 	})
 }
 
-func TestAFenceThatFailsIsTriedAgain(t *testing.T) {
+func TestFailedFenceIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
 		began := time.Now()
@@ -150,7 +150,7 @@ func TestAFenceThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAFenceWaitsForTheServerOneCommandTimeout(t *testing.T) {
+func TestFenceWaitsOneCommandTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(int64(1), nil)}}
 		f.Kill = func(ctx context.Context) error {
@@ -165,7 +165,7 @@ func TestAFenceWaitsForTheServerOneCommandTimeout(t *testing.T) {
 	})
 }
 
-func TestCallsInDoubtOfOneConnectionShareAFence(t *testing.T) {
+func TestInDoubtCallsOnOneConnectionShareFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
 		f.Kill = func(context.Context) error {
@@ -226,7 +226,7 @@ func TestInDoubtOutlastsOutage(t *testing.T) {
 	}
 }
 
-func TestRefusalToUndoIsReported(t *testing.T) {
+func TestRejectedUndoIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: answering(nil, errRefused)}
 		e, log := engineOver(t, f)
@@ -239,7 +239,7 @@ func TestRefusalToUndoIsReported(t *testing.T) {
 	})
 }
 
-func TestANewConnectionIsAReasonToAskAtOnce(t *testing.T) {
+func TestReconnectTriggersImmediateCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Reconnecting{Fake: &faketransport.Fake{Answer: answering(nil, nil)}, Back: make(chan struct{})}
 		e, _ := engineOver(t, f)
@@ -262,7 +262,7 @@ func overs(d *InDoubt) *[]bool {
 	return noted
 }
 
-func TestInDoubtWithNothingToUndoFencesTheConnectionAndTellsWhetherItIsGone(t *testing.T) {
+func TestInDoubtWithoutUndoReportsFenceResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		conn    int64
 		outcome error
@@ -303,7 +303,7 @@ func TestInDoubtWithNothingToUndoFencesTheConnectionAndTellsWhetherItIsGone(t *t
 	}
 }
 
-func TestDoneReportsOnceWhetherTheCallCanRunNoMore(t *testing.T) {
+func TestDoneReportsFinalityOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		call    bool // InDoubt has a call
 		outcome error
@@ -342,7 +342,7 @@ func TestDoneReportsOnceWhetherTheCallCanRunNoMore(t *testing.T) {
 	}
 }
 
-func TestFencesRunOncePerConnectionAndShareTheResult(t *testing.T) {
+func TestFenceResultIsSharedPerConnection(t *testing.T) {
 	for _, result := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var f fences
@@ -366,7 +366,7 @@ func TestFencesRunOncePerConnectionAndShareTheResult(t *testing.T) {
 	}
 }
 
-func TestFencesRememberAResultForAWhile(t *testing.T) {
+func TestFenceResultIsCachedForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f fences
 		kills := 0
@@ -382,7 +382,7 @@ func TestFencesRememberAResultForAWhile(t *testing.T) {
 	})
 }
 
-func TestFencesForgetOldConnections(t *testing.T) {
+func TestFenceCacheForgetsOldConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f fences
 		for conn := range int64(100) {

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestRetryGoesOnUntilTheCallHasRun(t *testing.T) {
+func TestRetryContinuesUntilCallRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		passing, last error
 	}{
@@ -40,7 +40,7 @@ func TestRetryGoesOnUntilTheCallHasRun(t *testing.T) {
 	}
 }
 
-func TestRetryGivesUpAfterOneCommandTimeoutWithTheLastError(t *testing.T) {
+func TestRetryReturnsLastErrorAfterCommandTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		began, times := time.Now(), 0
@@ -55,7 +55,7 @@ func TestRetryGivesUpAfterOneCommandTimeoutWithTheLastError(t *testing.T) {
 	})
 }
 
-func TestRetryEndsWithTheContextAndWithTheClient(t *testing.T) {
+func TestRetryEndsWithContextOrClient(t *testing.T) {
 	for name, end := range map[string]func(e *Engine, cancel func()){
 		"context": func(_ *Engine, cancel func()) { cancel() },
 		"close":   func(e *Engine, _ func()) { e.beginClosing() },
@@ -75,7 +75,7 @@ func TestRetryEndsWithTheContextAndWithTheClient(t *testing.T) {
 	}
 }
 
-func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
+func TestTransientErrorsMeanCallDidNotRun(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF", "OOM"} {
 		require.True(t, Passing(fmt.Errorf("wrapped: %w", &transport.ServerError{Text: code + " for now"})), code)
@@ -96,7 +96,7 @@ func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
 }
 
 // Redis before version 7 checks its role and its last save at a script's first write.
-func TestTheErrorOfAScriptThatMayNotWritePasses(t *testing.T) {
+func TestScriptWriteErrorIsTransient(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{
 		"-READONLY You can't write against a read only replica. ",
@@ -110,7 +110,7 @@ func TestTheErrorOfAScriptThatMayNotWritePasses(t *testing.T) {
 	}
 }
 
-func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
+func TestExplainNamesWrongTypeAndServerError(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, Explain(nil))
 	require.Equal(t, errRefused, Explain(errRefused))
@@ -125,7 +125,7 @@ func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
 	}
 }
 
-func TestErrorOfCallNeverSentNamesTheWholeWait(t *testing.T) {
+func TestNeverSentErrorStatesTotalWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{Queues: true})
 		for what, do := range map[string]func() error{
@@ -152,7 +152,7 @@ func TestErrorOfCallNeverSentNamesTheWholeWait(t *testing.T) {
 	})
 }
 
-func TestRetryTellsTheReasonAndNotThatThereWasNoTime(t *testing.T) {
+func TestRetryErrorPrefersReasonOverTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		refused := fmt.Errorf("%w: connection refused", ErrNotSent)

@@ -35,7 +35,7 @@ func TestSlotKeepsOneStateForEachEngine(t *testing.T) {
 	require.NoError(t, e.Close(), "that slot has nothing to close")
 }
 
-func TestSlotIsClosedOnceWithItsEngine(t *testing.T) {
+func TestEngineCloseClosesSlotOnce(t *testing.T) {
 	t.Parallel()
 	e, _ := engineOver(t, &faketransport.Fake{})
 	slot, other := closing(), closing()
@@ -54,7 +54,7 @@ func TestSlotIsClosedOnceWithItsEngine(t *testing.T) {
 	}
 }
 
-func TestStateThatIsKeptIsClosedOnceAndNoOther(t *testing.T) {
+func TestOnlyStoredStateIsClosed(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		e, _ := engineOver(t, &faketransport.Fake{})

@@ -47,7 +47,7 @@ func (s *subscribedTo) Events() <-chan transport.Event { return nil }
 func (s *subscribedTo) Err() error                     { return nil }
 func (s *subscribedTo) Close()                         { s.h.open-- }
 
-func TestZeroListenersCountForSomethingOnlyWhenOneOfOursIsCounted(t *testing.T) {
+func TestZeroListenersCountsOnlyWithProof(t *testing.T) {
 	t.Parallel()
 	tr := &hearing{Fake: &faketransport.Fake{}, counts: []int64{1, 0, 2}}
 	e, _ := engineOver(t, tr)
@@ -67,7 +67,7 @@ func TestZeroListenersCountForSomethingOnlyWhenOneOfOursIsCounted(t *testing.T) 
 	require.Zero(t, tr.open, "it listens no longer")
 }
 
-func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
+func TestFailedCountStatesReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &hearing{Fake: &faketransport.Fake{}, mute: true}
 		e, _ := engineOver(t, tr)
@@ -92,7 +92,7 @@ func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
 	})
 }
 
-func TestAsManyWaitAsAreAllowed(t *testing.T) {
+func TestMaxWaitersLimitsQueue(t *testing.T) {
 	t.Parallel()
 	w, _ := engineOver(t, &faketransport.Fake{})
 	w.MaxWaiters = 2

@@ -99,7 +99,7 @@ func (m *masters) dialled() []string {
 	return append([]string{}, m.dials...)
 }
 
-func TestASwitchIsNoticedAfterSentinelsWereSetUpAnew(t *testing.T) {
+func TestSwitchDetectedAfterSentinelReset(t *testing.T) {
 	inFailover(t, func(m *masters) {
 		t := m.t
 		m.says("a:1", 5)
@@ -118,7 +118,7 @@ func TestASwitchIsNoticedAfterSentinelsWereSetUpAnew(t *testing.T) {
 }
 
 // New Sentinels start with epoch 0 and may have reached the last one.
-func TestASwitchJustAfterSentinelsWereSetUpAnewIsNoticedLater(t *testing.T) {
+func TestSwitchRightAfterSentinelResetIsDetectedLater(t *testing.T) {
 	t.Parallel()
 	for what, last := range map[string]int{"the same epoch": 1, "a lower epoch": 5} {
 		t.Run(what, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestASwitchJustAfterSentinelsWereSetUpAnewIsNoticedLater(t *testing.T) {
 	}
 }
 
-func TestASentinelThatLagsBehindMovesNoConnection(t *testing.T) {
+func TestStaleSentinelMovesNoConnection(t *testing.T) {
 	inFailover(t, func(m *masters) {
 		t := m.t
 		m.says("a:1", 5)
@@ -153,7 +153,7 @@ func TestASentinelThatLagsBehindMovesNoConnection(t *testing.T) {
 	})
 }
 
-func TestSentinelsThatCallOneServerDifferentlyAreNotAskedAgainAndAgain(t *testing.T) {
+func TestDifferentServerNamesCauseNoRepeatedQueries(t *testing.T) {
 	inFailover(t, func(m *masters) {
 		m.says("a:1", 1)
 		asked := m.name("a:1")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHelloOfASentinel(t *testing.T) {
+func TestParseSentinelHello(t *testing.T) {
 	t.Parallel()
 	c, ok := parseHello("127.0.0.1,26379,cafe,3,mymaster,10.0.0.7,6379,2")
 	require.True(t, ok)
@@ -21,7 +21,7 @@ func TestHelloOfASentinel(t *testing.T) {
 	}
 }
 
-func TestOnlyALaterWordOfAnotherMasterIsASwitch(t *testing.T) {
+func TestOnlyNewerEpochWithNewMasterIsSwitch(t *testing.T) {
 	t.Parallel()
 	s, now := claims{}, time.Now()
 	for _, step := range []struct {
@@ -44,7 +44,7 @@ func TestOnlyALaterWordOfAnotherMasterIsASwitch(t *testing.T) {
 	}
 }
 
-func TestAnEpochThatNoSentinelRepeatsIsForgotten(t *testing.T) {
+func TestUnconfirmedEpochIsForgotten(t *testing.T) {
 	t.Parallel()
 	s, now := claims{}, time.Now()
 	for _, step := range []struct {

@@ -26,7 +26,7 @@ func noCancel(t *testing.T) context.CancelCauseFunc {
 	return func(error) { t.Error("the dial to the master was ended") }
 }
 
-func TestConnectionsAndDialsToAFormerMasterAreEnded(t *testing.T) {
+func TestSwitchClosesConnectionsAndDialsToFormerMaster(t *testing.T) {
 	t.Parallel()
 	var l live
 	require.False(t, l.leadTo("a:1"), "there is none")
@@ -60,7 +60,7 @@ func TestConnectionsAndDialsToAFormerMasterAreEnded(t *testing.T) {
 	require.False(t, l.leadTo("b:1"))
 }
 
-func TestAnAnswerThatIsOlderThanACutIsNotDialled(t *testing.T) {
+func TestAnswerOlderThanSwitchIsNotDialed(t *testing.T) {
 	t.Parallel()
 	var l live
 	cuts := l.cutsSoFar()
@@ -73,7 +73,7 @@ func TestAnAnswerThatIsOlderThanACutIsNotDialled(t *testing.T) {
 	require.NoError(t, err, "it was asked after the cut")
 }
 
-func TestADialThatMakesNothingOfUseIsNotCounted(t *testing.T) {
+func TestUnusableDialIsNotCounted(t *testing.T) {
 	t.Parallel()
 	var l live
 	failed, err := l.begin("a:1", 0, noCancel(t))
@@ -103,7 +103,7 @@ func (c *lateConn) Close() error {
 	return nil
 }
 
-func TestALateConnectionToAFormerMasterIsClosedWithoutTheMutex(t *testing.T) {
+func TestLateConnectionToFormerMasterIsClosedWithoutMutex(t *testing.T) {
 	t.Parallel()
 	var l live
 	dial, err := l.begin("a:1", 0, func(error) {})

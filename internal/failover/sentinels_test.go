@@ -83,7 +83,7 @@ func newWatch(says map[string]func() (any, error), knows ...string) (*watch, *Se
 	return w, NewSentinels("m", []string{"a:1", "b:1", "c:1"}, w.dial)
 }
 
-func TestTheSentinelThatKnowsTheLatestSwitchCounts(t *testing.T) {
+func TestSentinelWithLatestEpochWins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := func() (any, error) { // twice
@@ -99,7 +99,7 @@ func TestTheSentinelThatKnowsTheLatestSwitchCounts(t *testing.T) {
 	})
 }
 
-func TestSentinelsThatAreSilentAreNotWaitedForOnceOneHasAnswered(t *testing.T) {
+func TestFirstAnswerEndsWaitForSilentSentinels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		late := func() (any, error) {
@@ -115,7 +115,7 @@ func TestSentinelsThatAreSilentAreNotWaitedForOnceOneHasAnswered(t *testing.T) {
 	})
 }
 
-func TestSentinelsNameOthersThatAreAskedWhenTheyAreGone(t *testing.T) {
+func TestDiscoveredSentinelsReplaceUnreachableOnes(t *testing.T) {
 	t.Parallel()
 	w, s := newWatch(map[string]func() (any, error){"a:1": names("10.0.0.1", "6379", "7")}, "5", "6")
 	_, err := s.Master(t.Context())
@@ -129,7 +129,7 @@ func TestSentinelsNameOthersThatAreAskedWhenTheyAreGone(t *testing.T) {
 	require.Len(t, s.known(), 5, "each once")
 }
 
-func TestWhyNoSentinelNamesTheMasterIsReported(t *testing.T) {
+func TestUnknownMasterErrorStatesReason(t *testing.T) {
 	t.Parallel()
 	no := redis.Error("ERR No such master with that name")
 	_, s := newWatch(map[string]func() (any, error){
@@ -158,7 +158,7 @@ func TestSentinelWithInvalidFieldsIsBadReply(t *testing.T) {
 	require.ErrorContains(t, err, "sentinel a:1: redlatch: unexpected reply to SENTINEL MASTER")
 }
 
-func TestTheQuestionEndsWithItsContext(t *testing.T) {
+func TestMasterQueryEndsWithContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, s := newWatch(map[string]func() (any, error){"a:1": nil, "b:1": nil, "c:1": nil})
@@ -170,7 +170,7 @@ func TestTheQuestionEndsWithItsContext(t *testing.T) {
 }
 
 // In containers each new Sentinel has a new address. A client must find them through earlier ones.
-func TestSentinelsThatAreReplacedAgainAndAgainAreFound(t *testing.T) {
+func TestRepeatedlyReplacedSentinelsAreFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answer := names("10.0.0.1", "6379", "7")

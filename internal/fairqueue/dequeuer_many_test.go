@@ -46,7 +46,7 @@ func keepBusy(qs *Queues, f *faketransport.Fake) (free func()) {
 }
 
 // With one call for each owner, many would take longer than Close waits.
-func TestManyOwnersThatLeaveOneQueueShareCalls(t *testing.T) {
+func TestOwnersLeavingOneQueueShareCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 2000
 		qs, f, _, free := busyQueues(t)
@@ -71,7 +71,7 @@ func TestManyOwnersThatLeaveOneQueueShareCalls(t *testing.T) {
 
 func byText(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 
-func TestOwnersLeaveALongQueueFromItsEndMostly(t *testing.T) {
+func TestOwnersLeaveLongQueueFromEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, f, _, free := busyQueues(t)
 		leaveAll(qs, "q", 20*batch)
@@ -86,7 +86,7 @@ func TestOwnersLeaveALongQueueFromItsEndMostly(t *testing.T) {
 	})
 }
 
-func TestOwnersThatLeaveSeveralQueuesTakeTurns(t *testing.T) {
+func TestOwnersLeavingSeveralQueuesAlternate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, f, _, free := busyQueues(t)
 		leaveAll(qs, "many", 3*batch)
@@ -106,7 +106,7 @@ func TestOwnersThatLeaveSeveralQueuesTakeTurns(t *testing.T) {
 }
 
 // A call may carry owners of one lock only.
-func TestOwnersOfTwoKindsOfLockWithOneKeyShareNoCall(t *testing.T) {
+func TestLockKindsWithOneKeyShareNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, f, _, free := busyQueues(t)
 		for _, kind := range []string{"fair", "other"} {
@@ -125,7 +125,7 @@ func TestOwnersOfTwoKindsOfLockWithOneKeyShareNoCall(t *testing.T) {
 }
 
 // A single owner may be the reason.
-func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
+func TestRejectedBatchIsRetriedPerOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, f, log, free := busyQueues(t)
 		left := leaveAll(qs, "q", 3)
@@ -147,7 +147,7 @@ func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
 	})
 }
 
-func TestManyOwnersThatLeaveWhileRedisIsAwayAreTriedAgainTogether(t *testing.T) {
+func TestBatchedDequeuesAreRetriedAfterOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 2000
 		const away = 10 * time.Second
@@ -174,7 +174,7 @@ func TestManyOwnersThatLeaveWhileRedisIsAwayAreTriedAgainTogether(t *testing.T) 
 	})
 }
 
-func TestCloseEndsDequeuesThatFail(t *testing.T) {
+func TestCloseStopsFailingDequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
 		qs, _ := queuesOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})

@@ -35,7 +35,7 @@ func leave(qs *Queues) *ending {
 	return end
 }
 
-func TestDequeueIsOneCallThatNothingWaitsFor(t *testing.T) {
+func TestDequeueIsOneAsynchronousCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		qs, log := queuesOver(t, f)
@@ -55,7 +55,7 @@ func TestDequeueIsOneCallThatNothingWaitsFor(t *testing.T) {
 }
 
 // Other departures of the same call are retried.
-func TestDequeueTellsWhatOneCallHasDone(t *testing.T) {
+func TestDequeueReportsResultPerCall(t *testing.T) {
 	for name, want := range map[string]error{"left": nil, "not sent": errNotSent, "reply lost": errBroken} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestDequeueTellsWhatOneCallHasDone(t *testing.T) {
 }
 
 // The call gets no reply, or is not sent.
-func TestDequeueWaitsForACommandTimeoutAtMost(t *testing.T) {
+func TestDequeueWaitsAtMostCommandTimeout(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &faketransport.Fake{}
@@ -106,7 +106,7 @@ func TestDequeueWaitsForACommandTimeoutAtMost(t *testing.T) {
 	}
 }
 
-func TestDequeueThatFailsIsTriedAgain(t *testing.T) {
+func TestFailedDequeueIsRetried(t *testing.T) {
 	for name, err := range map[string]error{"not sent": errNotSent, "reply lost": errBroken, "loading": errLoading} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestCloseWaitsForDequeues(t *testing.T) {
 	})
 }
 
-func TestDequeueOfAClosedClientEnds(t *testing.T) {
+func TestDequeueAfterCloseReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, log := queuesOver(t, &faketransport.Fake{})
 		require.NoError(t, qs.engine.Close())
@@ -154,7 +154,7 @@ func TestDequeueOfAClosedClientEnds(t *testing.T) {
 	})
 }
 
-func TestDequeueThatFailsForAsLongAsAnEntryLastsIsGivenUp(t *testing.T) {
+func TestDequeueRetriesStopWhenEntryExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, log := queuesOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
 		qs.engine.FairWait = 5 * testLease

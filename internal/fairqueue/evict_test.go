@@ -32,7 +32,7 @@ func (k *readableKind) Inspected(answer any) (reply.Inspection, error) {
 	return in, nil
 }
 
-func TestEvictFindsAWaiterWhileALongQueueBecomesShort(t *testing.T) {
+func TestEvictFindsWaiterInShrinkingQueue(t *testing.T) {
 	k := &readableKind{fakeKind: kindOf(theLock), lost: 300}
 	for i := range 450 {
 		k.queue = append(k.queue, reply.Queued{Owner: fmt.Sprint("w", i)})

@@ -60,7 +60,7 @@ func requireNoGroup(t *testing.T, qs *Queues, ids ...lockID) {
 	}
 }
 
-func TestPlaceThatDidNotLeadLeavesWithoutWakingAnother(t *testing.T) {
+func TestFollowerLeavesWithoutWakingOthers(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c", "d")
 	all[1].leaveGroup()
@@ -73,7 +73,7 @@ func TestPlaceThatDidNotLeadLeavesWithoutWakingAnother(t *testing.T) {
 	requireNoGroup(t, qs)
 }
 
-func TestPlaceThatIsQueuedAnewGoesBehindTheOthers(t *testing.T) {
+func TestRequeuedPlaceGoesToEnd(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c")
 	all[0].back()
@@ -93,7 +93,7 @@ func TestPlaceThatIsQueuedAnewGoesBehindTheOthers(t *testing.T) {
 }
 
 // A waiter may be busy while it is woken.
-func TestWakeUpSaysWhatIsTrueWhenItIsRead(t *testing.T) {
+func TestWakeUpReflectsCurrentState(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c")
 	all[0].leaveGroup()
@@ -134,7 +134,7 @@ func TestGroupsAreByKindAndKey(t *testing.T) {
 	requireNoGroup(t, qs, ids...)
 }
 
-func TestCallWakesTheWaiterThatIsMeantAndNoOther(t *testing.T) {
+func TestCallWakesOnlyItsWaiter(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c")
 	all[0].group.call("c")
@@ -157,7 +157,7 @@ func TestCallWakesTheWaiterThatIsMeantAndNoOther(t *testing.T) {
 	requireNoGroup(t, qs)
 }
 
-func TestOneOfAnOwnersPlacesIsLeftAndTheOthersAsk(t *testing.T) {
+func TestLeavingPlaceWakesOthersOfOwner(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "x", "first", "x", "y", "x")
 	all[3].leaveGroup()
@@ -176,7 +176,7 @@ func TestOneOfAnOwnersPlacesIsLeftAndTheOthersAsk(t *testing.T) {
 	requireNoGroup(t, qs)
 }
 
-func TestEmptiedGroupForgetsPlanAndCalls(t *testing.T) {
+func TestEmptyGroupDiscardsPlanAndCalls(t *testing.T) {
 	qs := newQueues(t)
 	first := join(qs, theLock, "a")
 	first.group.plan(time.Minute, false)
@@ -194,7 +194,7 @@ func TestEmptiedGroupForgetsPlanAndCalls(t *testing.T) {
 	second.leaveGroup()
 }
 
-func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
+func TestNonemptyGroupAlwaysHasLeader(t *testing.T) {
 	qs := newQueues(t)
 	const workers = 8
 	rounds := testlevel.Rounds(500, 2000)

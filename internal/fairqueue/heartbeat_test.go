@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestWaitOfAMomentCostsNoHeartbeat(t *testing.T) {
+func TestShortWaitSendsNoHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 0)
 		time.Sleep(period - time.Millisecond)
@@ -24,7 +24,7 @@ func TestWaitOfAMomentCostsNoHeartbeat(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsBeginAtOnceWhereTheLockLiesFree(t *testing.T) {
+func TestHeartbeatStartsImmediatelyForFreeLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 0)
 		for range 3 {
@@ -60,7 +60,7 @@ func TestGroupSendsOneHeartbeatForAll(t *testing.T) {
 	})
 }
 
-func TestDeadWaitersInFrontAreEvictedAndObserved(t *testing.T) {
+func TestDeadWaitersAheadAreEvictedAndObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		var seen []engine.Evicted
@@ -82,7 +82,7 @@ func TestDeadWaitersInFrontAreEvictedAndObserved(t *testing.T) {
 	})
 }
 
-func TestLivingWaitersOfOtherProcessesKeepTheirPlaces(t *testing.T) {
+func TestLiveRemoteWaitersKeepPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		head := s.queue[0]
@@ -94,7 +94,7 @@ func TestLivingWaitersOfOtherProcessesKeepTheirPlaces(t *testing.T) {
 	})
 }
 
-func TestWaitersWithoutAPlaceAndTheHeadOfAFreeLockAreCalled(t *testing.T) {
+func TestHeartbeatWakesUnqueuedWaitersAndHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 0)
 		other := join(s.queues, theLock, "other")
@@ -109,7 +109,7 @@ func TestWaitersWithoutAPlaceAndTheHeadOfAFreeLockAreCalled(t *testing.T) {
 	})
 }
 
-func TestHeadThatSleepsIsNudged(t *testing.T) {
+func TestSleepingHeadIsNudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		head := s.queue[0]
@@ -122,7 +122,7 @@ func TestHeadThatSleepsIsNudged(t *testing.T) {
 	})
 }
 
-func TestGapsAndNewConnectionsHurryTheHeartbeat(t *testing.T) {
+func TestGapOrReconnectHastensHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		time.Sleep(period + time.Second)
@@ -141,7 +141,7 @@ func TestGapsAndNewConnectionsHurryTheHeartbeat(t *testing.T) {
 	})
 }
 
-func TestHurriedHeartbeatsHaveAPauseBetweenThem(t *testing.T) {
+func TestHastenedHeartbeatsKeepMinimumInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		time.Sleep(period + time.Second)
@@ -155,7 +155,7 @@ func TestHurriedHeartbeatsHaveAPauseBetweenThem(t *testing.T) {
 	})
 }
 
-func TestNoWaiterIsEvictedWithoutCountsAndOneLineSaysSo(t *testing.T) {
+func TestMissingCountsPreventEvictionAndAreLoggedOnce(t *testing.T) {
 	for name, refuse := range map[string]func(s *fakeServer){
 		"no right": func(s *fakeServer) { s.refusal = errRefused },
 		"a proxy":  func(s *fakeServer) { s.listeners["mine"] = 0 },
@@ -177,7 +177,7 @@ func TestNoWaiterIsEvictedWithoutCountsAndOneLineSaysSo(t *testing.T) {
 	}
 }
 
-func TestHeartbeatThatFailsIsTriedAgainAndLoggedOnce(t *testing.T) {
+func TestFailedHeartbeatIsRetriedAndLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		s.set(func() { s.outage = &transport.ServerError{Text: "WRONGTYPE that is no list"} })
@@ -190,7 +190,7 @@ func TestHeartbeatThatFailsIsTriedAgainAndLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsEndWithTheClient(t *testing.T) {
+func TestCloseStopsHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		time.Sleep(period + time.Second)
@@ -202,7 +202,7 @@ func TestHeartbeatsEndWithTheClient(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsThatHaveEndedBeginAgain(t *testing.T) {
+func TestStoppedHeartbeatsRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		group := s.place.group
@@ -222,7 +222,7 @@ func TestHeartbeatsThatHaveEndedBeginAgain(t *testing.T) {
 
 var errOther = errors.New("another reason")
 
-func TestCountsThatFailForWantOfAConnectionAreLoggedWhenItStaysAway(t *testing.T) {
+func TestCountFailureIsLoggedOnlyWhenItPersists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		s.set(func() { s.refusal = errBroken })
@@ -236,7 +236,7 @@ func TestCountsThatFailForWantOfAConnectionAreLoggedWhenItStaysAway(t *testing.T
 	})
 }
 
-func TestRepliesOfAnotherFormAreLoggedOnceUntilTheyAreRight(t *testing.T) {
+func TestMalformedRepliesAreLoggedOnceUntilValid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		for lines := 1; lines <= 2; lines++ {
@@ -251,7 +251,7 @@ func TestRepliesOfAnotherFormAreLoggedOnceUntilTheyAreRight(t *testing.T) {
 }
 
 // A count may hang on a stalled replica.
-func TestCloseDoesNotWaitForACount(t *testing.T) {
+func TestCloseDoesNotWaitForCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		s.set(func() { s.mute = true })
@@ -263,7 +263,7 @@ func TestCloseDoesNotWaitForACount(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsCompareTheClocksOnceAMinute(t *testing.T) {
+func TestHeartbeatComparesClocksEveryMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		s.set(func() { s.garbled = true }) // TIME also gets a reply then
@@ -272,7 +272,7 @@ func TestHeartbeatsCompareTheClocksOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestGapsAndNewConnectionsDelayEvictions(t *testing.T) {
+func TestGapOrReconnectDelaysEviction(t *testing.T) {
 	for name, cut := range map[string]func(s *fakeServer){
 		"gap": func(s *fakeServer) { s.place.sawGap() }, "new connection": (*fakeServer).reconnect,
 	} {

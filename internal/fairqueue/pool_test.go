@@ -59,7 +59,7 @@ func closes(subs []*fakeSub) string {
 	return text
 }
 
-func TestSubscriptionIsGivenOnceItWasPutAndOnlyOnce(t *testing.T) {
+func TestPooledSubscriptionIsTakenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs := newQueues(t)
 		all, subs := keptSubscriptions(qs, 3)
@@ -82,7 +82,7 @@ func TestSubscriptionIsGivenOnceItWasPutAndOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestSubscriptionEndsWhenItsSecondIsOver(t *testing.T) {
+func TestPooledSubscriptionExpiresAfterOneSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs := newQueues(t)
 		again, one := keptSubscriptions(qs, 1)
@@ -115,7 +115,7 @@ func TestSubscriptionEndsWhenItsSecondIsOver(t *testing.T) {
 	})
 }
 
-func TestSubscriptionThatFailedIsNotGivenAndAnOldMessageIsDropped(t *testing.T) {
+func TestPoolDropsFailedSubscriptionsAndOldMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs := newQueues(t)
 		all, subs := keptSubscriptions(qs, 2)
@@ -129,7 +129,7 @@ func TestSubscriptionThatFailedIsNotGivenAndAnOldMessageIsDropped(t *testing.T) 
 	})
 }
 
-func TestLockIsContendedWhileACallerWaitsAndForASecond(t *testing.T) {
+func TestLockStaysContendedOneSecondAfterLastWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs := newQueues(t)
 		require.False(t, isContended(qs))

@@ -91,7 +91,7 @@ func queued(t *testing.T, qs *Queues, owner string) *call {
 	return c
 }
 
-func TestLeaseLeftIsTheHoldersAndNotWhatIsLeftOfAPlace(t *testing.T) {
+func TestLeaseLeftIgnoresQueuePlace(t *testing.T) {
 	for name, test := range map[string]struct {
 		out  acquire.Outcome
 		want time.Duration
@@ -109,7 +109,7 @@ func TestLeaseLeftIsTheHoldersAndNotWhatIsLeftOfAPlace(t *testing.T) {
 	}
 }
 
-func TestAttemptThatDoesNotWaitGetsNoPlace(t *testing.T) {
+func TestTryAttemptGetsNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()
 		qs, _ := queuesOver(t, tr)
@@ -127,7 +127,7 @@ func TestAttemptThatDoesNotWaitGetsNoPlace(t *testing.T) {
 	})
 }
 
-func TestOnlyTheFirstOfAGroupAsksWithoutASignal(t *testing.T) {
+func TestOnlyGroupLeaderPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, _ := queuesOver(t, newListening())
 		first, second := queued(t, qs, "a"), queued(t, qs, "b")
@@ -151,7 +151,7 @@ func TestOnlyTheFirstOfAGroupAsksWithoutASignal(t *testing.T) {
 	})
 }
 
-func TestLeaderThatDoesNotListenAsksEverySecond(t *testing.T) {
+func TestUnsubscribedLeaderPollsEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, _ := queuesOver(t, newListening())
 		first, second := queued(t, qs, "a"), queued(t, qs, "b")
@@ -177,7 +177,7 @@ func TestLeaderThatDoesNotListenAsksEverySecond(t *testing.T) {
 	})
 }
 
-func TestFreeLockOfAnotherWaiterIsAskedForLessAndLessOften(t *testing.T) {
+func TestPollingBacksOffForReservedFreeLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, _ := queuesOver(t, newListening())
 		c := queued(t, qs, "a")
@@ -192,7 +192,7 @@ func TestFreeLockOfAnotherWaiterIsAskedForLessAndLessOften(t *testing.T) {
 	})
 }
 
-func TestGapMakesTheFirstOfTheGroupAskForAll(t *testing.T) {
+func TestGapMakesLeaderRetryForGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, _ := queuesOver(t, newListening())
 		first, second := queued(t, qs, "a"), queued(t, qs, "b")
@@ -215,7 +215,7 @@ func TestGapMakesTheFirstOfTheGroupAskForAll(t *testing.T) {
 	})
 }
 
-func TestRefusalCallsTheHeadOfAFreeLockAndMovesTheCallerThatLostItsPlace(t *testing.T) {
+func TestRefusalWakesHeadAndRequeuesDisplacedCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, _ := queuesOver(t, newListening())
 		first, second := queued(t, qs, "a"), queued(t, qs, "b")
@@ -234,7 +234,7 @@ func TestRefusalCallsTheHeadOfAFreeLockAndMovesTheCallerThatLostItsPlace(t *test
 }
 
 // The others must queue again once the common place is gone.
-func TestCallerThatGivesUpLeavesTheQueueAndCallsOthersOfItsOwner(t *testing.T) {
+func TestCanceledCallerLeavesQueueAndWakesSameOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()
 		tr.Answer = nil
@@ -255,7 +255,7 @@ func TestCallerThatGivesUpLeavesTheQueueAndCallsOthersOfItsOwner(t *testing.T) {
 }
 
 // The resolver of the attempt removes the owner.
-func TestCallerThatAbandonsItsOwnerLeavesTheGroupAndNotTheQueue(t *testing.T) {
+func TestAbandonedOwnerLeavesGroupOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()
 		qs, _ := queuesOver(t, tr)
@@ -268,7 +268,7 @@ func TestCallerThatAbandonsItsOwnerLeavesTheGroupAndNotTheQueue(t *testing.T) {
 	})
 }
 
-func TestGrantedCallerKeepsItsSubscriptionForTheNext(t *testing.T) {
+func TestGrantedCallerPassesOnSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()
 		qs, _ := queuesOver(t, tr)
@@ -297,7 +297,7 @@ func TestGrantedCallerKeepsItsSubscriptionForTheNext(t *testing.T) {
 }
 
 // Other callers may use the owner.
-func TestGrantedCallerOfAGivenOwnerKeepsNoSubscription(t *testing.T) {
+func TestGrantedCallerWithGivenOwnerKeepsNoSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()
 		qs, _ := queuesOver(t, tr)
@@ -314,7 +314,7 @@ func TestGrantedCallerOfAGivenOwnerKeepsNoSubscription(t *testing.T) {
 	})
 }
 
-func TestCallersOfAContendedLockListenBeforeTheyAsk(t *testing.T) {
+func TestContendedLockSubscribesBeforeAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()
 		qs, _ := queuesOver(t, tr)

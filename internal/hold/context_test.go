@@ -25,7 +25,7 @@ func unwatched(t *testing.T, sent time.Time) *rlock.Hold {
 	return h
 }
 
-func TestU3ErrAsksTheClocksAndNotATimer(t *testing.T) {
+func TestU3ErrReadsClocksNotTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := unwatched(t, time.Now().Add(-29*time.Second))
 		require.ErrorIs(t, h.Err(), redlatch.ErrLost)
@@ -33,7 +33,7 @@ func TestU3ErrAsksTheClocksAndNotATimer(t *testing.T) {
 	})
 }
 
-func TestU3ErrOfTheContextAsksTheClocksAndNotATimer(t *testing.T) {
+func TestU3ContextErrReadsClocksNotTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := unwatched(t, time.Now())
 		ctx := h.Context(t.Context())
@@ -45,7 +45,7 @@ func TestU3ErrOfTheContextAsksTheClocksAndNotATimer(t *testing.T) {
 	})
 }
 
-func TestContextsThatEndByThemselvesAreForgotten(t *testing.T) {
+func TestCanceledContextsAreForgotten(t *testing.T) {
 	freed := make(chan struct{}, 1) // cleanups run outside of the bubble
 	synctest.Test(t, func(t *testing.T) {
 		h := unwatched(t, time.Now())
@@ -70,7 +70,7 @@ func TestContextsThatEndByThemselvesAreForgotten(t *testing.T) {
 	})
 }
 
-func TestGroupIsOverAsSoonAsAMemberIs(t *testing.T) {
+func TestGroupEndsWithFirstMember(t *testing.T) {
 	t.Parallel()
 	client := embeddedClient(t)
 	var holds []*hold.Hold

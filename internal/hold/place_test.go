@@ -88,7 +88,7 @@ func lockFair(t *testing.T, s *queueScripts, opts ...rlock.Option) *faketranspor
 	return log
 }
 
-func TestAttemptInDoubtIsReleasedAndGivesItsPlaceUpAsOften(t *testing.T) {
+func TestInDoubtAttemptReleasesLockAndPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newQueueScripts(errLost)
 		log := lockFair(t, s)
@@ -102,7 +102,7 @@ func TestAttemptInDoubtIsReleasedAndGivesItsPlaceUpAsOften(t *testing.T) {
 	})
 }
 
-func TestAttemptInDoubtOfAGivenOwnerFreesNothing(t *testing.T) {
+func TestInDoubtAttemptOfGivenOwnerReleasesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newQueueScripts(errLost)
 		s.Conn = 7
@@ -113,7 +113,7 @@ func TestAttemptInDoubtOfAGivenOwnerFreesNothing(t *testing.T) {
 	})
 }
 
-func TestAttemptInDoubtIsResolvedWhenItsPlaceIsGivenUp(t *testing.T) {
+func TestLeavingQueueResolvesInDoubtAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newQueueScripts(errHalfWay)
 		s.release = always(int64(1), nil)
@@ -130,7 +130,7 @@ func TestAttemptInDoubtIsResolvedWhenItsPlaceIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestPlaceOfAFailedAttemptOutlastsAnOutageLongerThanTheLease(t *testing.T) {
+func TestFailedAttemptLeavesQueueAfterLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const away = 3 * queueLease
 		began := time.Now()

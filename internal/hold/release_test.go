@@ -19,7 +19,7 @@ import (
 )
 
 // Freeing the lock before Unlock does would look like a loss.
-func TestTheResolverOfAReentryLeavesTheReleaseToUnlock(t *testing.T) {
+func TestReentryResolverLeavesReleaseToUnlock(t *testing.T) {
 	t.Parallel()
 	client := embeddedClient(t)
 	l := rlock.New(client, "job")
@@ -73,7 +73,7 @@ func TestStaleReentryRefusalKeepsNewerHold(t *testing.T) {
 	})
 }
 
-func TestUnlockBehindReentryTakesOneCommandTimeout(t *testing.T) {
+func TestUnlockAfterReentryTakesOneCommandTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const command = 3 * time.Second
 		var reentries []*faketransport.SentCall
@@ -138,7 +138,7 @@ func TestUnlockOfSharedOwnerTakesOneCommandTimeout(t *testing.T) {
 	})
 }
 
-func TestReleasesGoBeforeAcquires(t *testing.T) {
+func TestReleasesPrecedeAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
 			switch {
@@ -170,7 +170,7 @@ func TestReleasesGoBeforeAcquires(t *testing.T) {
 	})
 }
 
-func TestRenewalAsksForTheLongestLeaseOfItsOwner(t *testing.T) {
+func TestRenewalUsesOwnersLongestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
 			switch c.Name {

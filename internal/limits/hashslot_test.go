@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSlotIsRedissOwn(t *testing.T) {
+func TestSlotMatchesClusterKeyslot(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, uint16(0x31C3), crc16("123456789"))
 	for key, slot := range map[string]int{

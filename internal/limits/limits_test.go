@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/protocol"
 )
 
-func TestLeasesAreWholeMilliseconds(t *testing.T) {
+func TestLeaseRoundsToMilliseconds(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]int64{
 		time.Millisecond:          1,
@@ -30,7 +30,7 @@ func TestLeasesAreWholeMilliseconds(t *testing.T) {
 	}
 }
 
-func TestLeasesThatCannotBeSentAreRefused(t *testing.T) {
+func TestInvalidLeaseIsRejected(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0:                    "0s is less than a millisecond",
@@ -47,7 +47,7 @@ func TestLeasesThatCannotBeSentAreRefused(t *testing.T) {
 	}
 }
 
-func TestScoresOfLongWaitsStayExact(t *testing.T) {
+func TestLongWaitScoresStayExact(t *testing.T) {
 	t.Parallel()
 	endOf2100 := time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	score := endOf2100 + 300*limits.Max.Milliseconds()
@@ -55,7 +55,7 @@ func TestScoresOfLongWaitsStayExact(t *testing.T) {
 	require.Less(t, score, int64(1<<53))
 }
 
-func TestTimesTooLongForADurationBecomeTheLongest(t *testing.T) {
+func TestOverlongTimesAreCapped(t *testing.T) {
 	t.Parallel()
 	for ms, want := range map[int64]time.Duration{
 		-1: -time.Millisecond, 1500: 1500 * time.Millisecond, math.MaxInt64: math.MaxInt64, math.MinInt64: math.MinInt64,
@@ -68,7 +68,7 @@ func TestTimesTooLongForADurationBecomeTheLongest(t *testing.T) {
 	require.Equal(t, "2s", limits.Show(1500*time.Millisecond, time.Second))
 }
 
-func TestNameSaysWhatIsWrong(t *testing.T) {
+func TestInvalidNameErrorStatesReason(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "a b", "{", "замок", "\x00", "\n", "\uFFFD", strings.Repeat("n", 10_000)} {
 		require.NoError(t, limits.Name(name), "%q", name)
@@ -86,7 +86,7 @@ func TestNameSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAnExcerptIsShortWhateverItQuotes(t *testing.T) {
+func TestExcerptIsAlwaysShort(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `"`+strings.Repeat("x", 64)+`"`, limits.Quote(strings.Repeat("x", 64)))
 	require.Equal(t, `"`+strings.Repeat("x", 64)+`"...`, limits.Quote(strings.Repeat("x", 65)))
@@ -94,7 +94,7 @@ func TestAnExcerptIsShortWhateverItQuotes(t *testing.T) {
 	require.Equal(t, `"`+strings.Repeat(`\x80`, 60)+`"...`, limits.Quote(strings.Repeat("\x80", 100)), "no search for a beginning without end")
 }
 
-func TestClusterNamesWhoseKeysComeApartAreRefused(t *testing.T) {
+func TestClusterNamesInDifferentSlotsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "{tag}x", "a{b}c", "{a}{b}", "a}b{c}", "замок", "x{{y}}"} {
 		checkClusterName(t, name, true)

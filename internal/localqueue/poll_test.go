@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheFirstWaiterIsWokenForEachPoll(t *testing.T) {
+func TestPollWakesFirstWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = time.Second
 		qs := newQueues(uuid.UUID{}, every)
@@ -47,7 +47,7 @@ func TestTheFirstWaiterIsWokenForEachPoll(t *testing.T) {
 	})
 }
 
-func TestAQueueWithoutWaitersPollsNoMore(t *testing.T) {
+func TestEmptyQueueStopsPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = time.Second
 		qs := newQueues(uuid.UUID{}, every)

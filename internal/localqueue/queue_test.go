@@ -64,7 +64,7 @@ func TestQueuesAreByKindAndKey(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestQuitLeavesTheQueueFromAnyPosition(t *testing.T) {
+func TestQuitRemovesWaiterAtAnyPosition(t *testing.T) {
 	for quits := range 3 {
 		qs := emptyQueues()
 		l, _ := enter(qs)
@@ -87,7 +87,7 @@ func TestQuitLeavesTheQueueFromAnyPosition(t *testing.T) {
 	}
 }
 
-func TestQuitWithTheTurnGivesItToTheNextWaiter(t *testing.T) {
+func TestQuitPassesTurnToNextWaiter(t *testing.T) {
 	qs := emptyQueues()
 	l, _ := enter(qs)
 	_, leaver := enter(qs)
@@ -113,7 +113,7 @@ var otherOwner = codec.NewOwner(uuid.UUID{1}, 7)
 func granted(l *queue)    { l.granted(otherOwner) }
 func turnedAway(l *queue) { l.refused(otherOwner, 30*time.Second) }
 
-func TestPassWithoutAWaiterForgetsTheQueue(t *testing.T) {
+func TestPassWithoutWaiterRemovesQueue(t *testing.T) {
 	qs := emptyQueues()
 	l, _ := enter(qs)
 	granted(l)
@@ -139,7 +139,7 @@ func TestAttemptOfWaitingCallerLeavesState(t *testing.T) {
 	l.quit(w)
 }
 
-func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
+func TestTryEnterRefusesOnlyWhenCertain(t *testing.T) {
 	away := errors.New("away")
 	for _, c := range []struct {
 		name    string
@@ -211,7 +211,7 @@ func turns(l *queue, qs *queues, n int, pause time.Duration, held bool) (asked [
 	return asked, first
 }
 
-func TestOthersGoFirstAfterABurst(t *testing.T) {
+func TestRemoteContendersGoFirstAfterBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, l := withTurn(t)
 		asked, first := turns(l, qs, 10*burstMax, 0, true)
@@ -250,7 +250,7 @@ func TestYieldPassesToTheNextWaiterUntilDone(t *testing.T) {
 	})
 }
 
-func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
+func TestRemoteTurnsOffsetLocalTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for others, refusals := range []int{10, 10, 20, 30} {
 			qs := emptyQueues()
@@ -282,7 +282,7 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 	})
 }
 
-func TestCoalescedMessagesAreTurns(t *testing.T) {
+func TestCoalescedMessagesCountAsTurns(t *testing.T) {
 	c := &caller{yields: &yielding{yield: yield{turns: 3}, began: time.Now()}}
 	ask, _ := c.OnEvent(transport.Event{})
 	require.False(t, ask)
@@ -290,7 +290,7 @@ func TestCoalescedMessagesAreTurns(t *testing.T) {
 	require.True(t, ask)
 }
 
-func TestYieldLastsForLeastTime(t *testing.T) {
+func TestYieldLastsMinimumTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &caller{yields: &yielding{yield: yield{turns: 1, least: time.Second}, began: time.Now()}}
 		for range 3 {
@@ -311,7 +311,7 @@ type idle struct {
 
 func (s *idle) Close() { s.closed++ }
 
-func TestSubscriptionStaysWhileThereIsAQueue(t *testing.T) {
+func TestSubscriptionLastsAsLongAsQueue(t *testing.T) {
 	qs := emptyQueues()
 	l, _ := enter(qs)
 	_, next := enter(qs)

@@ -21,7 +21,7 @@ func native(t *testing.T) codec.Owner {
 	return codec.NewOwner(id, 1)
 }
 
-func TestLockIsTransferredOnlyToTheNextWaiter(t *testing.T) {
+func TestLockTransfersOnlyToNextWaiter(t *testing.T) {
 	qs, l := withTurn(t)
 	l.count(0, true)
 	b := transferOf(qs)
@@ -41,7 +41,7 @@ func TestLockIsTransferredOnlyToTheNextWaiter(t *testing.T) {
 	require.Nil(t, last.transfer)
 }
 
-func TestLockIsNotTransferredBeforeRemoteContendersWereCounted(t *testing.T) {
+func TestTransferRequiresRemoteContenderCount(t *testing.T) {
 	qs := emptyQueues()
 	l, _ := enter(qs)
 	_, p := enter(qs)
@@ -65,7 +65,7 @@ func TestLockIsNotTransferredBeforeRemoteContendersWereCounted(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
+func TestLockIsReleasedAfterBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, l := withTurn(t)
 		l.count(0, true)
@@ -97,7 +97,7 @@ func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
 	})
 }
 
-func TestYieldIsForBurstsAmongContendersThatTransfer(t *testing.T) {
+func TestYieldAppliesToTransferringContenders(t *testing.T) {
 	const short = (burstMax - 1) * (burstTime / burstMax)
 	synctest.Test(t, func(t *testing.T) {
 		for pause, c := range map[time.Duration]struct{ took, patience time.Duration }{
@@ -116,7 +116,7 @@ func TestYieldIsForBurstsAmongContendersThatTransfer(t *testing.T) {
 	})
 }
 
-func TestYieldIsBoundByTimeUntilRemoteContendersAreSeen(t *testing.T) {
+func TestYieldIsTimeBoundWithoutRemoteContenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, l := withTurn(t)
 		asked, _ := turns(l, qs, 5, burstTime/4, true)
@@ -127,7 +127,7 @@ func TestYieldIsBoundByTimeUntilRemoteContendersAreSeen(t *testing.T) {
 	})
 }
 
-func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
+func TestUnusedTransferIsPassedOnOrReleased(t *testing.T) {
 	qs := emptyQueues()
 	l, _ := enter(qs)
 	l.count(0, true)
@@ -156,7 +156,7 @@ func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestWaitForATransferIsBound(t *testing.T) {
+func TestWaitForTransferIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs := emptyQueues()
 		b := transferOf(qs)
@@ -179,7 +179,7 @@ func TestWaitForATransferIsBound(t *testing.T) {
 	})
 }
 
-func TestRemoteContendersAreAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
+func TestAllRedlatchRequiresRecentSightings(t *testing.T) {
 	now := time.Now()
 	one, two := native(t), native(t)
 	var c contenders
@@ -211,7 +211,7 @@ func TestRemoteContendersAreAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 	require.False(t, allRedlatch(1, seenFor))
 }
 
-func TestACallerRefusedByItsOwnClientHasSeenNoRemoteContender(t *testing.T) {
+func TestLocalRefusalIsNotRemoteContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		self := native(t)
 		qs := newQueues(self.Client(), time.Minute)
@@ -232,7 +232,7 @@ func TestACallerRefusedByItsOwnClientHasSeenNoRemoteContender(t *testing.T) {
 	})
 }
 
-func TestThePollingWaiterDoesNotTakeTheLockOver(t *testing.T) {
+func TestPollingWaiterGetsNoTransfer(t *testing.T) {
 	qs, l := withTurn(t)
 	l.count(0, true)
 	_, p := enter(qs)
@@ -244,7 +244,7 @@ func TestThePollingWaiterDoesNotTakeTheLockOver(t *testing.T) {
 	require.True(t, isReady(p))
 }
 
-func TestRemoteContendersThatHaveGoneAreForgotten(t *testing.T) {
+func TestDepartedRemoteContendersAreForgotten(t *testing.T) {
 	var c contenders
 	now := time.Now()
 	for i := range 1000 {

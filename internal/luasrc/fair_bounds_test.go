@@ -41,7 +41,7 @@ func (c *timedQueue) readBy(conn, watch redis.Conn, n int, fill func(call *trans
 }
 
 // Scripts that change all deadlines, like Redisson's acquire, read the whole queue.
-func TestFairScriptsReadABoundedPartOfALongQueue(t *testing.T) {
+func TestFairScriptsBoundQueueReads(t *testing.T) {
 	t.Parallel()
 	const n = 30_000
 	c := newTimedQueue(t, n)
@@ -87,7 +87,7 @@ func TestFairScriptsReadABoundedPartOfALongQueue(t *testing.T) {
 }
 
 // A union of very long sets takes the server longer than moving each deadline.
-func TestDeadlinesOfAVeryLongQueueMoveOneByOne(t *testing.T) {
+func TestVeryLongQueueMovesDeadlinesIndividually(t *testing.T) {
 	t.Parallel()
 	for behind, unions := range map[int64]int64{20_000: 1, 20_001: 0} {
 		c := newTimedQueue(t, behind+1)
@@ -106,7 +106,7 @@ func TestDeadlinesOfAVeryLongQueueMoveOneByOne(t *testing.T) {
 }
 
 // A server walks to a place in the middle of a long queue.
-func TestOverdueWaitersOfALongQueueAreReadInParts(t *testing.T) {
+func TestOverdueWaitersAreReadInParts(t *testing.T) {
 	t.Parallel()
 	const n = 2500
 	c := newTimedQueue(t, n)
@@ -186,7 +186,7 @@ func (c *timedQueue) evict(dead int) func(call *transport.Call) {
 	}
 }
 
-func TestHeartbeatOfAThousandWaitersRunsFewCommands(t *testing.T) {
+func TestThousandWaiterHeartbeatRunsFewCommands(t *testing.T) {
 	t.Parallel()
 	c := newTimedQueue(t, 1000)
 	c.do("HSET", c.keys[0], a9, "1")
@@ -220,7 +220,7 @@ func TestHeartbeatOfAThousandWaitersRunsFewCommands(t *testing.T) {
 }
 
 // A user without the right to the fast commands gets the same result by slow ones.
-func TestDeadlinesOfManyMoveAtOnce(t *testing.T) {
+func TestManyDeadlinesMoveTogether(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		lacks  string

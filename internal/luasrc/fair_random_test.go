@@ -103,7 +103,7 @@ func fairOps(of []string) *rapid.Generator[fairOp] {
 	})
 }
 
-func TestFairScriptsDoWhatTheModelDoes(t *testing.T) {
+func TestFairScriptsMatchModel(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()

@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-func TestFairScriptsDoWhatTheVectorsSay(t *testing.T) {
+func TestFairScriptsMatchVectors(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()

@@ -101,7 +101,7 @@ func source(t *testing.T, file string) string {
 	return string(text)
 }
 
-func TestHeadersAndCodeAgree(t *testing.T) {
+func TestHeadersMatchCode(t *testing.T) {
 	t.Parallel()
 	for file := range all {
 		text := source(t, file)
@@ -186,7 +186,7 @@ var harmless = strings.NewReplacer(
 	"unpack(values, i, math.min(i + 999, n))", "",
 )
 
-func TestScriptsAvoidWhatServersDoDifferently(t *testing.T) {
+func TestScriptsAvoidServerDifferences(t *testing.T) {
 	t.Parallel()
 	for file, script := range all {
 		body := harmless.Replace(comment.ReplaceAllString(script.Text(), ""))

@@ -16,12 +16,12 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func TestScriptsDoWhatTheVectorsSay(t *testing.T) {
+func TestScriptsMatchVectors(t *testing.T) {
 	t.Parallel()
 	playOnEachServer(t, newStage, scenarios...)
 }
 
-func TestScriptsOnForeignKeysDoWhatTheVectorsSay(t *testing.T) {
+func TestScriptsOnForeignKeysMatchVectors(t *testing.T) {
 	t.Parallel()
 	playOnEachServer(t, newQuietStage, foreignScenarios...)
 }
@@ -42,7 +42,7 @@ func playOnEachServer(t *testing.T, stage func(*testing.T, redistest.Target) *st
 	})
 }
 
-func TestScriptsPublishWithTheCommandTheyAreGiven(t *testing.T) {
+func TestScriptsPublishWithGivenCommand(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
 	_, err := s.conn.Do("SPUBLISH", "none", "0")
@@ -56,7 +56,7 @@ func TestScriptsPublishWithTheCommandTheyAreGiven(t *testing.T) {
 	require.NoError(t, s.tellFair(fairShard))
 }
 
-func TestRenewReturnsErrorsThatAreNotOfOneKeyAlone(t *testing.T) {
+func TestRenewReturnsErrorsAffectingAllKeys(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	l := redistest.Key(t)
@@ -70,7 +70,7 @@ func TestRenewReturnsErrorsThatAreNotOfOneKeyAlone(t *testing.T) {
 }
 
 // Redis does not roll a script back.
-func TestAServerWithoutMemoryRefusesToPassALockOnAndKeepsIt(t *testing.T) {
+func TestOutOfMemoryTransferKeepsLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction"))
 	s.Do(t, "HSET", "lock", ownerA, "1")
@@ -89,7 +89,7 @@ func TestAServerWithoutMemoryRefusesToPassALockOnAndKeepsIt(t *testing.T) {
 }
 
 // Redis rejects a script's first write if it is out of memory and the command may need some.
-func TestScriptsThatReleaseOrRenewNeedNoMemory(t *testing.T) {
+func TestReleaseAndRenewalNeedNoMemory(t *testing.T) {
 	t.Parallel()
 	s := newQuietStage(t, redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction")))
 	full := func(bytes int, state map[string]any) vector {

@@ -39,7 +39,7 @@ func calledIn(text string, names []string) (found []string) {
 	return found
 }
 
-func TestFilesNameTheFragmentsThatTheyCall(t *testing.T) {
+func TestFilesListCalledFragments(t *testing.T) {
 	t.Parallel()
 	names := allFragments(t)
 	for file := range all {
@@ -49,7 +49,7 @@ func TestFilesNameTheFragmentsThatTheyCall(t *testing.T) {
 }
 
 // A fragment is one local function, which has all that it needs from its arguments.
-func TestFragmentsAreSharedFunctionsWithAHeader(t *testing.T) {
+func TestFragmentsAreFunctionsWithHeaders(t *testing.T) {
 	t.Parallel()
 	names := allFragments(t)
 	for _, name := range names {
@@ -120,7 +120,7 @@ func undeclaredKey(l string) []vector {
 	return []vector{vector{script: UndeclaredKey, keys: []string{l}}.gives(int64(-2), "", nothing)}
 }
 
-func TestScriptsWithUndeclaredKeysHaveDragonflysFlag(t *testing.T) {
+func TestScriptsWithUndeclaredKeysSetDragonflyFlag(t *testing.T) {
 	t.Parallel()
 	const flag = "--!df flags=allow-undeclared-keys\n"
 	for _, script := range all {

@@ -50,7 +50,7 @@ var allScenarios = []scenario{
 	}},
 }
 
-func TestScriptsOfManyLocksDoWhatTheVectorsSay(t *testing.T) {
+func TestMultiLockScriptsMatchVectors(t *testing.T) {
 	t.Parallel()
 	playOnEachServer(t, newQuietStage, allScenarios...)
 }

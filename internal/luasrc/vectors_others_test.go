@@ -53,7 +53,7 @@ var latchScenarios = []scenario{
 	}},
 }
 
-func TestLatchScriptsDoWhatTheVectorsSay(t *testing.T) {
+func TestLatchScriptsMatchVectors(t *testing.T) {
 	t.Parallel()
 	playOnEachServer(t, newQuietStage, latchScenarios...)
 }
@@ -215,7 +215,7 @@ var fencedScenarios = []scenario{
 	}},
 }
 
-func TestFencedScriptsDoWhatTheVectorsSay(t *testing.T) {
+func TestFencedScriptsMatchVectors(t *testing.T) {
 	t.Parallel()
 	playOnEachServer(t, newStage, fencedScenarios...)
 }

@@ -43,7 +43,7 @@ func readBy(l string, ttl int64, dead bool, numbers ...int) map[string]any {
 	return also(lock(l, ttl, fields...), keys)
 }
 
-func TestAReaderThatLeavesManyOthersLooksAtFew(t *testing.T) {
+func TestReaderReleaseChecksFewReaders(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	s := newQuietStage(t, srv)
@@ -78,7 +78,7 @@ end}
 `
 
 // A release takes a lock that outlives the ended hold for another reader's (see outlived).
-func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
+func TestLockTTLNeverExceedsLongestHold(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()

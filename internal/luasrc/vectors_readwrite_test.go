@@ -280,7 +280,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 	}},
 }, readWriteReaders, readWriteLeaves, readWriteOwed)
 
-func TestReadWriteScriptsDoWhatTheVectorsSay(t *testing.T) {
+func TestReadWriteScriptsMatchVectors(t *testing.T) {
 	t.Parallel()
 	playOnEachServer(t, newQuietStage, readWriteScenarios...)
 }

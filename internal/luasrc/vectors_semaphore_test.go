@@ -254,7 +254,7 @@ var semaphoreScenarios = []scenario{
 	}},
 }
 
-func TestSemaphoreScriptsDoWhatTheVectorsSay(t *testing.T) {
+func TestSemaphoreScriptsMatchVectors(t *testing.T) {
 	t.Parallel()
 	playOnEachServer(t, newQuietStage, semaphoreScenarios...)
 }

@@ -79,7 +79,7 @@ func (c *caller) run(m *mux.Mux) error {
 }
 
 // Not parallel: AllocsPerRun counts the whole process.
-func TestCallsCostNoAllocations(t *testing.T) { //nolint:paralleltest // see above
+func TestCallsDoNotAllocate(t *testing.T) { //nolint:paralleltest // see above
 	m := open(t, mux.Config{Dial: func(context.Context) (redis.Conn, error) { return newInstant(), nil }})
 	c := newCaller()
 	for range 1000 {

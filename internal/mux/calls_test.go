@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
+func TestUrgentCallsOvertakeQueuedCalls(t *testing.T) {
 	onPeer(t, newPeer(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		g := p.gate()
@@ -38,7 +38,7 @@ func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
 	})
 }
 
-func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
+func TestWithdrawnCallNeverRuns(t *testing.T) {
 	onPeer(t, newPeer(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		g := p.gate()
@@ -55,7 +55,7 @@ func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
 	})
 }
 
-func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
+func TestLateReplyDoesNotDelayOtherCalls(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		c := command("SLOW")
@@ -76,7 +76,7 @@ func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
 	})
 }
 
-func TestReplyThatNoCallAskedForEndsTheConnection(t *testing.T) {
+func TestUnsolicitedReplyClosesConnection(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"TWICE": ok + ok}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		require.NoError(t, do(t, m, command("TWICE")).err)
@@ -86,7 +86,7 @@ func TestReplyThatNoCallAskedForEndsTheConnection(t *testing.T) {
 	})
 }
 
-func TestServerErrorsAreAnswers(t *testing.T) {
+func TestServerErrorsAreReplies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer().answer(map[string]string{
@@ -107,7 +107,7 @@ func TestServerErrorsAreAnswers(t *testing.T) {
 	})
 }
 
-func TestCloseEndsCallsInFlightAsUncertainAndQueuedOnesAsNotSent(t *testing.T) {
+func TestCloseFailsInFlightAndQueuedCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer().answer(map[string]string{"HANG": silence})
@@ -142,7 +142,7 @@ func TestCloseEndsCallsInFlightAsUncertainAndQueuedOnesAsNotSent(t *testing.T) {
 	})
 }
 
-func TestCloseEndsADialAndAPause(t *testing.T) {
+func TestCloseInterruptsDialAndPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -172,7 +172,7 @@ func TestCloseEndsADialAndAPause(t *testing.T) {
 	})
 }
 
-func TestReconnectIsReportedAfterEachConnectionButTheFirst(t *testing.T) {
+func TestReconnectIsReportedExceptFirstConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var again atomic.Int32
@@ -202,7 +202,7 @@ func TestReconnectIsReportedAfterEachConnectionButTheFirst(t *testing.T) {
 	})
 }
 
-func TestALostConnectionIsReportedAtOnceAndByItself(t *testing.T) {
+func TestLostConnectionIsReportedImmediately(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var notified atomic.Int32

@@ -13,7 +13,7 @@ import (
 
 // Close closes the queue before it cancels the context. If the connection ends in between, its
 // goroutine must know that Close has begun.
-func TestAConnectionThatCloseEndsIsNotReportedAsLost(t *testing.T) {
+func TestCloseDoesNotReportConnectionLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lost atomic.Int32

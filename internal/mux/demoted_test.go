@@ -16,7 +16,7 @@ import (
 
 const readOnly = "-READONLY You can't write against a read only replica.\r\n"
 
-func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
+func TestDemotedServerIsLeftAfterPendingReplies(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []string{
 		readOnly,
@@ -57,7 +57,7 @@ func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
 	}
 }
 
-func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
+func TestPersistentReplicaIsRetriedAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer().answer(map[string]string{"WRITE": readOnly})
@@ -90,7 +90,7 @@ func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
+func TestUnresponsiveReplicaIsAbandoned(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"WRITE": readOnly, "HANG": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))
@@ -111,7 +111,7 @@ func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestCloseEndsCallsOfAServerThatBecameAReplica(t *testing.T) {
+func TestCloseFailsCallsOnDemotedServer(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"WRITE": silence, "HANG": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		write, hung := start(m, command("WRITE")), start(m, command("HANG"))

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *testing.T) {
+func TestConnectionClosedWhenOldestCallExceedsReplyLimit(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"HANG": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))
@@ -37,7 +37,7 @@ func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *te
 	})
 }
 
-func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
+func TestReplyLimitAppliesToOldestCall(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"HANG": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		first := start(m, command("HANG"))
@@ -52,7 +52,7 @@ func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
 	})
 }
 
-func TestConnectionThatStillAnswersIsNotGivenUp(t *testing.T) {
+func TestRespondingConnectionStaysOpen(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		var all []<-chan outcome
@@ -94,7 +94,7 @@ func TestReplyLimitCoversWrites(t *testing.T) {
 	})
 }
 
-func TestFailedDialEndsQueuedCallsAsNotSentAndTheNextComesAfterAPause(t *testing.T) {
+func TestFailedDialFailsQueuedCallsThenPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("connection refused")
@@ -135,7 +135,7 @@ func TestFailedDialEndsQueuedCallsAsNotSentAndTheNextComesAfterAPause(t *testing
 	})
 }
 
-func TestCallsThatArriveDuringThePauseWaitForTheDialAtItsEnd(t *testing.T) {
+func TestCallsDuringPauseWaitForNextDial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer()
@@ -157,7 +157,7 @@ func TestCallsThatArriveDuringThePauseWaitForTheDialAtItsEnd(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatNeverAnswersACallIsNotDialledInATightLoop(t *testing.T) {
+func TestUnresponsiveServerIsRedialedAfterPauses(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"ECHO": hangUp}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		began := time.Now()
@@ -168,7 +168,7 @@ func TestAConnectionThatNeverAnswersACallIsNotDialledInATightLoop(t *testing.T) 
 	})
 }
 
-func TestAWorkingConnectionIsReplacedAtOnce(t *testing.T) {
+func TestWorkingConnectionIsReplacedImmediately(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"BREAK": hangUp}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		began := time.Now()
@@ -181,7 +181,7 @@ func TestAWorkingConnectionIsReplacedAtOnce(t *testing.T) {
 	})
 }
 
-func TestDialTimeoutHoldsForADialThatIgnoresItsContext(t *testing.T) {
+func TestDialTimeoutAppliesWhenDialIgnoresContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		inner := newPeer()
@@ -200,7 +200,7 @@ func TestDialTimeoutHoldsForADialThatIgnoresItsContext(t *testing.T) {
 	})
 }
 
-func TestDialTimeoutCoversTheFirstCommands(t *testing.T) {
+func TestDialTimeoutCoversHandshake(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"PING": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		began := time.Now()

@@ -60,7 +60,7 @@ func TestFenceKillsFormerConnection(t *testing.T) {
 	}
 }
 
-func TestFenceOfACallOnTheLiveConnectionWaitsBehindItAndKillsNothing(t *testing.T) {
+func TestFenceOnLiveConnectionWaitsAndKillsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer()
@@ -89,7 +89,7 @@ func TestFenceOfACallOnTheLiveConnectionWaitsBehindItAndKillsNothing(t *testing.
 	})
 }
 
-func TestFenceKillsWhenTheLiveConnectionBreaksMeanwhile(t *testing.T) {
+func TestFenceKillsConnectionThatBreaksDuringFence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer()
@@ -114,7 +114,7 @@ func TestFenceKillsWhenTheLiveConnectionBreaksMeanwhile(t *testing.T) {
 	})
 }
 
-func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
+func TestFenceIgnoresAnswersOnNextConnection(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		g := p.gate()
@@ -136,7 +136,7 @@ func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
 	})
 }
 
-func TestFenceOfACallThatThisMuxNeverSentIsAnError(t *testing.T) {
+func TestFenceOfUnsentCallFails(t *testing.T) {
 	onPeer(t, newPeer(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))

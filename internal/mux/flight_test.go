@@ -50,7 +50,7 @@ func answers(p *peer, n int) {
 	}
 }
 
-func TestNoMoreCallsAreInFlightThanMayBeInDoubt(t *testing.T) {
+func TestInFlightCallsAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, p, all, came := stuck(t)
@@ -65,7 +65,7 @@ func TestNoMoreCallsAreInFlightThanMayBeInDoubt(t *testing.T) {
 	})
 }
 
-func TestCallThatIsQueuedBehindAFullFlightIsWithdrawn(t *testing.T) {
+func TestCallBehindFullFlightCanBeWithdrawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, p, all, came := stuck(t)
@@ -78,7 +78,7 @@ func TestCallThatIsQueuedBehindAFullFlightIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestUrgentCallIsSentThoughTheFlightIsFull(t *testing.T) {
+func TestUrgentCallBypassesFullFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, p, all, came := stuck(t)
@@ -96,7 +96,7 @@ func TestUrgentCallIsSentThoughTheFlightIsFull(t *testing.T) {
 	})
 }
 
-func TestVitalCallIsSentThoughTheFlightIsFullOfUrgentOnes(t *testing.T) {
+func TestVitalCallBypassesFlightFullOfUrgentCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, p, _, _ := stuck(t)
@@ -125,7 +125,7 @@ func TestVitalCallIsSentThoughTheFlightIsFullOfUrgentOnes(t *testing.T) {
 	})
 }
 
-func TestFlightIsFilledAgainWhenAQuarterOfItHasLanded(t *testing.T) {
+func TestFlightRefillsAfterQuarterOfReplies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, p, all, came := stuck(t)

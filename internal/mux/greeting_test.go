@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestServerThatIsNotReadyIsADialError(t *testing.T) {
+func TestUnreadyServerFailsDial(t *testing.T) {
 	t.Parallel()
 	for refusal, end := range map[string]string{
 		"NOAUTH Authentication required.": "", "LOADING Redis is loading": "", "ERR max number of clients reached": hangUp,
@@ -33,7 +33,7 @@ func TestServerThatIsNotReadyIsADialError(t *testing.T) {
 	}
 }
 
-func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
+func TestServerWithoutPingAndClientRightsIsUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		noperm := "-NOPERM this user has no permissions\r\n"
@@ -49,7 +49,7 @@ func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
 
 type bareConn struct{ redis.Conn }
 
-func TestDialMustReturnAConnectionThatCanWaitForReplies(t *testing.T) {
+func TestDialRejectsConnectionWithoutReplyTimeouts(t *testing.T) {
 	p := newPeer()
 	p.wrap = func(c redis.Conn) redis.Conn { return bareConn{c} }
 	onPeer(t, p, func(p *peer, m *mux.Mux) {
@@ -64,7 +64,7 @@ func TestDialMustReturnAConnectionThatCanWaitForReplies(t *testing.T) {
 	assert.Panics(t, func() { mux.New(mux.Config{}) })
 }
 
-func TestRightThatAFenceMissesIsNamedOnce(t *testing.T) {
+func TestMissingFenceRightIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	const noperm = "-NOPERM this user has no permissions\r\n"
 	for right, c := range map[string]struct {
@@ -113,7 +113,7 @@ var oddities = []string{
 	strings.Repeat("*1\r\n", 1000) + ":1\r\n",
 }
 
-func TestOddGreetingsDoNoHarm(t *testing.T) {
+func TestOddGreetingsAreTolerated(t *testing.T) {
 	t.Parallel()
 	for _, odd := range oddities {
 		for _, command := range []string{"PING", "CLIENT"} {

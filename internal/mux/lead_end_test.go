@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestCloseEndsTheReadingOfACaller(t *testing.T) {
+func TestCloseInterruptsReadingCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := ledBy(t, slow())
@@ -29,7 +29,7 @@ func TestCloseEndsTheReadingOfACaller(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
+func TestCloseWaitsForReadTokenHolder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := ledBy(t, slow())
@@ -41,7 +41,7 @@ func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
 	})
 }
 
-func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
+func TestReadingCallerLeavesDemotedServer(t *testing.T) {
 	onLed(t, newPeer().answer(map[string]string{"WRITE": readOnly}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		lost := m.Lost()
@@ -54,7 +54,7 @@ func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
 	})
 }
 
-func TestFenceIsAnsweredBehindTheReplyOfACallerThatReads(t *testing.T) {
+func TestFenceAnsweredAfterReadingCallersReply(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		old := command("ECHO", "old")
@@ -74,7 +74,7 @@ func TestFenceIsAnsweredBehindTheReplyOfACallerThatReads(t *testing.T) {
 	})
 }
 
-func TestCallOnAConnectionThatEndedUnreadGoesToTheNextOne(t *testing.T) {
+func TestCallOnUnreadClosedConnectionMovesToNext(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{hangUp, ok, ok + hangUp} {
 		synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestCallOnAConnectionThatEndedUnreadGoesToTheNextOne(t *testing.T) {
 	}
 }
 
-func TestEndOfAnIdleConnectionIsNoticed(t *testing.T) {
+func TestClosedIdleConnectionIsDetected(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		ends := func(conn int) time.Duration {
@@ -115,7 +115,7 @@ func TestEndOfAnIdleConnectionIsNoticed(t *testing.T) {
 	})
 }
 
-func TestReplyThatNoneAskedForBehindTheReplyOfACallerEndsTheConnection(t *testing.T) {
+func TestUnsolicitedReplyAfterCallersReplyClosesConnection(t *testing.T) {
 	t.Parallel()
 	for _, more := range []string{ok, "$9\r\nhal"} {
 		synctest.Test(t, func(t *testing.T) {

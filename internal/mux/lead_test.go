@@ -20,7 +20,7 @@ import (
 // slow returns a peer that does not answer SLOW.
 func slow() *peer { return newPeer().answer(map[string]string{"SLOW": silence}) }
 
-func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
+func TestOverlappingCallersUseReader(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		first := begin(t.Context(), m, command("SLOW"))
@@ -42,7 +42,7 @@ func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
 	})
 }
 
-func TestContextEndsTheReadingOfACaller(t *testing.T) {
+func TestContextInterruptsReadingCaller(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		for range 3 {
@@ -61,7 +61,7 @@ func TestContextEndsTheReadingOfACaller(t *testing.T) {
 	})
 }
 
-func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) {
+func TestContextEndedBetweenCallsInterruptsSecondRead(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		ctx, cancel := context.WithCancel(t.Context())
@@ -115,7 +115,7 @@ func TestLeadStopsWatchingEarlierContexts(t *testing.T) {
 	})
 }
 
-func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
+func TestInterruptStopsOnlyItsCaller(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		call := command("SLOW")
@@ -137,7 +137,7 @@ func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
 	})
 }
 
-func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
+func TestLateInterruptDoesNotStopNextRead(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		call := command("ECHO", "1")
@@ -149,7 +149,7 @@ func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
 	})
 }
 
-func TestCallerThatWaitsNoMoreDoesNotRead(t *testing.T) {
+func TestAbandonedCallerDoesNotRead(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		came, began := make(chan outcome, 2), time.Now()
@@ -161,7 +161,7 @@ func TestCallerThatWaitsNoMoreDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
+func TestCallerReadsForAtMostOneSecond(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		began := time.Now()
@@ -174,7 +174,7 @@ func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
 	})
 }
 
-func TestCallerIsNotifiedWhenItsCallIsWritten(t *testing.T) {
+func TestCallerIsNotifiedAfterWrite(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		var next <-chan outcome
@@ -192,7 +192,7 @@ func TestCallerIsNotifiedWhenItsCallIsWritten(t *testing.T) {
 }
 
 // In a program with rare locks the reader takes over in between; the second call of a pair is led.
-func TestCallersThatAreRareReadToo(t *testing.T) {
+func TestRareCallersReadReplies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := ledBy(t, slow())
@@ -205,7 +205,7 @@ func TestCallersThatAreRareReadToo(t *testing.T) {
 	})
 }
 
-func TestCallerDoesNotWriteWhatMayNotFit(t *testing.T) {
+func TestCallerLeavesLargeWritesToWriter(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		big := strings.Repeat("x", 4<<10)
@@ -219,7 +219,7 @@ func TestCallerDoesNotWriteWhatMayNotFit(t *testing.T) {
 	})
 }
 
-func TestDoneThatDoesNotReturnHurtsItsOwnCallerOnly(t *testing.T) {
+func TestBlockedDoneAffectsOnlyItsCaller(t *testing.T) {
 	t.Parallel()
 	oops := errors.New("oops")
 	for name, done := range map[string]transport.Done{

@@ -19,7 +19,7 @@ func (s starter) Start(call *transport.Call, done transport.Done) { s(call, done
 
 var errWhy = errors.New("why")
 
-func TestTheErrorSaysWhetherTheCallWasSentWhenTheContextEnds(t *testing.T) {
+func TestContextErrorStatesWhetherCallWasSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		sent  bool
@@ -46,7 +46,7 @@ func TestTheErrorSaysWhetherTheCallWasSentWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatHasComeCountsAfterTheContext(t *testing.T) {
+func TestArrivedOutcomeOverridesContextError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := mux.Begin(starter(func(_ *transport.Call, done transport.Done) { done("OK", nil) }), &transport.Call{Command: "GET"})
@@ -57,7 +57,7 @@ func TestAnOutcomeThatHasComeCountsAfterTheContext(t *testing.T) {
 	assert.Equal(t, "GET", p.Name())
 }
 
-func TestPingIsAnsweredAlsoByAServerThatRefusesIt(t *testing.T) {
+func TestRejectedPingCountsAsAnswer(t *testing.T) {
 	t.Parallel()
 	for text, answered := range map[string]bool{"": true, "NOPERM no ping": true, "LOADING for now": false} {
 		err := mux.Ping(t.Context(), starter(func(call *transport.Call, done transport.Done) {

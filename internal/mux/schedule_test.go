@@ -36,7 +36,7 @@ const soon = time.Millisecond
 
 // A burst of callers overlaps when the first one may read, and the last burst overlaps with Close. Contexts
 // end, and callers are interrupted, at any time. Connections yield before each write, read and look.
-func TestEachCallEndsOnceWithItsReplyInEveryOrder(t *testing.T) {
+func TestEachCallEndsOnceInEverySchedule(t *testing.T) {
 	var led atomic.Int64
 	schedule.Run(t, testlevel.Rounds(200, 3000), func(t *testing.T, s *schedule.Schedule) {
 		t.Helper()

@@ -16,7 +16,7 @@ import (
 
 const noScript = "-NOSCRIPT no such script here\r\n"
 
-func TestUnknownScriptIsRepeatedWithItsText(t *testing.T) {
+func TestUnknownScriptIsResentWithSource(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		s := transport.NewScript("s", "return 7")
@@ -28,7 +28,7 @@ func TestUnknownScriptIsRepeatedWithItsText(t *testing.T) {
 	})
 }
 
-func TestUnknownScriptIsRepeatedOnceOnly(t *testing.T) {
+func TestUnknownScriptIsResentOnlyOnce(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"EVALSHA": noScript, "EVAL": noScript, "GET": noScript}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		o := do(t, m, eval(transport.NewScript("s", "x"), 0))
@@ -39,7 +39,7 @@ func TestUnknownScriptIsRepeatedOnceOnly(t *testing.T) {
 	})
 }
 
-func TestUnknownScriptIsRepeatedOnTheNextConnectionWhenThisOneBreaks(t *testing.T) {
+func TestUnknownScriptIsResentOnNextConnection(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"EVALSHA": silence, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		g := p.gate()
@@ -58,7 +58,7 @@ func TestUnknownScriptIsRepeatedOnTheNextConnectionWhenThisOneBreaks(t *testing.
 	})
 }
 
-func TestUnknownScriptIsNotRepeatedForACallerThatHasLeft(t *testing.T) {
+func TestUnknownScriptIsNotResentForAbandonedCall(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"before the answer", "after the answer"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func redirect(m *mux.Mux, c *transport.Call, asking bool) <-chan outcome {
 	return came
 }
 
-func TestARedirectedCallIsSentBehindAskingWhereThatIsWanted(t *testing.T) {
+func TestRedirectedCallIsSentAfterAsking(t *testing.T) {
 	onPeer(t, newPeer().answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n", "ASKING": ok, "GET": ":1\r\n"}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		s := transport.NewScript("s", "return 7")
@@ -111,7 +111,7 @@ func TestARedirectedCallIsSentBehindAskingWhereThatIsWanted(t *testing.T) {
 	})
 }
 
-func TestARedirectedCallIsNotSentForACallerThatHasLeft(t *testing.T) {
+func TestAbandonedRedirectedCallIsNotSent(t *testing.T) {
 	t.Parallel()
 	for _, asking := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestARedirectedCallIsNotSentForACallerThatHasLeft(t *testing.T) {
 	}
 }
 
-func TestConnectionsOfATaggedMuxHaveNamesOfTheirOwn(t *testing.T) {
+func TestTaggedMuxNamesItsConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const tag = 5 << 36
@@ -160,7 +160,7 @@ func TestConnectionsOfATaggedMuxHaveNamesOfTheirOwn(t *testing.T) {
 
 // In a batch of calls the second cannot be written. Earlier calls are lost in a buffer; later ones go to
 // the next connection, in order.
-func TestTroubleInTheMiddleOfABatchMakesNoUnwrittenCallUncertain(t *testing.T) {
+func TestMidBatchFailureLeavesUnwrittenCallsCertain(t *testing.T) {
 	t.Parallel()
 	noSpace := errors.New("write: no space")
 	for name, trouble := range map[string]func(p *peer, h *hooked) error{

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestAnUnsubscribeOfTheServersOwnIsUndoneAndReported(t *testing.T) {
+func TestServerInitiatedUnsubscribeIsUndoneAndReported(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"unsubscribe", "sunsubscribe"} {
 		onFakeTime(t, func(f *fakeServer, s *Subscriber) {
@@ -33,7 +33,7 @@ func TestAnUnsubscribeOfTheServersOwnIsUndoneAndReported(t *testing.T) {
 	}
 }
 
-func TestAnAnswerToAnOlderCommandEstablishesNoSubscription(t *testing.T) {
+func TestStaleConfirmationEstablishesNoSubscription(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		f.mute.Store(true)
@@ -55,7 +55,7 @@ func TestAnAnswerToAnOlderCommandEstablishesNoSubscription(t *testing.T) {
 	})
 }
 
-func TestAnAnswerForAnotherChannelIsNotTakenForOnesOwn(t *testing.T) {
+func TestConfirmationForOtherChannelIsIgnored(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		d := mustSubscribe(t, s, "d")
@@ -75,7 +75,7 @@ func TestAnAnswerForAnotherChannelIsNotTakenForOnesOwn(t *testing.T) {
 	})
 }
 
-func TestAnErrorThatAnswersNothingCostsTheConnection(t *testing.T) {
+func TestUnsolicitedErrorClosesConnection(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
@@ -128,7 +128,7 @@ func TestOneForbiddenChannelFailsAlone(t *testing.T) {
 	})
 }
 
-func TestAChannelForbiddenMeanwhileFailsForGood(t *testing.T) {
+func TestChannelForbiddenOnReconnectFailsPermanently(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		secret, other := mustSubscribe(t, s, "secret"), mustSubscribe(t, s, "other")
@@ -143,7 +143,7 @@ func TestAChannelForbiddenMeanwhileFailsForGood(t *testing.T) {
 	})
 }
 
-func TestAServerThatDoesNotUnsubscribeIsLetBe(t *testing.T) {
+func TestFailedUnsubscribeIsIgnored(t *testing.T) {
 	onServer(t, refusing(t, "UNSUBSCRIBE"), func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		other := mustSubscribe(t, s, "other")
@@ -159,7 +159,7 @@ func TestAServerThatDoesNotUnsubscribeIsLetBe(t *testing.T) {
 }
 
 // Valkey rejects UNSUBSCRIBE on a connection without subscriptions, after it has ended them itself.
-func TestARefusalToUnsubscribeWhatIsGoneHarmsNoOtherSubscription(t *testing.T) {
+func TestRejectedUnsubscribeAffectsNoOtherSubscription(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		gone := mustSubscribe(t, s, "c")

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestPayloadsOfAnyKindAreNoMoreThanAWakeUp(t *testing.T) {
+func TestAnyPayloadOnlyWakes(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l, other := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "d")
@@ -26,7 +26,7 @@ func TestPayloadsOfAnyKindAreNoMoreThanAWakeUp(t *testing.T) {
 	})
 }
 
-func TestFloodOfMessagesWithoutSubscriberDoesNoHarm(t *testing.T) {
+func TestMessagesWithoutSubscriberAreDropped(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
@@ -46,7 +46,7 @@ func TestFloodOfMessagesWithoutSubscriberDoesNoHarm(t *testing.T) {
 	})
 }
 
-func TestServerThatTakesSubscriptionsBackIsAskedOnceForEach(t *testing.T) {
+func TestRevokedSubscriptionIsRequestedOnceEach(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
@@ -65,7 +65,7 @@ func TestServerThatTakesSubscriptionsBackIsAskedOnceForEach(t *testing.T) {
 	})
 }
 
-func TestNoiseCostsTheConnectionAndIsReportedAsAGap(t *testing.T) {
+func TestMalformedInputClosesConnectionAndReportsGap(t *testing.T) {
 	t.Parallel()
 	for _, noise := range []string{
 		"HTTP/1.1 400 Bad Request\r\n\r\n", "\r\n", "$x\r\n", "%1\r\n", "$99999999999999999999\r\n", "*99999999999999999999\r\n",
@@ -82,7 +82,7 @@ func TestNoiseCostsTheConnectionAndIsReportedAsAGap(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUnderstoodDoesNoHarm(t *testing.T) {
+func TestUnknownPushesAreIgnored(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 		l := mustSubscribe(f.t, s, "c")

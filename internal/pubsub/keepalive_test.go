@@ -19,7 +19,7 @@ const (
 	deadAfter    = 5 * time.Second  // the default
 )
 
-func TestASilentConnectionIsPingedAtEveryInterval(t *testing.T) {
+func TestSilentConnectionIsPingedEveryInterval(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
@@ -42,7 +42,7 @@ func TestASilentConnectionIsPingedAtEveryInterval(t *testing.T) {
 	})
 }
 
-func TestAFrozenServerIsGivenUpAfterOnePingAndTheGapIsReported(t *testing.T) {
+func TestFrozenServerIsDroppedAfterOnePing(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		start := time.Now()
@@ -58,7 +58,7 @@ func TestAFrozenServerIsGivenUpAfterOnePingAndTheGapIsReported(t *testing.T) {
 	})
 }
 
-func TestAServerThatTakesNoBytesIsGivenUp(t *testing.T) {
+func TestServerNotReadingIsDropped(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		start := time.Now()
@@ -70,7 +70,7 @@ func TestAServerThatTakesNoBytesIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestMessagesDoNotHideThatCommandsGetNoAnswer(t *testing.T) {
+func TestMessagesDoNotMaskUnansweredCommands(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
@@ -91,7 +91,7 @@ func TestMessagesDoNotHideThatCommandsGetNoAnswer(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForAWriteThatHangs(t *testing.T) {
+func TestCloseDoesNotWaitForBlockedWrite(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")

@@ -192,7 +192,7 @@ func (w *world) checkAtRest() {
 	require.Empty(w.t, w.s.table.paused)
 }
 
-func TestNoOrderOfStepsLosesAWakeUpOrLeavesAnythingBehind(t *testing.T) {
+func TestNoScheduleLosesWakeUpsOrLeaksState(t *testing.T) {
 	t.Parallel()
 	names := rapid.SampledFrom([]string{"a", "b", "c", "forbidden"})
 	rapid.Check(testlevel.Drawn{T: t}, func(t *rapid.T) {

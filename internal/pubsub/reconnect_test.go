@@ -22,7 +22,7 @@ func hangingDial(ctx context.Context) (redis.Conn, error) {
 	return nil, ctx.Err()
 }
 
-func TestThePauseBetweenDialsDoublesUpToItsLimit(t *testing.T) {
+func TestRedialPauseDoublesUpToLimit(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
@@ -42,7 +42,7 @@ func TestThePauseBetweenDialsDoublesUpToItsLimit(t *testing.T) {
 	})
 }
 
-func TestAGoodConnectionShortensThePauseAgain(t *testing.T) {
+func TestGoodConnectionResetsPause(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
@@ -55,7 +55,7 @@ func TestAGoodConnectionShortensThePauseAgain(t *testing.T) {
 	})
 }
 
-func TestReconnectMakesTheConnectionAnewAndTellsOfTheGap(t *testing.T) {
+func TestReconnectReplacesConnectionAndReportsGap(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		s.Reconnect() // there is none yet
@@ -74,7 +74,7 @@ func TestReconnectMakesTheConnectionAnewAndTellsOfTheGap(t *testing.T) {
 	})
 }
 
-func TestNothingIsDialledWhileNothingIsWanted(t *testing.T) {
+func TestNoDialWithoutSubscriptions(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		time.Sleep(time.Hour)
@@ -90,7 +90,7 @@ func TestNothingIsDialledWhileNothingIsWanted(t *testing.T) {
 	})
 }
 
-func TestAFailedDialFailsWaitingSubscriptionsAndKeepsTheEstablished(t *testing.T) {
+func TestFailedDialFailsPendingKeepsEstablished(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
@@ -108,7 +108,7 @@ func TestAFailedDialFailsWaitingSubscriptionsAndKeepsTheEstablished(t *testing.T
 	})
 }
 
-func TestAServersErrorOnDiallingIsKept(t *testing.T) {
+func TestDialKeepsServerError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, logger := redistest.NewJournal()
@@ -125,7 +125,7 @@ func TestAServersErrorOnDiallingIsKept(t *testing.T) {
 	})
 }
 
-func TestASubscribeOnAFullServerIsNotSent(t *testing.T) {
+func TestSubscribeOnFullServerIsNotSent(t *testing.T) {
 	full := func(string) string { return "ERR max number of clients reached" }
 	onServer(t, &fakeServer{refuse: full}, func(f *fakeServer, s *Subscriber) {
 		_, err := s.Subscribe(f.t.Context(), "c")
@@ -134,7 +134,7 @@ func TestASubscribeOnAFullServerIsNotSent(t *testing.T) {
 	})
 }
 
-func TestADialIsBoundedByItsTimeout(t *testing.T) {
+func TestDialTimeoutBoundsDial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{Dial: hangingDial, DialTimeout: 3 * time.Second})
@@ -147,7 +147,7 @@ func TestADialIsBoundedByItsTimeout(t *testing.T) {
 	})
 }
 
-func TestThreeMuteConnectionsFailWaitingSubscriptions(t *testing.T) {
+func TestThreeSilentConnectionsFailPendingSubscriptions(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		f.mute.Store(true)
@@ -161,7 +161,7 @@ func TestThreeMuteConnectionsFailWaitingSubscriptions(t *testing.T) {
 	})
 }
 
-func TestAPendingSubscribeOutlivesABrokenConnection(t *testing.T) {
+func TestPendingSubscribeSurvivesBrokenConnection(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		f.mute.Store(true)
@@ -174,7 +174,7 @@ func TestAPendingSubscribeOutlivesABrokenConnection(t *testing.T) {
 	})
 }
 
-func TestTheContextEndsAWaitingSubscribe(t *testing.T) {
+func TestContextEndsPendingSubscribe(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		f.mute.Store(true)

@@ -22,7 +22,7 @@ import (
 
 // Subscriptions and sinks come and go while messages arrive and connections break. Close interrupts some
 // schedules. Connections yield before each write and before each reply is read.
-func TestEachMessageIsAnEventOrAGapInEveryOrder(t *testing.T) {
+func TestEachMessageIsEventOrGapInEverySchedule(t *testing.T) {
 	schedule.Run(t, testlevel.Rounds(300, 5000), func(t *testing.T, s *schedule.Schedule) {
 		t.Helper()
 		main := s.Actor("main")

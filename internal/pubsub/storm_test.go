@@ -26,7 +26,7 @@ func refusingForNow(t *testing.T, down *atomic.Bool, text string, channels ...st
 }
 
 // A node that lost a slot sends SUNSUBSCRIBE for its channels, and rejects them while no node serves it.
-func TestOneSlotThatIsNotServedCostsTheOtherChannelsNothing(t *testing.T) {
+func TestUnservedSlotAffectsNoOtherChannel(t *testing.T) {
 	var down atomic.Bool
 	onShard(t, refusingForNow(t, &down, "CLUSTERDOWN Hash slot not served", "lost"), func(f *fakeServer, s *Subscriber) {
 		t := f.t
@@ -91,7 +91,7 @@ func (a *again) listen(t *testing.T, s *Subscriber, channel string) (failures in
 	}
 }
 
-func TestAChannelThatIsRefusedForNowIsAskedForOnceASecond(t *testing.T) {
+func TestTemporarilyRejectedChannelIsRetriedEverySecond(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
 	onShard(t, refusingForNow(t, &down, "TRYAGAIN Multiple keys request during rehashing of slot", "lost"), func(f *fakeServer, s *Subscriber) {
@@ -111,7 +111,7 @@ func TestAChannelThatIsRefusedForNowIsAskedForOnceASecond(t *testing.T) {
 	})
 }
 
-func TestAChannelThatIsRefusedForNowAndNotWantedAnyMoreIsForgotten(t *testing.T) {
+func TestRejectedChannelIsForgottenAfterUnsubscribe(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
 	onShard(t, refusingForNow(t, &down, "CLUSTERDOWN Hash slot not served", "lost"), func(f *fakeServer, s *Subscriber) {
@@ -126,7 +126,7 @@ func TestAChannelThatIsRefusedForNowAndNotWantedAnyMoreIsForgotten(t *testing.T)
 }
 
 // The server may be the wrong one by now.
-func TestServerThatRefusesEverythingIsDialledAgainAfterPauses(t *testing.T) {
+func TestServerRejectingEverythingIsRedialedAfterPauses(t *testing.T) {
 	t.Parallel()
 	for refusal, greets := range map[string]bool{
 		"NOAUTH Authentication required.": false, "BUSY Redis is busy running a script": true, "CLUSTERDOWN The cluster is down": true,

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestU19OneWaitersTimeoutDoesNotSilenceTheOthers(t *testing.T) {
+func TestU19WaiterTimeoutDoesNotSilenceOthers(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		leaver, stayer := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "c")
@@ -38,7 +38,7 @@ func TestU19OneWaitersTimeoutDoesNotSilenceTheOthers(t *testing.T) {
 }
 
 // On real time: a reader that blocks holds the mutex, on which a bubble would wait forever.
-func TestU27AStuckListenerCostsNoOtherSubscriptionAWakeUp(t *testing.T) {
+func TestU27BlockedListenerDelaysNoOtherSubscription(t *testing.T) {
 	t.Parallel()
 	s := &Subscriber{table: table{channels: map[string]*channel{}, most: batchSize}}
 	stuck, _ := pushTable(t, s)
@@ -63,7 +63,7 @@ func TestU27AStuckListenerCostsNoOtherSubscriptionAWakeUp(t *testing.T) {
 	require.Equal(t, transport.Event{Payload: "0", Coalesced: 3*messages - 1}, awaitEvent(t, stuck))
 }
 
-func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsReported(t *testing.T) {
+func TestU16KilledPubSubConnectionReconnectsAndReportsGap(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		var all []transport.Subscription
@@ -85,7 +85,7 @@ func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsReported(t *testing.T) 
 	})
 }
 
-func TestCloseEndsAThousandPendingAndAThousandEstablished(t *testing.T) {
+func TestCloseEndsPendingAndEstablishedSubscriptions(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		const n = 1000
@@ -117,7 +117,7 @@ func TestCloseEndsAThousandPendingAndAThousandEstablished(t *testing.T) {
 	})
 }
 
-func TestCloseBeforeTheFirstUseDialsNothing(t *testing.T) {
+func TestCloseBeforeFirstUseDialsNothing(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Dial: func(context.Context) (redis.Conn, error) { panic("dialled") }})
 	mustClose(t, s)
@@ -161,7 +161,7 @@ func (n *notes) are(t *testing.T, want ...string) {
 	n.notified = nil
 }
 
-func TestASinkIsNotifiedAsASubscriptionIs(t *testing.T) {
+func TestSinkGetsSubscriptionEvents(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		first, second, late := &notes{}, &notes{}, &notes{}
@@ -188,7 +188,7 @@ func TestASinkIsNotifiedAsASubscriptionIs(t *testing.T) {
 }
 
 // The sink may be established elsewhere: a full server does not refuse the channel.
-func TestASinkKnowsARefusedConnectionFromARefusedChannel(t *testing.T) {
+func TestSinkDistinguishesRejectedConnectionFromRejectedChannel(t *testing.T) {
 	t.Parallel()
 	for refused, want := range map[string]string{
 		"PING":        "failed: redlatch: command not sent: subscribe: redis: ERR max number of clients reached",
@@ -208,7 +208,7 @@ func TestASinkKnowsARefusedConnectionFromARefusedChannel(t *testing.T) {
 	}
 }
 
-func TestChannelsOfShardsAreListenedToOneByOne(t *testing.T) {
+func TestShardChannelsAreSubscribedOneByOne(t *testing.T) {
 	onShard(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		sink, other := &notes{}, &notes{}
@@ -231,7 +231,7 @@ func TestChannelsOfShardsAreListenedToOneByOne(t *testing.T) {
 	})
 }
 
-func TestEachLossReconnectAndFailedDialIsReported(t *testing.T) {
+func TestLossReconnectAndFailedDialAreReported(t *testing.T) {
 	t.Parallel()
 	var lost []error
 	again := 0

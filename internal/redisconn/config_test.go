@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestAReplyIsOwedForLessThanALease(t *testing.T) {
+func TestReplyLimitIsShorterThanLease(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ command, lease, want time.Duration }{
 		{3 * time.Second, 30 * time.Second, 6 * time.Second},
@@ -34,7 +34,7 @@ func TestAReplyIsOwedForLessThanALease(t *testing.T) {
 	}
 }
 
-func TestWithoutHooksAndLoggerThereIsSilence(t *testing.T) {
+func TestNoLoggerOrHooksProducesNoOutput(t *testing.T) {
 	t.Parallel()
 	var cfg redisconn.Config
 	require.Nil(t, cfg.OnReconnect("commands"))
@@ -46,7 +46,7 @@ func TestWithoutHooksAndLoggerThereIsSilence(t *testing.T) {
 }
 
 // A full server replies with an error and hangs up: the connection must not be used without a name.
-func TestAServerWithoutRoomDoesNotRefuseTheName(t *testing.T) {
+func TestFullServerDoesNotRejectName(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	cfg := redisconn.Config{ClientName: "app", Logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -77,7 +77,7 @@ func TestRedigoConformsBehindABreakableNetwork(t *testing.T) {
 	transporttest.Run(t, behindProxy)
 }
 
-func TestRedigoConformsOnAServerThatIsKilledAndFrozen(t *testing.T) {
+func TestRedigoConformsOnKilledAndFrozenServer(t *testing.T) {
 	testlevel.All(t, "a server for each case")
 	noGoroutinesLeft(t)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -171,7 +171,7 @@ func (m mutant) transport(addr string) transport.Transport {
 	return b
 }
 
-func TestTheConformanceSuiteFindsEveryMutant(t *testing.T) {
+func TestConformanceSuiteKillsEveryMutant(t *testing.T) {
 	testlevel.All(t, "a process and a server for each mutant")
 	t.Parallel()
 	exe, err := os.Executable()
@@ -195,7 +195,7 @@ func escape(name string) string {
 	return strings.ReplaceAll(name, "/", "$/^") + "$"
 }
 
-// TestMutant runs in a process started by TestTheConformanceSuiteFindsEveryMutant, and should fail.
+// TestMutant runs in a process started by TestConformanceSuiteKillsEveryMutant, and should fail.
 func TestMutant(t *testing.T) {
 	for _, m := range mutants {
 		if m.name != os.Getenv(mutantEnv) {

@@ -58,7 +58,7 @@ func TestListenersOnEveryNodeAreCounted(t *testing.T) {
 	require.Contains(t, clients, " name=counting ")
 }
 
-func TestCloseEndsTheCountThatIsUnderWayOnAReplica(t *testing.T) {
+func TestCloseInterruptsReplicaCount(t *testing.T) {
 	noGoroutinesLeft(t)
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)

@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-func TestParseTakesAddressesApart(t *testing.T) {
+func TestParseAddress(t *testing.T) {
 	t.Parallel()
 	const cluster, sentinels = redisurl.Cluster, redisurl.Sentinels
 	for text, want := range map[string]redisurl.Address{
@@ -45,7 +45,7 @@ func TestParseTakesAddressesApart(t *testing.T) {
 	}
 }
 
-func TestParseNamesTheWrongPart(t *testing.T) {
+func TestParseErrorNamesInvalidPart(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                       "it is empty",
@@ -133,7 +133,7 @@ func TestParseNamesTheWrongPart(t *testing.T) {
 	}
 }
 
-func TestShowSaysWhereADeploymentIsAndNotWho(t *testing.T) {
+func TestShowOmitsCredentials(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"redis://localhost:6379/1":                         "redis://localhost:6379/1",
@@ -152,7 +152,7 @@ func TestShowSaysWhereADeploymentIsAndNotWho(t *testing.T) {
 	}
 }
 
-func TestServerHasTheCredentialsOfItsAddress(t *testing.T) {
+func TestServerUsesAddressCredentials(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]redisurl.Server{
 		"redis://host":                   {Network: "tcp", Addr: "host:6379"},

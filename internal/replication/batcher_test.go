@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
+func TestBatchEndsWithOneWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		require.Empty(t, p.Dials(), "nothing is dialled before the first call")
@@ -33,7 +33,7 @@ func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 }
 
 // A queued call's time counts from the start, and the last call of a batch gets all of its own.
-func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
+func TestQueuedCallsShareOneWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
@@ -62,7 +62,7 @@ func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
 	})
 }
 
-func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
+func TestBatchesHoldAtMostThousandCalls(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		calls := make([]*transport.Call, 2*batchMax+2)
@@ -78,7 +78,7 @@ func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
 	})
 }
 
-func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
+func TestForgottenScriptIsResentWithWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		has(t, b, eval("a"), time.Second, 1)
@@ -96,7 +96,7 @@ func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
 	})
 }
 
-func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
+func TestRejectionAffectsOnlyItsCall(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		p.Replies(map[string]string{"SET": "+OK\r\n", "HSET": failure("WRONGTYPE"), "WAIT": ":1\r\n"})
@@ -113,7 +113,7 @@ func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
 	})
 }
 
-func TestConnectionThatBrokeWhileIdleCostsNothing(t *testing.T) {
+func TestBrokenIdleConnectionFailsNoCall(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		has(t, b, set("a"), time.Second, 1)
@@ -123,7 +123,7 @@ func TestConnectionThatBrokeWhileIdleCostsNothing(t *testing.T) {
 	})
 }
 
-func TestServerThatSaysNothingIsGivenUp(t *testing.T) {
+func TestSilentServerIsAbandoned(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		p.Replies(nil)
@@ -136,7 +136,7 @@ func TestServerThatSaysNothingIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
+func TestUnreachableServerIsRetriedAfterPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("connection refused")
@@ -164,7 +164,7 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 	})
 }
 
-func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
+func TestDemotedServerIsLeft(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		p.Replies(map[string]string{"SET": failure("READONLY"), "WAIT": ":0\r\n"})
@@ -183,7 +183,7 @@ func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
 	})
 }
 
-func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
+func TestConnectionClosesAfterIdleMinute(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		has(t, b, set("a"), time.Second, 1)
@@ -198,7 +198,7 @@ func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
 	})
 }
 
-func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
+func TestWithdrawnCallsAreNotSent(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
@@ -239,7 +239,7 @@ func TestAbandonedCallWithUnknownScriptWasNotSent(t *testing.T) {
 	})
 }
 
-func TestCloseEndsAllCalls(t *testing.T) {
+func TestCloseFailsAllCalls(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		p.Replies(nil)
@@ -260,7 +260,7 @@ func TestCloseEndsAllCalls(t *testing.T) {
 	})
 }
 
-func TestCloseEndsADialAndAPause(t *testing.T) {
+func TestCloseInterruptsDialAndPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := opened(t, func(ctx context.Context) (redis.Conn, error) {
@@ -286,7 +286,7 @@ func TestCloseEndsADialAndAPause(t *testing.T) {
 	})
 }
 
-func TestDialsHaveAnEnd(t *testing.T) {
+func TestDialTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := opened(t, func(ctx context.Context) (redis.Conn, error) {

@@ -23,7 +23,7 @@ func redirect(b *Batcher, call *transport.Call, asking bool) chan outcome {
 	return came
 }
 
-func TestACallForASlotOnItsWayIsSentBehindAsking(t *testing.T) {
+func TestCallForMigratingSlotIsSentAfterAsking(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		p.Replies(map[string]string{"ASKING": "+OK\r\n", "SET": "+OK\r\n", "EVAL": ":1\r\n", "WAIT": ":1\r\n"})
@@ -39,7 +39,7 @@ func TestACallForASlotOnItsWayIsSentBehindAsking(t *testing.T) {
 	})
 }
 
-func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
+func TestAbandonedRedirectedCallIsNotSent(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		call := set("a")
@@ -51,7 +51,7 @@ func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
 }
 
 // The server may have no replicas.
-func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
+func TestRejectedCallEndsBeforeWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		p.Replies(map[string]string{"SET": "+OK\r\n", "HSET": failure("MOVED"), "WAIT": silence})
@@ -78,7 +78,7 @@ func replacing(t *testing.T, p *peer) (b *Batcher, replace func()) {
 	return b, func() { close(replaced.Swap(make(chan struct{})).(chan struct{})) }
 }
 
-func TestReplicasAreWaitedForAnewWhenTheClientHasGoneElsewhereMeanwhile(t *testing.T) {
+func TestWaitRestartsAfterClientMoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()
@@ -103,7 +103,7 @@ func TestReplicasAreWaitedForAnewWhenTheClientHasGoneElsewhereMeanwhile(t *testi
 	})
 }
 
-func TestACallThatMayHaveRunIsUncertainWhenThereIsNoOtherConnection(t *testing.T) {
+func TestPossiblyRunCallIsUncertainWithoutConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()
@@ -122,7 +122,7 @@ func TestACallThatMayHaveRunIsUncertainWhenThereIsNoOtherConnection(t *testing.T
 }
 
 // A full server answers the first command with an error, runs none, and hangs up.
-func TestAServerWithoutRoomHasRunNothing(t *testing.T) {
+func TestFullServerRanNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, isFull := serving(), true
@@ -156,7 +156,7 @@ func TestAServerWithoutRoomHasRunNothing(t *testing.T) {
 	})
 }
 
-func TestConnectionIsReplacedWithTheOthersOfItsClient(t *testing.T) {
+func TestConnectionIsReplacedWithClientsOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()

@@ -23,7 +23,7 @@ func TestInspectedReadsEveryField(t *testing.T) {
 	require.Empty(t, in.Held)
 }
 
-func TestInspectedReadWriteReadsTheModeAndTheReaders(t *testing.T) {
+func TestInspectedReadWriteReadsModeAndReaders(t *testing.T) {
 	t.Parallel()
 	fields := []any{"a:1", "2", []byte("mode"), "write", "a:1:write", "1"}
 	in, err := InspectedReadWrite([]any{int64(1500), fields, []any{int64(900), int64(-2), int64(-2)}})
@@ -45,7 +45,7 @@ func TestInspectedReadWriteReadsTheModeAndTheReaders(t *testing.T) {
 	}
 }
 
-func TestInspectedReadsTheQueue(t *testing.T) {
+func TestInspectedReadsQueue(t *testing.T) {
 	t.Parallel()
 	in, err := Inspected([]any{
 		int64(1500), []any{}, []any{"a:1", []byte("b:2"), "c:3"},
@@ -59,7 +59,7 @@ func TestInspectedReadsTheQueue(t *testing.T) {
 	require.EqualValues(t, 7, in.Waiting)
 }
 
-func TestInspectedRefusesWhatIsNone(t *testing.T) {
+func TestInspectedRejectsInvalidReply(t *testing.T) {
 	t.Parallel()
 	free := func(rest ...any) []any { return append([]any{int64(-2), []any{}}, rest...) }
 	for _, reply := range append([]any{

@@ -29,7 +29,7 @@ func TestDecodeBeatReadsEveryField(t *testing.T) {
 }
 
 // An eviction compares the exact text.
-func TestDecodeBeatKeepsDeadlinesAsTheyAreWritten(t *testing.T) {
+func TestDecodeBeatPreservesDeadlineText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0.10000000000000001", "1.7952248887710001e+12", "-5", "inf", "1795224888771"} {
 		b, err := DecodeBeat([]any{int64(-2), []any{"a:1", text}, []any{}, int64(1)})
@@ -38,7 +38,7 @@ func TestDecodeBeatKeepsDeadlinesAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestDecodeBeatRefusesWhatIsNone(t *testing.T) {
+func TestDecodeBeatRejectsInvalidReply(t *testing.T) {
 	t.Parallel()
 	one := []any{"a:1", "5"}
 	for _, reply := range append([]any{

@@ -21,7 +21,7 @@ var foreign = []any{
 	errors.New("ERR no"), struct{}{}, map[string]any{"a": 1}, []int64{1}, make(chan int),
 }
 
-func TestAcquiredTellsHowLongToWait(t *testing.T) {
+func TestAcquiredReturnsWait(t *testing.T) {
 	t.Parallel()
 	ok, ttl, err := Acquired(nil)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestRefusalMayNameTheHolder(t *testing.T) {
 	require.Equal(t, Refusal{Holder: holder, Head: "x:1"}, Refused(queue))
 }
 
-func TestARefusalGivesRiseToTheQuestionWhoseHashItIs(t *testing.T) {
+func TestRefusedDetectsForeignHolder(t *testing.T) {
 	t.Parallel()
 	id := codec.NewOwner(uuid.UUID{4}, 7).String()
 	for field, foreign := range map[string]bool{
@@ -89,7 +89,7 @@ func TestARefusalGivesRiseToTheQuestionWhoseHashItIs(t *testing.T) {
 	require.False(t, Refused([]any{int64(1500), nil}).Foreign, "the user may not ask")
 }
 
-func TestForeignNamesAField(t *testing.T) {
+func TestForeignErrorNamesField(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []any{"name", []byte("name")} {
 		field, foreign, err := Foreign(reply)
@@ -104,7 +104,7 @@ func TestForeignNamesAField(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrBadReply)
 }
 
-func TestReleasedTellsThreeOutcomesApart(t *testing.T) {
+func TestReleasedDistinguishesThreeOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		reply any
@@ -122,7 +122,7 @@ func TestReleasedTellsThreeOutcomesApart(t *testing.T) {
 	require.Equal(t, "unknown", ReleaseOutcome(0).String())
 }
 
-func TestFlagsAreOneOrAnother(t *testing.T) {
+func TestFlagRejectsOtherValues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		decode func(any) (bool, error)
@@ -144,7 +144,7 @@ func TestFlagsAreOneOrAnother(t *testing.T) {
 	}
 }
 
-func TestRenewedAtAnswersForEachLock(t *testing.T) {
+func TestRenewedAtReportsEachLock(t *testing.T) {
 	t.Parallel()
 	reply := any([]any{int64(1), int64(0), "1"})
 	first, err := RenewedAt(reply, 0, 3)
@@ -187,7 +187,7 @@ func TestCountAndMillis(t *testing.T) {
 	require.Less(t, NoKey, NoTTL)
 }
 
-func TestForeignRepliesAreErrors(t *testing.T) {
+func TestForeignRepliesReturnErrors(t *testing.T) {
 	t.Parallel()
 	for _, reply := range foreign {
 		_, err := Released(reply)
@@ -205,7 +205,7 @@ func TestForeignRepliesAreErrors(t *testing.T) {
 	}
 }
 
-func TestBadReplyNamesTypeAndAShortExcerpt(t *testing.T) {
+func TestBadReplyNamesTypeAndExcerpt(t *testing.T) {
 	t.Parallel()
 	for want, reply := range map[string]any{
 		`unexpected reply to release: string "` + strings.Repeat("z", 64) + `"...`: strings.Repeat("z", 1<<20),
@@ -221,7 +221,7 @@ func TestBadReplyNamesTypeAndAShortExcerpt(t *testing.T) {
 }
 
 // Not parallel: AllocsPerRun counts the whole process.
-func TestDecodingCostsNoAllocation(t *testing.T) {
+func TestDecodingDoesNotAllocate(t *testing.T) {
 	ttl, batch := any(int64(29_999)), any([]any{int64(1), int64(0)})
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		_, _, err1 := Acquired(ttl)

@@ -64,7 +64,7 @@ func serverCalling(t *testing.T, unanswered func(), answers map[string]string) (
 
 var welcome = map[string]string{"AUTH": "+OK\r\n", "SELECT": "+OK\r\n"}
 
-func TestALoginSendsWhatTheAddressHas(t *testing.T) {
+func TestLoginSendsAddressCredentials(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		user, password string
@@ -87,7 +87,7 @@ func TestALoginSendsWhatTheAddressHas(t *testing.T) {
 	}
 }
 
-func TestALoginEndsWithItsContextAndInItsTime(t *testing.T) {
+func TestLoginEndsWithContextOrTimeout(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []string{"AUTH", "SELECT"} {
 		answers := map[string]string{"AUTH": welcome["AUTH"], "SELECT": welcome["SELECT"], silent: ""}
@@ -112,7 +112,7 @@ func TestALoginEndsWithItsContextAndInItsTime(t *testing.T) {
 	}
 }
 
-func TestALoginThatIsRefusedEndsTheConnection(t *testing.T) {
+func TestRejectedLoginClosesConnection(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
 		"-WRONGPASS no\r\n": "WRONGPASS", "$99999999999\r\n": respconn.ErrLimit.Error(), "*99999999\r\n": respconn.ErrLimit.Error(),

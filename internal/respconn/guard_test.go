@@ -53,7 +53,7 @@ func chunks(text string) []int {
 
 func nested(levels int, in string) string { return strings.Repeat("*1\r\n", levels) + in }
 
-func TestWhatALockNeedsIsLetThrough(t *testing.T) {
+func TestGuardPassesLockReplies(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "+OK\r\n", ":-1\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$0\r\n\r\n", "-ERR no\r\n",
@@ -74,7 +74,7 @@ func TestWhatALockNeedsIsLetThrough(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooMuchIsNeverAnnounced(t *testing.T) {
+func TestGuardRejectsOversizedReplies(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"$33554433\r\n", "$9999999999\r\n", "*9999999999\r\n", "$99999999999999999999999\r\n", "*1048577\r\n", "*99999999999999999999999\r\n", nested(17, ""),
@@ -103,7 +103,7 @@ type blank struct{}
 
 func (blank) Read(p []byte) (int, error) { return len(p), nil }
 
-func TestStringsThatAreTooMuchTogetherAreNotLetThrough(t *testing.T) {
+func TestGuardLimitsTotalStringSize(t *testing.T) {
 	t.Parallel()
 	const strs, size = 9, 32 << 20
 	parts := []io.Reader{strings.NewReader("*9\r\n")}
@@ -117,7 +117,7 @@ func TestStringsThatAreTooMuchTogetherAreNotLetThrough(t *testing.T) {
 }
 
 // Not parallel: AllocsPerRun counts the whole process.
-func TestGuardingCostsNoAllocation(t *testing.T) {
+func TestGuardDoesNotAllocate(t *testing.T) {
 	text := strings.Repeat("*2\r\n:1\r\n$3\r\nabc\r\n", 100_000)
 	conn := says(text, 512)
 	buf := make([]byte, 512)
@@ -128,7 +128,7 @@ func TestGuardingCostsNoAllocation(t *testing.T) {
 	}))
 }
 
-func TestReceiveTurnsAPanicIntoAnError(t *testing.T) {
+func TestReceiveReturnsPanicAsError(t *testing.T) {
 	t.Parallel()
 	for _, length := range []string{"99999999999999999999", strconv.FormatInt(1<<62, 10)} {
 		for _, kind := range []string{"$", "*"} {
@@ -212,7 +212,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-func TestEachWriteHasThreeQuartersOfItsTime(t *testing.T) {
+func TestWriteDeadlineCoversThreeQuartersOfTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under := &deadlines{}
 		const bound = 4 * time.Second
@@ -234,7 +234,7 @@ func TestEachWriteHasThreeQuartersOfItsTime(t *testing.T) {
 	})
 }
 
-func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
+func TestReadDeadlineIsSetOnlyWhenChanged(t *testing.T) {
 	under := &deadlines{}
 	conn := respconn.Bounded(under, time.Second)
 	soon := time.Now().Add(time.Second)
@@ -254,7 +254,7 @@ func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
 }
 
 // The client library removes a deadline left by the dial function's handshake.
-func TestADeadlineOfReadsThatWasThereIsTakenOff(t *testing.T) {
+func TestHandshakeReadDeadlineIsCleared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

@@ -34,7 +34,7 @@ var (
 	skipped = []string{"bench", "internal/test", "scripts", "test", "tools"}
 )
 
-func TestConnectionsAreMadeInOnePlace(t *testing.T) {
+func TestConnectionsAreDialedInOnePlace(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
 	found := map[string]bool{}

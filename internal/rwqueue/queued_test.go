@@ -46,7 +46,7 @@ func leaveWhileOthersPoll(t *testing.T, reads bool) (q *queue, behind []*caller)
 	return first.queue, behind
 }
 
-func TestPollWhileTheLeaderLeaves(t *testing.T) {
+func TestPollDuringLeaderDeparture(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		q, behind := leaveWhileOthersPoll(t, true)
@@ -56,7 +56,7 @@ func TestPollWhileTheLeaderLeaves(t *testing.T) {
 	}
 }
 
-func TestPollWhileTheTurnMovesOn(t *testing.T) {
+func TestPollDuringTurnChange(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		q, behind := leaveWhileOthersPoll(t, false)

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestAConnectionIsClosedAfterAMinuteWithoutUse(t *testing.T) {
+func TestIdleConnectionClosesAfterOneMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		require.Equal(t, time.Minute, idleTime)
@@ -34,7 +34,7 @@ func TestAConnectionIsClosedAfterAMinuteWithoutUse(t *testing.T) {
 	})
 }
 
-func TestAConnectionIsNotClosedWhileItIsUsed(t *testing.T) {
+func TestUsedConnectionStaysOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeployment(t, "1")
@@ -61,7 +61,7 @@ func (w *deployment) leaves() {
 	w.master.reconnect()
 }
 
-func TestAReplicaThatIsSynchronisedAnewIsCountedAsLongAsItAnswers(t *testing.T) {
+func TestResyncingReplicaIsCountedWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t, "1")
 	requireCount(t, w, 2)
@@ -77,7 +77,7 @@ func TestAReplicaThatIsSynchronisedAnewIsCountedAsLongAsItAnswers(t *testing.T) 
 	require.ErrorIs(t, requireUnknown(t, w), transport.ErrNotSent, "it is in step again: its failures count")
 }
 
-func TestAFormerReplicaIsForgottenWhenItCannotBeReached(t *testing.T) {
+func TestUnreachableFormerReplicaIsForgotten(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command string
@@ -108,7 +108,7 @@ func TestAFormerReplicaIsForgottenWhenItCannotBeReached(t *testing.T) {
 	}
 }
 
-func TestAFormerReplicaIsNotForgottenForACallerThatIsInAHurry(t *testing.T) {
+func TestCallerTimeoutKeepsFormerReplica(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeployment(t, "1")
@@ -125,7 +125,7 @@ func TestAFormerReplicaIsNotForgottenForACallerThatIsInAHurry(t *testing.T) {
 	})
 }
 
-func TestAFormerReplicaIsForgottenAfterTenMinutes(t *testing.T) {
+func TestFormerReplicaIsForgottenAfterTenMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeployment(t, "1")

@@ -34,7 +34,7 @@ func requireUnknown(t *testing.T, w *deployment) error {
 	return err
 }
 
-func TestAllNodesAreAskedAndTheirNumbersAddedUp(t *testing.T) {
+func TestCountSumsAllNodes(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t, "1", "2")
 	w.master.set("PUBSUB", []any{[]byte("a"), int64(1), []byte("b"), int64(0), []byte("a"), int64(1)})
@@ -54,7 +54,7 @@ func TestAllNodesAreAskedAndTheirNumbersAddedUp(t *testing.T) {
 	}
 }
 
-func TestListenersOfShardedMessagesAreCountedWhereSPUBLISHPublishes(t *testing.T) {
+func TestShardedListenersAreCountedOnShard(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t)
 	w.cfg.Publish = "SPUBLISH"
@@ -62,7 +62,7 @@ func TestListenersOfShardedMessagesAreCountedWhereSPUBLISHPublishes(t *testing.T
 	require.Equal(t, []any{"SHARDNUMSUB", "somebody"}, w.master.calls[2].Args)
 }
 
-func TestTheMasterIsAskedForItsReplicasAtMostOnceInTenSecondsAndAfterAReconnect(t *testing.T) {
+func TestReplicaListIsCachedForTenSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		require.Equal(t, 10*time.Second, listGood)
@@ -89,7 +89,7 @@ func TestTheMasterIsAskedForItsReplicasAtMostOnceInTenSecondsAndAfterAReconnect(
 	})
 }
 
-func TestACountDuringWhichTheMasterWasReplacedIsMadeAgain(t *testing.T) {
+func TestCountRestartsAfterMasterChange(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t)
 	once := sync.OnceFunc(func() {
@@ -105,7 +105,7 @@ func TestACountDuringWhichTheMasterWasReplacedIsMadeAgain(t *testing.T) {
 	requireCount(t, w, 2)
 }
 
-func TestARefusalIsRememberedAsLongAsAListAndSilenceIsNot(t *testing.T) {
+func TestRejectionIsCachedButTimeoutIsNot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeployment(t)
@@ -127,7 +127,7 @@ func TestARefusalIsRememberedAsLongAsAListAndSilenceIsNot(t *testing.T) {
 	})
 }
 
-func TestAWaiterForTheListOfACallerThatLeftAsksAnew(t *testing.T) {
+func TestWaiterRequestsListAfterCallerLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeployment(t)
@@ -150,7 +150,7 @@ func TestAWaiterForTheListOfACallerThatLeftAsksAnew(t *testing.T) {
 	})
 }
 
-func TestAWaiterForTheListOfAnotherCallerLeavesWithItsContext(t *testing.T) {
+func TestWaiterForSharedListEndsWithContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeployment(t)
@@ -172,7 +172,7 @@ func TestAWaiterForTheListOfAnotherCallerLeavesWithItsContext(t *testing.T) {
 	})
 }
 
-func TestNoChannelsAreCountedWithoutAsking(t *testing.T) {
+func TestCountOfNoChannelsSendsNothing(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t)
 	counts, err := w.Listeners(t.Context())
@@ -182,7 +182,7 @@ func TestNoChannelsAreCountedWithoutAsking(t *testing.T) {
 	w.Close()
 }
 
-func TestSilenceAnywhereIsAnErrorAfterTheCommandTimeout(t *testing.T) {
+func TestSilentNodeFailsCountAfterCommandTimeout(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"HELLO", "PUBSUB"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestSilenceAnywhereIsAnErrorAfterTheCommandTimeout(t *testing.T) {
 	}
 }
 
-func TestRepliesOfAnotherFormAreErrors(t *testing.T) {
+func TestMalformedRepliesReturnErrors(t *testing.T) {
 	t.Parallel()
 	role := func(replicas ...any) any { return []any{"master", int64(1), replicas} }
 	for _, c := range []struct {
@@ -240,7 +240,7 @@ func TestRepliesOfAnotherFormAreErrors(t *testing.T) {
 	require.Equal(t, []string{"[fe80::1]:7"}, addrs)
 }
 
-func TestReplicasNeedADialer(t *testing.T) {
+func TestReplicasRequireDialer(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t, "1")
 	w.cfg.Replica = nil
@@ -250,7 +250,7 @@ func TestReplicasNeedADialer(t *testing.T) {
 	requireCount(t, w, 1)
 }
 
-func TestAfterCloseNoSubscriberIsCounted(t *testing.T) {
+func TestCountAfterCloseFails(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t, "1")
 	requireCount(t, w, 2)
@@ -261,7 +261,7 @@ func TestAfterCloseNoSubscriberIsCounted(t *testing.T) {
 	require.True(t, errors.Is(err, transport.ErrClosed) && errors.Is(err, transport.ErrNotSent), err)
 }
 
-func TestReplicasAreTheConfiguredOnesWhereROLEIsNotSent(t *testing.T) {
+func TestConfiguredReplicasReplaceROLE(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t, "1")
 	reported, err := []string{at("1")}, error(nil)

@@ -44,7 +44,7 @@ func (s *server) seconds(start time.Time) (at []float64) {
 	return at
 }
 
-func TestADoubtRenewsAllLeasesAtOnce(t *testing.T) {
+func TestDoubtRenewsAllLeasesImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := &server{answer: func(int, *Lease) (bool, error) { return false, nil }}
@@ -66,7 +66,7 @@ func TestADoubtRenewsAllLeasesAtOnce(t *testing.T) {
 	})
 }
 
-func TestLeasesGoBackToTheirOwnTimesAfterADoubt(t *testing.T) {
+func TestLeasesResumeOwnScheduleAfterDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := &server{answer: alwaysHeld}
@@ -83,7 +83,7 @@ func TestLeasesGoBackToTheirOwnTimesAfterADoubt(t *testing.T) {
 	})
 }
 
-func TestDoubtsCostOneRenewalASecond(t *testing.T) {
+func TestDoubtsAreLimitedToOneRenewalPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld}
 		w, d := newDoubtingLoop(s)
@@ -99,7 +99,7 @@ func TestDoubtsCostOneRenewalASecond(t *testing.T) {
 	})
 }
 
-func TestRenewalsSentBeforeADoubtAreSentAgain(t *testing.T) {
+func TestRenewalsSentBeforeDoubtAreResent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := &server{latency: 500 * time.Millisecond, answer: func(n int, _ *Lease) (bool, error) { return n < 2, nil }}
@@ -114,7 +114,7 @@ func TestRenewalsSentBeforeADoubtAreSentAgain(t *testing.T) {
 	})
 }
 
-func TestALeaseThatIsAddedAfterADoubtIsRenewedIfItWasGrantedBefore(t *testing.T) {
+func TestLeaseGrantedBeforeDoubtIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld}
 		w, d := newDoubtingLoop(s)
@@ -134,7 +134,7 @@ func TestALeaseThatIsAddedAfterADoubtIsRenewedIfItWasGrantedBefore(t *testing.T)
 	})
 }
 
-func TestADoubtCutsThePausesBetweenRenewalsThatFailShort(t *testing.T) {
+func TestDoubtShortensRetryPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := &server{answer: func(int, *Lease) (bool, error) {
@@ -157,7 +157,7 @@ func TestADoubtCutsThePausesBetweenRenewalsThatFailShort(t *testing.T) {
 	})
 }
 
-func TestDoubtThatWasNotTakenInYetCounts(t *testing.T) {
+func TestPendingDoubtCounts(t *testing.T) {
 	t.Parallel()
 	d := &doubts{next: make(chan struct{})}
 	w := New(Config{Doubt: d.channel})

@@ -21,7 +21,7 @@ func (slow) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-func TestManyHoldersHearOfTheirLossInTimeBesideASlowLogger(t *testing.T) {
+func TestSlowLoggerDelaysNoLossNotification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("unreachable") }}
 		w := New(Config{Renew: s.renew, Margin: margin, Logger: slog.New(slow{slog.DiscardHandler})})
@@ -53,7 +53,7 @@ func (s stuck) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-func TestALoggerThatIsStuckKeepsNoHolderFromItsLossOrItsRenewals(t *testing.T) {
+func TestBlockedLoggerDelaysNoLossOrRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(call int, _ *Lease) (bool, error) {
 			if call == 1 {

@@ -84,7 +84,7 @@ func hold(w *Loop, ttl time.Duration, fixed bool) *holder {
 	return h
 }
 
-func TestLeaseIsRenewedEveryThird(t *testing.T) {
+func TestLeaseRenewedEveryThird(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld, latency: 5 * time.Millisecond}
 		w := newLoop(s)
@@ -101,7 +101,7 @@ func TestLeaseIsRenewedEveryThird(t *testing.T) {
 	})
 }
 
-func TestU1LossIsDeclaredBeforeTheLeaseCanEnd(t *testing.T) {
+func TestU1LossDeclaredBeforeLeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{latency: 800 * time.Millisecond}
 		var acked time.Time
@@ -123,7 +123,7 @@ func TestU1LossIsDeclaredBeforeTheLeaseCanEnd(t *testing.T) {
 	})
 }
 
-func TestU2LossIsDeclaredInTimeWhenTheServerNeverAnswers(t *testing.T) {
+func TestU2LossDeclaredInTimeWithoutReplies(t *testing.T) {
 	for _, ttl := range []time.Duration{2 * time.Second, 5 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newLoop(&server{silent: true})
@@ -137,7 +137,7 @@ func TestU2LossIsDeclaredInTimeWhenTheServerNeverAnswers(t *testing.T) {
 	}
 }
 
-func TestU7RenewalResumesAfterAnOutageShorterThanTheLease(t *testing.T) {
+func TestU7RenewalResumesAfterShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := &server{answer: func(int, *Lease) (bool, error) {
@@ -155,7 +155,7 @@ func TestU7RenewalResumesAfterAnOutageShorterThanTheLease(t *testing.T) {
 	})
 }
 
-func TestU7LossFiresOnceWhenTheOutageOutlastsTheLease(t *testing.T) {
+func TestU7LossFiresOnceAfterLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("down") }}
 		w := newLoop(s)
@@ -167,7 +167,7 @@ func TestU7LossFiresOnceWhenTheOutageOutlastsTheLease(t *testing.T) {
 	})
 }
 
-func TestU43LossIsDeclaredWhenTheServerNoLongerHasTheLock(t *testing.T) {
+func TestU43LossDeclaredWhenLockIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(n int, _ *Lease) (bool, error) { return n < 3, nil }}
 		w := newLoop(s)
@@ -181,7 +181,7 @@ func TestU43LossIsDeclaredWhenTheServerNoLongerHasTheLock(t *testing.T) {
 	})
 }
 
-func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
+func TestFixedLeaseEndsAtDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld}
 		w := newLoop(s)
@@ -195,7 +195,7 @@ func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
-func TestFixedLeaseDoesNotComeAlongWithARenewal(t *testing.T) {
+func TestFixedLeaseIsExcludedFromRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld}
 		w := newLoop(s)
@@ -209,7 +209,7 @@ func TestFixedLeaseDoesNotComeAlongWithARenewal(t *testing.T) {
 	})
 }
 
-func TestU6NoRenewalIsStartedAfterRemove(t *testing.T) {
+func TestU6NoRenewalStartsAfterRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld, latency: 50 * time.Millisecond}
 		w := newLoop(s)
@@ -226,7 +226,7 @@ func TestU6NoRenewalIsStartedAfterRemove(t *testing.T) {
 	})
 }
 
-func TestRenewalsGoOutInBatches(t *testing.T) {
+func TestRenewalsAreBatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld}
 		w := newLoop(s)
@@ -240,7 +240,7 @@ func TestRenewalsGoOutInBatches(t *testing.T) {
 	})
 }
 
-func TestGroupsDoNotShareAScript(t *testing.T) {
+func TestGroupsUseSeparateScripts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld}
 		w := newLoop(s)
@@ -257,7 +257,7 @@ func TestGroupsDoNotShareAScript(t *testing.T) {
 	})
 }
 
-func TestManyLeasesCostOneGoroutineAndAreRenewedInTime(t *testing.T) {
+func TestOneGoroutineRenewsManyLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld, latency: time.Millisecond}
 		w := newLoop(s)
@@ -276,7 +276,7 @@ func TestManyLeasesCostOneGoroutineAndAreRenewedInTime(t *testing.T) {
 	})
 }
 
-func TestCloseTellsEveryHolder(t *testing.T) {
+func TestCloseNotifiesEveryHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLoop(&server{answer: alwaysHeld})
 		a, b := hold(w, time.Minute, false), hold(w, time.Minute, true)
@@ -288,11 +288,11 @@ func TestCloseTellsEveryHolder(t *testing.T) {
 	})
 }
 
-func TestCloseOfALoopNeverStartedReturns(t *testing.T) {
+func TestCloseOfUnstartedLoopReturns(t *testing.T) {
 	synctest.Test(t, func(*testing.T) { newLoop(&server{}).Close() })
 }
 
-func TestHoldSaysWhenNothingIsLeft(t *testing.T) {
+func TestHoldRejectsExpiredLease(t *testing.T) {
 	var l Lease
 	l.TTL = 10 * time.Millisecond
 	require.False(t, l.Hold(time.Now().Add(-time.Second), always(time.Millisecond)))
@@ -300,7 +300,7 @@ func TestHoldSaysWhenNothingIsLeft(t *testing.T) {
 	require.True(t, l.Hold(time.Now(), always(time.Second)))
 }
 
-func TestAConfirmationHasAMarginOfItsOwn(t *testing.T) {
+func TestConfirmationHasSeparateMargin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Lease{TTL: 20 * time.Second, Trust: time.Second, Fixed: true}
 		tenth := func(d time.Duration) time.Duration { return d / 10 }
@@ -314,13 +314,13 @@ func TestAConfirmationHasAMarginOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestU3WallClockThatRanAheadIsNoticed(t *testing.T) {
+func TestU3WallClockJumpIsDetected(t *testing.T) {
 	require.True(t, ranAhead(time.Minute, time.Second))
 	require.False(t, ranAhead(time.Second, time.Second))
 	require.False(t, ranAhead(-time.Hour, time.Second), "set back: the monotonic clock decides")
 }
 
-func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
+func TestU3SweepMovesEndedLeasesToFront(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLoop(&server{answer: alwaysHeld})
 		h := &holder{lease: Lease{TTL: time.Minute, Fixed: true}}
@@ -341,7 +341,7 @@ func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
 	})
 }
 
-func TestLeasesThatAreGoneAtOnceDoNotWakeTheLoopEach(t *testing.T) {
+func TestSimultaneousRemovalsDoNotWakeLoopEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLoop(&server{answer: alwaysHeld})
 		defer w.Close()

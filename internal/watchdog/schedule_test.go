@@ -20,7 +20,7 @@ import (
 // Owners add and remove leases, the server answers renewals or fails them, doubts are raised and Close is
 // called, mostly when a lease is due or expires. The test's own state has no locks: they would hide missing
 // ones from the race detector.
-func TestEachLeaseEndsOnceInEveryOrder(t *testing.T) {
+func TestEachLeaseEndsOnceInEverySchedule(t *testing.T) {
 	schedules.Run(t, testlevel.Rounds(300, 5000), func(t *testing.T, s *schedules.Schedule) {
 		t.Helper()
 		o := &orders{t: t, s: s, loop: s.Actor("loop"), doubts: doubts{next: make(chan struct{})}}

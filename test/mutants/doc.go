@@ -12,7 +12,7 @@
 //
 //	mutant acquire sets no lease
 //	file   internal/luasrc/acquire.lua
-//	red    internal/luasrc TestScriptsDoWhatTheVectorsSay
+//	red    internal/luasrc TestScriptsMatchVectors
 //	-    redis.call('PEXPIRE', lock, lease)
 //
 // Lines that begin with a minus are removed, lines with a plus added, and lines with a blank mark the

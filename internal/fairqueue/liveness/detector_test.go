@@ -81,7 +81,7 @@ func (s *scene) deadAfter() time.Duration {
 	return 0
 }
 
-func TestEachKindHasAGraceOfItsOwn(t *testing.T) {
+func TestGraceDependsOnOwnerKind(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.look()
@@ -99,7 +99,7 @@ func TestEachKindHasAGraceOfItsOwn(t *testing.T) {
 }
 
 // See redissonFactor.
-func TestGraceOfRedissonsWaitersIsLongerThanTheyNeedAndAtMost30Seconds(t *testing.T) {
+func TestRedissonGraceIsAtMost30Seconds(t *testing.T) {
 	t.Parallel()
 	const measured = 25 * time.Second
 	require.Equal(t, 30*time.Second, liveness.RedissonGrace(liveness.DefaultGrace))
@@ -140,7 +140,7 @@ func TestAbsentOwnerIsNotDead(t *testing.T) {
 	}
 }
 
-func TestOnlyTheDeadBeforeTheFirstLivingAreEvicted(t *testing.T) {
+func TestOnlyDeadBeforeFirstLiveAreEvicted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t), native(t), native(t), native(t))
 	for _, i := range []int{0, 1, 3} {
@@ -153,7 +153,7 @@ func TestOnlyTheDeadBeforeTheFirstLivingAreEvicted(t *testing.T) {
 	require.Equal(t, s.queue[:2], s.look())
 }
 
-func TestOnesOwnAreNeverDead(t *testing.T) {
+func TestOwnWaitersAreNeverDead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.other = native(t) // it does not listen yet
@@ -161,7 +161,7 @@ func TestOnesOwnAreNeverDead(t *testing.T) {
 	require.Zero(t, s.deadAfter(), "one of this process is in front")
 }
 
-func TestCountWithoutProofSaysNothing(t *testing.T) {
+func TestCountWithoutProofIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.look()
@@ -173,7 +173,7 @@ func TestCountWithoutProofSaysNothing(t *testing.T) {
 	require.Equal(t, grace, s.deadAfter(), "the clock began to run without a proof")
 }
 
-func TestAskWithoutAProofIsEmpty(t *testing.T) {
+func TestQueryWithoutProofIsEmpty(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, foreign())
 	s.Look(s.now, reply.Beat{Left: -2, Front: []reply.Place{{Owner: s.queue[0]}}}, func(string) bool { return false }, "")
@@ -182,7 +182,7 @@ func TestAskWithoutAProofIsEmpty(t *testing.T) {
 	require.Empty(t, s.Evict())
 }
 
-func TestNoOwnerIsCountedWhereAllAreOurs(t *testing.T) {
+func TestOwnWaitersAloneNeedNoCount(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.queue = []string{s.ours}
@@ -190,7 +190,7 @@ func TestNoOwnerIsCountedWhereAllAreOurs(t *testing.T) {
 	require.Empty(t, s.Ask())
 }
 
-func TestOnesOwnGapResetsTheClocks(t *testing.T) {
+func TestOwnGapResetsAbsenceTimes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.listeners[s.queue[0]] = 0
@@ -201,7 +201,7 @@ func TestOnesOwnGapResetsTheClocks(t *testing.T) {
 	require.Equal(t, grace, s.deadAfter())
 }
 
-func TestCountsTooFarApartProveNothing(t *testing.T) {
+func TestCountsTooFarApartAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.listeners[s.queue[0]] = 0
@@ -217,7 +217,7 @@ func TestCountsTooFarApartProveNothing(t *testing.T) {
 	require.Equal(t, grace, s.deadAfter())
 }
 
-func TestQueuedAnewIsAbsentAnew(t *testing.T) {
+func TestRequeuedOwnerRestartsAbsence(t *testing.T) {
 	t.Parallel()
 	a, b := native(t), native(t)
 	s := newScene(t, a, b)
@@ -232,7 +232,7 @@ func TestQueuedAnewIsAbsentAnew(t *testing.T) {
 	require.Empty(t, s.look())
 }
 
-func TestAbsentOwnersDoNotHideTheOwnersBehind(t *testing.T) {
+func TestAbsentOwnersDoNotHideLaterOwners(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	require.Equal(t, liveness.Front, s.Window())
@@ -243,7 +243,7 @@ func TestAbsentOwnersDoNotHideTheOwnersBehind(t *testing.T) {
 	require.Equal(t, 3*liveness.Front, s.Window())
 }
 
-func TestAHeadThatSleepsOnAFreeLockIsNudged(t *testing.T) {
+func TestSleepingHeadOfFreeLockIsNudged(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, foreign())
 	s.look()
@@ -265,7 +265,7 @@ func TestAHeadThatSleepsOnAFreeLockIsNudged(t *testing.T) {
 	require.Empty(t, s.Nudge(s.now), "no subscriber")
 }
 
-func TestLooksAreMoreFrequentWhileTheLockIsFree(t *testing.T) {
+func TestFreeLockIsCheckedMoreOften(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.look()
@@ -278,7 +278,7 @@ func TestLooksAreMoreFrequentWhileTheLockIsFree(t *testing.T) {
 	require.Equal(t, period, s.Next(s.now), "no waiter")
 }
 
-func TestTheNextLookComesWhenAWaiterIsDead(t *testing.T) {
+func TestNextCheckFallsWhenWaiterIsDead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.listeners[s.queue[0]] = 0
@@ -299,7 +299,7 @@ func TestRedlatchOwnersAreRecognizedByTheirUUID(t *testing.T) {
 }
 
 // Heartbeats move deadlines later.
-func TestOthersTakeOffWhatTheirDeadlinesFirstShowed(t *testing.T) {
+func TestOthersKeepInitialWait(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	ours := func(owner string) bool { return owner == "ours" }
@@ -319,7 +319,7 @@ func TestOthersTakeOffWhatTheirDeadlinesFirstShowed(t *testing.T) {
 	require.Equal(t, []reply.Other{{Owner: "f", Wait: 77}}, look(reply.Place{Owner: "f", Deadline: "9500"}))
 }
 
-func TestDeadlinesWithoutAnEndAreWaitsThatCanBeSent(t *testing.T) {
+func TestUnboundedDeadlineFitsWireFormat(t *testing.T) {
 	t.Parallel()
 	for _, deadline := range []string{"inf", "-inf", "1e300", "-1e300", "", "9223372036854775807"} {
 		s := newScene(t)

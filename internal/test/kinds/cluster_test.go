@@ -12,7 +12,7 @@ import (
 )
 
 // Keys and channels of a name must share a slot, which Redisson's names for some do not.
-func TestInAClusterOddNamesAreRefusedAndOthersWork(t *testing.T) {
+func TestClusterRejectsNamesSpanningSlots(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)
 	url := "redis-cluster://" + cluster.Addrs()[0]

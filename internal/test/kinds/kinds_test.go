@@ -147,7 +147,7 @@ func pairs[A, B any](t *testing.T, a map[string]A, b map[string]B) (all [][2]str
 }
 
 // The renewals are due at the same time.
-func TestKindsOfOneClientAreRenewedTogether(t *testing.T) {
+func TestKindsRenewTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		c := callers.InProcess(t, srv)
@@ -173,7 +173,7 @@ func TestKindsOfOneClientAreRenewedTogether(t *testing.T) {
 }
 
 // Not parallel: the subtests share the server's memory.
-func TestHoldsAreGivenUpOnAServerWithoutMemory(t *testing.T) {
+func TestUnlockSucceedsOnOutOfMemoryServer(t *testing.T) {
 	s := redistest.Start(t)
 	c := callers.Connect(t, s.URL())
 	full := func(bytes int) { s.Do(t, "CONFIG", "SET", "maxmemory", bytes) }

@@ -53,7 +53,7 @@ func eachRefusal(t *testing.T, test func(t *testing.T, srv *embedded.Server, ref
 	}
 }
 
-func TestWaiterRidesOutRefusalsThatPass(t *testing.T) {
+func TestWaiterSurvivesTransientRejections(t *testing.T) {
 	eachRefusal(t, func(t *testing.T, srv *embedded.Server, refusal string, passes bool, hold, wait enter) {
 		t.Helper()
 		leave, err := hold(t.Context())

@@ -22,7 +22,7 @@ func excluded(caller, there object) bool {
 	return caller.kind == there.kind || caller.kind == lockKind && there.kind == readWriteKind
 }
 
-func TestErrorNamesTheKindThatANameHas(t *testing.T) {
+func TestWrongKindErrorNamesExistingKind(t *testing.T) {
 	for _, pair := range pairs(t, objects, objects) {
 		there, caller := objects[pair[0]], objects[pair[1]]
 		t.Run(pair[1]+" on "+pair[0], func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestErrorNamesTheKindThatANameHas(t *testing.T) {
 }
 
 // A server may have room for a client's first connection only.
-func TestWaitersThatCannotSubscribePoll(t *testing.T) {
+func TestWaitersPollWhenSubscribeFails(t *testing.T) {
 	for kind, o := range objects {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

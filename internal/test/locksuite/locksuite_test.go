@@ -40,7 +40,7 @@ var services = map[string][]string{
 	"Google Memorystore for Redis":   {"acl", "client", "config"},
 }
 
-func TestTheManualListsTheServices(t *testing.T) {
+func TestManualListsServices(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "topologies.md"))
 	require.NoError(t, err)

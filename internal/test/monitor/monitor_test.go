@@ -21,7 +21,7 @@ func everyByte() string {
 	return string(b) + `\n\x00\\" "] [0 lua] "`
 }
 
-func TestParseGivesBackWhatWasSentByteForByte(t *testing.T) {
+func TestParsePreservesEveryByte(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	watch := s.Dial(t)
@@ -44,7 +44,7 @@ func TestParseGivesBackWhatWasSentByteForByte(t *testing.T) {
 	}
 }
 
-func TestTapeFindsTheTextBehindEvalsha(t *testing.T) {
+func TestTapeResolvesEvalshaSource(t *testing.T) {
 	t.Parallel()
 	const text, sha = "return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
 	for name, first := range map[string][]string{
@@ -65,7 +65,7 @@ func TestTapeFindsTheTextBehindEvalsha(t *testing.T) {
 	}
 }
 
-func TestLongestReadAddsUpWhatAScriptReads(t *testing.T) {
+func TestLongestReadSumsScriptReads(t *testing.T) {
 	t.Parallel()
 	sent := func(args ...string) Line { return Line{Source: "127.0.0.1:1", Args: args} }
 	called := func(args ...string) Line { return Line{Source: "lua", Args: args} }

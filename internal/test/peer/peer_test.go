@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFindSaysWhatIsMissing(t *testing.T) {
+func TestFindReportsMissingPrerequisite(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("java"); err != nil {
 		_, err := find(t.TempDir(), "4.3.1")
@@ -27,7 +27,7 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "not built; run scripts/compat.sh 4.3.1")
 }
 
-func TestAPeerAnswersAndEnds(t *testing.T) {
+func TestPeerAnswersAndExits(t *testing.T) {
 	testlevel.All(t, "a Java machine")
 	t.Parallel()
 	p := Start(t, Find(t, filepath.Join("..", "..", ".."), "4.3.1", "NO PEER"))
@@ -49,7 +49,7 @@ func TestAPeerAnswersAndEnds(t *testing.T) {
 	require.ErrorIs(t, err, ErrGone)
 }
 
-func TestATailKeepsTheEnd(t *testing.T) {
+func TestTailKeepsEnd(t *testing.T) {
 	t.Parallel()
 	var words tail
 	for range tailLength {

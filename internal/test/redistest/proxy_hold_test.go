@@ -16,7 +16,7 @@ func awaitSeen(t *testing.T, h *Held) {
 	}
 }
 
-func TestHoldMatchingStopsTheCommandAndWhatFollowsIt(t *testing.T) {
+func TestHoldMatchingStopsCommandAndFollowing(t *testing.T) {
 	t.Parallel()
 	s, p, key := through(t)
 	h := p.HoldMatching(ToServer, key+"-held")
@@ -77,7 +77,7 @@ func TestHoldMatchingFindsTextAcrossReads(t *testing.T) {
 	}
 }
 
-func TestHoldMatchingIgnoresWhatPassedBeforeAndWhatWasReleasedBefore(t *testing.T) {
+func TestHoldMatchingIgnoresPassedAndReleasedBytes(t *testing.T) {
 	t.Parallel()
 	_, p, key := through(t)
 	c := dial(t, p.Addr())
@@ -96,7 +96,7 @@ func TestHoldMatchingIgnoresWhatPassedBeforeAndWhatWasReleasedBefore(t *testing.
 	}
 }
 
-func TestCloseEndsAProxyWhateverItHoldsBack(t *testing.T) {
+func TestCloseStopsProxyWithHeldBytes(t *testing.T) {
 	t.Parallel()
 	_, p, key := through(t)
 	p.KeepHalfDead(true)

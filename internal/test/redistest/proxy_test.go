@@ -69,7 +69,7 @@ func TestBlackholeHoldsBothDirectionsUntilHealed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestBlackholeAlsoHidesTheEndOfTheServer(t *testing.T) {
+func TestBlackholeHidesServerExit(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	p := NewProxy(t, s.Addr())
@@ -93,7 +93,7 @@ func TestBlackholeAlsoHidesTheEndOfTheServer(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-func TestHeldBytesOfAClosedClientAreForgotten(t *testing.T) {
+func TestHeldBytesOfClosedClientAreDropped(t *testing.T) {
 	t.Parallel()
 	s, p, key := through(t)
 	c := dial(t, p.Addr())
@@ -108,7 +108,7 @@ func TestHeldBytesOfAClosedClientAreForgotten(t *testing.T) {
 	require.False(t, exists(t, s, key))
 }
 
-func TestHeldBytesOfAClosedClientArriveLateWithKeepHalfDead(t *testing.T) {
+func TestKeepHalfDeadDeliversHeldBytes(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"client closes", "client reset"} {
 		t.Run(end, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestHeldBytesOfAClosedClientArriveLateWithKeepHalfDead(t *testing.T) {
 	}
 }
 
-func TestConnectionWithNeitherSideLeftIsForgottenAlsoWhileHeld(t *testing.T) {
+func TestHeldConnectionWithBothSidesClosedIsDropped(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	p := NewProxy(t, s.Addr())
@@ -213,7 +213,7 @@ func dialOther(addr string) error {
 }
 
 // Otherwise another test's server could listen there and answer the proxy's clients.
-func TestNoOtherProcessCanTakeThePortOfAProxyThatRefuses(t *testing.T) {
+func TestRefusingProxyKeepsItsPort(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("ports are kept on Linux only")
@@ -232,7 +232,7 @@ func TestNoOtherProcessCanTakeThePortOfAProxyThatRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAConnectionBetweenRefuseAndResetIsRefused(t *testing.T) {
+func TestConnectionBetweenRefuseAndResetIsRefused(t *testing.T) {
 	t.Parallel()
 	_, p, _ := through(t)
 	here, err := net.Listen("tcp", "127.0.0.1:0")
@@ -257,7 +257,7 @@ func TestAConnectionBetweenRefuseAndResetIsRefused(t *testing.T) {
 }
 
 // A process that is being forked has a copy of the listener.
-func TestRefuseRefusesThoughAnotherProcessHasACopyOfTheListener(t *testing.T) {
+func TestRefuseWorksWithInheritedListener(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("listeners are shut down on Linux only")

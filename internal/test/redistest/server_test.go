@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-func TestThePortOfAServerThatIsDownIsNotGivenToAnother(t *testing.T) {
+func TestStoppedServerKeepsItsPort(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	s.Shutdown()
@@ -48,7 +48,7 @@ func TestStartTakesArgumentsPasswordAndSocket(t *testing.T) {
 	require.Empty(t, Shared(t).Socket())
 }
 
-func TestPauseFreezesTheServerUntilResume(t *testing.T) {
+func TestPauseFreezesServerUntilResume(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	c := s.Dial(t)
@@ -63,7 +63,7 @@ func TestPauseFreezesTheServerUntilResume(t *testing.T) {
 	require.Equal(t, []byte("v"), s.Do(t, "GET", "k"))
 }
 
-func TestRestartGivesAnEmptyServerOnTheSamePort(t *testing.T) {
+func TestRestartEmptiesServerOnSamePort(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	addr := s.Addr()
@@ -92,7 +92,7 @@ func TestCommandStatsCountsCallsByCommand(t *testing.T) {
 	require.Zero(t, stats["get"])
 }
 
-func TestClientsAndChannelsCountOnlyTheTestsOwn(t *testing.T) {
+func TestClientsAndChannelsCountOnlyOwn(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	require.Zero(t, s.Clients(t))
@@ -155,7 +155,7 @@ func TestEachServerRunsTheBodyOnRealAndInMemoryServers(t *testing.T) {
 	require.Equal(t, want, names)
 }
 
-func TestAMissingValkeySkipsTheTestAndFailsItWhereItMustBeThere(t *testing.T) {
+func TestMissingValkeySkipsUnlessRequired(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(valkeyEnv, "")
 	t.Chdir(t.TempDir())
@@ -177,7 +177,7 @@ func TestAMissingValkeySkipsTheTestAndFailsItWhereItMustBeThere(t *testing.T) {
 	}
 }
 
-func TestExpiriesAreThoseOfTheServer(t *testing.T) {
+func TestExpiriesMatchServer(t *testing.T) {
 	t.Parallel()
 	s := Start(t, WithAppendOnly())
 	for _, cmd := range [][]any{
@@ -208,7 +208,7 @@ func TestExpiriesAreThoseOfTheServer(t *testing.T) {
 	require.Equal(t, want["script"].UnixMilli(), ms, "the data outlives the process")
 }
 
-func TestExpiriesOfAFileThatIsCutOffOrWrong(t *testing.T) {
+func TestExpiriesRejectsInvalidFile(t *testing.T) {
 	t.Parallel()
 	const whole = "*3\r\n$9\r\nPEXPIREAT\r\n$1\r\nk\r\n$4\r\n1234\r\n"
 	for n := range len(whole) {
@@ -257,7 +257,7 @@ func verdictOf(body func(r *recorder)) string {
 	return r.verdict
 }
 
-func TestServersThatDoNotStartFailTheTest(t *testing.T) {
+func TestUnstartedServerFailsTest(t *testing.T) {
 	t.Parallel()
 	missing := "fatal: "
 	if testing.Short() {
@@ -293,7 +293,7 @@ func TestClusterWithoutShardedPubSubRejectsIt(t *testing.T) {
 	require.Equal(t, int64(0), c.Do(t, "PUBLISH", "c", "m"))
 }
 
-func TestTheSharedServerIsOneAndCannotBeStopped(t *testing.T) {
+func TestSharedServerIsSingleAndUnstoppable(t *testing.T) {
 	t.Parallel()
 	s := Shared(t)
 	require.Same(t, s, Shared(t))
@@ -303,7 +303,7 @@ func TestTheSharedServerIsOneAndCannotBeStopped(t *testing.T) {
 	s.Do(t, "PING")
 }
 
-func TestServersDieWithAKilledTestBinary(t *testing.T) {
+func TestServersExitWithKilledTestBinary(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ties a process to its parent")
@@ -356,7 +356,7 @@ func orphan() {
 	select {}
 }
 
-func TestStageCleansUpInReverseAndTellsWhatFailed(t *testing.T) {
+func TestStageCleansUpInReverseAndReportsFailures(t *testing.T) {
 	t.Parallel()
 	var order []int
 	err := Perform(func(tb testing.TB) {

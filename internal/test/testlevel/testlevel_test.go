@@ -26,7 +26,7 @@ type skipped struct {
 func (s *skipped) Helper()          {}
 func (s *skipped) Skip(args ...any) { s.why += args[0].(string) }
 
-func TestWhatIsLeftOutRunsWhereAllTestsDo(t *testing.T) {
+func TestSkippedTestsRunAtFullLevel(t *testing.T) {
 	t.Setenv(testlevel.Env, "")
 	left := &skipped{}
 	testlevel.All(left, "a cluster")
@@ -44,7 +44,7 @@ func TestWhatIsLeftOutRunsWhereAllTestsDo(t *testing.T) {
 	assert.Equal(t, 100, testlevel.Rounds(3, 100))
 }
 
-func TestAPartIsEveryStepthAndNeverEmpty(t *testing.T) {
+func TestPartTakesEveryNthAndIsNeverEmpty(t *testing.T) {
 	all := []int{1, 2, 3, 4, 5}
 	t.Setenv(testlevel.Env, "")
 	assert.Equal(t, []int{1, 4}, testlevel.Part(all, 3, ""))
@@ -59,7 +59,7 @@ func TestAPartIsEveryStepthAndNeverEmpty(t *testing.T) {
 	assert.Equal(t, all, testlevel.Part(all, 3, "name"))
 }
 
-func TestALevelThatDoesNotExistIsNotTakenForLess(t *testing.T) {
+func TestUnknownLevelIsRejected(t *testing.T) {
 	t.Setenv(testlevel.Env, "al")
 	require.Panics(t, func() { testlevel.Rounds(1, 2) })
 }
@@ -77,7 +77,7 @@ func TestDrawnHidesDeadline(t *testing.T) {
 	})
 }
 
-func TestEveryTestThatDrawsIsDrawn(t *testing.T) {
+func TestEveryRapidTestUsesDrawn(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	drawn := 0

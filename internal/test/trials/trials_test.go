@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRunsThatAreTogetherAreFound(t *testing.T) {
+func TestRunsGroupsStepsAndRejectsOverlap(t *testing.T) {
 	t.Parallel()
 	one := []step{{10, 7, 1}, {20, 7, 1}}
 	all, err := runs(append(one, step{40, 7, 2}, step{30, 8, 1})) // in the order of the file

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestNewRejectsInvalidAddressWithoutRepeatingIt(t *testing.T) {
+func TestNewRejectsInvalidAddressWithoutEchoingIt(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{
 		"redis://h", "redis://u:p@h:1/2", "rediss://:p@h", "unix:///run/redis.sock?db=1", "redis://[::1]:6379",
@@ -56,7 +56,7 @@ func at(t *testing.T, address string) *Server {
 	return server(t, Settings{Address: address})
 }
 
-func TestProblemSaysWhatToDo(t *testing.T) {
+func TestProblemStatesRemedy(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	s := at(t, "redis://:sesame@h:1")
@@ -106,7 +106,7 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "rediss")
 }
 
-func TestDenialsNameTheRight(t *testing.T) {
+func TestDenialsNameMissingRight(t *testing.T) {
 	t.Parallel()
 	const (
 		script = " script: 4f0bd94a7ab6a9ec2bea6ac9b84f4ab9ed26a6a0, on @user_script:17."
@@ -141,7 +141,7 @@ func TestDenialsNameTheRight(t *testing.T) {
 	require.Empty(t, Remedy(io.EOF))
 }
 
-func TestNoFormatShowsAPassword(t *testing.T) {
+func TestNoFormatPrintsPassword(t *testing.T) {
 	t.Parallel()
 	set := Settings{Address: "redis://u:sesame@h:1", User: "open", Password: "sesame"}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
@@ -150,7 +150,7 @@ func TestNoFormatShowsAPassword(t *testing.T) {
 	}
 }
 
-func TestUserAndPasswordOfFlagsGoBeforeThoseOfTheAddress(t *testing.T) {
+func TestFlagCredentialsOverrideAddress(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		set  Settings
@@ -170,7 +170,7 @@ func TestUserAndPasswordOfFlagsGoBeforeThoseOfTheAddress(t *testing.T) {
 	require.ErrorContains(t, err, "--user needs a password")
 }
 
-func TestReplicasAreReachedAsTheirMaster(t *testing.T) {
+func TestReplicasUseMasterSettings(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"redis://u:p@h:1/2": "redis://u:p@r:9/2", "rediss://h": "rediss://r:9", "unix://u:p@/run/r.sock?db=1": "redis://u:p@r:9/1",
@@ -181,7 +181,7 @@ func TestReplicasAreReachedAsTheirMaster(t *testing.T) {
 	require.Same(t, s.tls, s.node("r:9").tls)
 }
 
-func TestAddressesOfDeploymentsAreTakenWithUsersAndTLS(t *testing.T) {
+func TestDeploymentAddressesAcceptUsersAndTLS(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		set         Settings
@@ -221,7 +221,7 @@ func TestAddressesOfDeploymentsAreTakenWithUsersAndTLS(t *testing.T) {
 	require.ErrorContains(t, err, "--user needs a password")
 }
 
-func TestAnUnreachableDeploymentIsReportedWithTheReason(t *testing.T) {
+func TestUnreachableDeploymentReportsReason(t *testing.T) {
 	t.Parallel()
 	for address, says := range map[string]string{
 		"redis-cluster://:sesame@127.0.0.1:1,127.0.0.1:2": "cannot reach Redis at redis-cluster://127.0.0.1:1,127.0.0.1:2: connection refused. Name nodes of a cluster",
@@ -265,7 +265,7 @@ func TestAnyTLSFlagEncrypts(t *testing.T) {
 	require.ErrorContains(t, err, "no TLS on a unix socket")
 }
 
-func TestTLSFilesThatCannotBeUsedAreNamed(t *testing.T) {
+func TestUnusableTLSFilesAreNamed(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
@@ -284,7 +284,7 @@ func TestTLSFilesThatCannotBeUsedAreNamed(t *testing.T) {
 	}
 }
 
-func TestReasonIsTheInnermostCause(t *testing.T) {
+func TestReasonIsInnermostCause(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
 		"no such host": fmt.Errorf("x: %w", &net.DNSError{Err: "no such host", Name: "h"}), "timed out": fmt.Errorf("x: %w", context.DeadlineExceeded),
@@ -295,7 +295,7 @@ func TestReasonIsTheInnermostCause(t *testing.T) {
 	require.Equal(t, "timed out", Reason(os.ErrDeadlineExceeded))
 }
 
-func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
+func TestReachReportsServerOrReason(t *testing.T) {
 	t.Parallel()
 	srv, err := embedded.Start()
 	require.NoError(t, err)
@@ -335,7 +335,7 @@ func eventually(t *testing.T, says string, problem func() error) (err error) {
 }
 
 // The kernel accepts connections for a stopped process.
-func TestAServerThatDoesNotAnswerIsNotCalledAbsent(t *testing.T) {
+func TestSilentServerIsNotReportedAbsent(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -363,7 +363,7 @@ func TestAServerThatDoesNotAnswerIsNotCalledAbsent(t *testing.T) {
 	require.ErrorContains(t, said, "cannot reach Redis at redis://"+addr+": timed out. It takes no connection: check the host and the port")
 }
 
-func TestARoleOtherThanReplicaNamesNoMaster(t *testing.T) {
+func TestOnlyReplicaRoleNamesMaster(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "h:6379", masterOf([]any{[]byte("slave"), []byte("h"), int64(6379), []byte("connected"), int64(1)}, nil))
 	for _, role := range []any{[]any{[]byte("master"), int64(1), []any{}}, []any{[]byte("sentinel"), []any{}}, redis.Error("NOPERM")} {

@@ -33,7 +33,7 @@ func TestUserInAddressNeedsPassword(t *testing.T) {
 	require.Equal(t, "redis://sesame@h:6379", at(t, "redis://sesame@h").at.Full(), "over TCP it is the password")
 }
 
-func TestHealthIsJudgedByTheProbe(t *testing.T) {
+func TestProbeDecidesHealth(t *testing.T) {
 	t.Parallel()
 	for _, late := range []health{silent, delaying} {
 		require.Equal(t, answering, healthBy(nil, late))
@@ -43,7 +43,7 @@ func TestHealthIsJudgedByTheProbe(t *testing.T) {
 	}
 }
 
-func TestUnknownRefusalGetsNoAdvice(t *testing.T) {
+func TestUnknownRejectionGetsNoAdvice(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"ERR something else", "DENIED Redis is running in protected mode", "NEWCODE of a later version"} {
 		for _, address := range []string{"redis://h:1", "redis-cluster://h:1"} {
@@ -96,7 +96,7 @@ func TestUnreachableNodeIsNamedByItsOwnAddress(t *testing.T) {
 	}
 }
 
-func TestExplainAddsTheRemedyOfARefusal(t *testing.T) {
+func TestExplainAddsRemedyForRejection(t *testing.T) {
 	t.Parallel()
 	full := fmt.Errorf("inspect: %w", &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."})
 	require.EqualError(t, Explain(full), "the server refuses: NOREPLICAS Not enough good replicas to write. "+remedies["NOREPLICAS"])
@@ -150,7 +150,7 @@ func talk(c net.Conn, text string) {
 	_, _ = io.Copy(io.Discard, c)
 }
 
-func TestAProgramThatIsNoRedisIsQuotedAndNotStarted(t *testing.T) {
+func TestNonRedisGreetingIsQuoted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		answer func(net.Conn)
@@ -182,7 +182,7 @@ func TestAProgramThatIsNoRedisIsQuotedAndNotStarted(t *testing.T) {
 	require.Nil(t, at(t, s.URL()).answer(), "Redis is called no Redis")
 }
 
-func TestAnAddressWithAnOptionThatItHasNotIsNotAskedAt(t *testing.T) {
+func TestUnsupportedAddressOptionIsRejectedBeforeDial(t *testing.T) {
 	t.Parallel()
 	for address, says := range map[string]string{
 		"redis://h/0?dial_timeout=5s":  "one server has no options",

@@ -29,7 +29,7 @@ func examined(t *testing.T, url, prefix string, needs ...string) map[string]Find
 	return all
 }
 
-func TestDoctorLooksAtTheSettings(t *testing.T) {
+func TestDoctorChecksSettings(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestDoctorLooksAtTheSettings(t *testing.T) {
 	}
 }
 
-func TestMemoryThatIsNearlyFullIsAWarning(t *testing.T) {
+func TestNearlyFullMemoryIsWarning(t *testing.T) {
 	t.Parallel()
 	for used, level := range map[string]Level{"89": OK, "91": Warning, "99": Warning, "100": Error, "150": Error} {
 		e := examination{info: map[string]string{"maxmemory_policy": "noeviction", "maxmemory": "100", "used_memory": used}}
@@ -66,7 +66,7 @@ func TestMemoryThatIsNearlyFullIsAWarning(t *testing.T) {
 	}
 }
 
-func TestDoctorWithoutThePasswordMakesNoFindings(t *testing.T) {
+func TestDoctorWithoutPasswordReportsNoFindings(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
 		"redis": redistest.Start, "valkey": redistest.StartValkey,
@@ -83,7 +83,7 @@ func TestDoctorWithoutThePasswordMakesNoFindings(t *testing.T) {
 	}
 }
 
-func TestDoctorNamesTheFullMemoryAndNotTheRights(t *testing.T) {
+func TestDoctorReportsFullMemoryNotRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1mb")
@@ -98,7 +98,7 @@ func TestDoctorNamesTheFullMemoryAndNotTheRights(t *testing.T) {
 	require.Equal(t, Error, examined(t, s.URL(), "", "fair")["fair lock"].Level)
 }
 
-func TestDoctorLooksAtReplicas(t *testing.T) {
+func TestDoctorChecksReplicas(t *testing.T) {
 	testlevel.All(t, "replicas")
 	t.Parallel()
 	master := redistest.Start(t)
@@ -125,7 +125,7 @@ func TestDoctorLooksAtReplicas(t *testing.T) {
 	require.Contains(t, all["replicas"].Found, "this is a replica of 127.0.0.1:")
 }
 
-func TestDoctorReportsWhatRedissonChoosesInACluster(t *testing.T) {
+func TestDoctorReportsRedissonClusterChoice(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf")))
@@ -135,7 +135,7 @@ func TestDoctorReportsWhatRedissonChoosesInACluster(t *testing.T) {
 	require.Contains(t, all["sharded"].Found, "Redisson's AUTO uses SPUBLISH")
 }
 
-func TestDoctorSeesThatTheClocksAreApart(t *testing.T) {
+func TestDoctorReportsClockOffset(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
 	s.SetTime(time.Now().Add(-24 * time.Hour)) // and stops
@@ -144,7 +144,7 @@ func TestDoctorSeesThatTheClocksAreApart(t *testing.T) {
 	require.Regexp(t, `^the server.s clock is (24h0m|23h59m).* behind`, f.Found)
 }
 
-func TestClocksThatAreInStepAreNotBehind(t *testing.T) {
+func TestSynchronizedClocksAreNotReported(t *testing.T) {
 	t.Parallel()
 	for ahead, want := range map[time.Duration]string{
 		0: "in step with this machine's", -40 * time.Microsecond: "in step with this machine's", -time.Second: "1s behind", 1500 * time.Microsecond: "1.5ms ahead",
@@ -153,7 +153,7 @@ func TestClocksThatAreInStepAreNotBehind(t *testing.T) {
 	}
 }
 
-func TestWorstIsTheWorst(t *testing.T) {
+func TestWorstReturnsHighestSeverity(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, OK, Worst(nil))
 	require.Equal(t, Warning, Worst([]Finding{{Level: Unknown}, {Level: Warning}, {Level: OK}}))
@@ -174,7 +174,7 @@ func (a answered) Do(string, ...any) (any, error) { return a.reply, a.err }
 
 func (answered) Err() error { return nil }
 
-func TestDoctorSaysWhyINFOCannotBeUsed(t *testing.T) {
+func TestDoctorReportsWhyINFOFailed(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]answered{
 		"unknown: INFO is not permitted (+info)":                                  {err: redis.Error("NOPERM this user has no permissions to run the 'info' command")},

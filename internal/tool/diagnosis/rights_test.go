@@ -86,7 +86,7 @@ func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 	}
 }
 
-func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
+func TestDoctorNamesMissingRightsAndGrant(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
 		"redis": redistest.Start, "valkey": redistest.StartValkey,
@@ -119,7 +119,7 @@ func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
 	}
 }
 
-func TestTheLinesGiveAUserWithoutRightsAllThatItNeeds(t *testing.T) {
+func TestSuggestedRulesGrantAllNeeds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := userWith(t, s)
@@ -136,7 +136,7 @@ func TestTheLinesGiveAUserWithoutRightsAllThatItNeeds(t *testing.T) {
 	}
 }
 
-func TestPlainLocksNeedWhatTheManualSaysAndNoMore(t *testing.T) {
+func TestPlainLocksNeedExactlyDocumentedRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Plain locks"})
@@ -156,7 +156,7 @@ func TestPlainLocksNeedWhatTheManualSaysAndNoMore(t *testing.T) {
 	require.Equal(t, OK, found["fair lock"].Level, "it does without the server's time: %s", found["fair lock"].Found)
 }
 
-func TestWhatIsNamedIsNeededAndNothingElseIsLookedAt(t *testing.T) {
+func TestDoctorChecksOnlyNeededRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Plain locks", "Fair locks"})
@@ -184,7 +184,7 @@ func TestWhatIsNamedIsNeededAndNothingElseIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestEveryNeedIsAskedAboutOnce(t *testing.T) {
+func TestEachNeedIsCheckedOnce(t *testing.T) {
 	t.Parallel()
 	var ids []string
 	for _, need := range acl.All() {
@@ -203,7 +203,7 @@ func TestEveryNeedIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeTriedIsSaid(t *testing.T) {
+func TestUntestableRightsAreReported(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	without := func(out ...string) string {
@@ -227,7 +227,7 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	require.Equal(t, "ACL SETUSER tried +lpop +rpush", examined(t, url, "app:")["fair rights"].Command)
 }
 
-func TestShardedPubSubIsNotMissingWhereItIsMerelyNotPermitted(t *testing.T) {
+func TestForbiddenShardedPubSubIsNotMissing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	f := examined(t, userWith(t, s, "+ping"), "")["sharded"]
@@ -249,7 +249,7 @@ func TestShardedPubSubIsNotMissingWhereItIsMerelyNotPermitted(t *testing.T) {
 }
 
 // Servers before Redis 7 have no ACL DRYRUN, and few users may send it.
-func TestWhatIsTriedByWritingHasATimeToLiveWhenTheReplyIsLost(t *testing.T) {
+func TestTrialWritesExpireWhenReplyIsLost(t *testing.T) {
 	t.Parallel()
 	for sent, need := range map[string]string{
 		"*3\r\n$5\r\nRPUSH\r\n": acl.Fair, "*3\r\n$4\r\nSADD\r\n": acl.Fair, "*2\r\n$4\r\nINCR\r\n": acl.Tokens, "*2\r\n$4\r\nDECR\r\n": acl.Latches,
@@ -288,7 +288,7 @@ func TestWhatIsTriedByWritingHasATimeToLiveWhenTheReplyIsLost(t *testing.T) {
 }
 
 // Rules are pasted: a name with a space would add a rule.
-func TestRulesLeaveOutNamesThatTheyCannotHold(t *testing.T) {
+func TestRulesOmitUnsupportedNames(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	srv, err := connect.New(connect.Settings{Address: userWith(t, s, "+ping", "+exists", "+acl|whoami", "+acl|dryrun")})
@@ -317,7 +317,7 @@ type whoami struct {
 
 func (w whoami) Do(string, ...any) (any, error) { return []byte(w.name), nil }
 
-func TestDoctorTriesTheCountDownOfALatch(t *testing.T) {
+func TestDoctorTriesLatchCountDown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for _, rights := range [][]string{nil, {"+acl|dryrun", "+acl|whoami"}} {

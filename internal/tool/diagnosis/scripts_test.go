@@ -122,7 +122,7 @@ func TestDoctorRunsScriptsOnEachMaster(t *testing.T) {
 	}
 }
 
-func TestMovesAreReadFromTheMastersOwnLine(t *testing.T) {
+func TestSlotMovesAreReadFromMastersLine(t *testing.T) {
 	t.Parallel()
 	const nodes = "aa 10.0.0.1:7011@17011 myself,master - 0 0 1 connected 0-5460 [7->-bb] [9-<-cc]\n" +
 		"bb 10.0.0.2:7012@17012,host master - 0 1 2 connected 5461-10922 [8->-cc]\ncc 10.0.0.3:7013@17013 master - 0 1 3 connected\n"
@@ -154,7 +154,7 @@ func TestExamineReportsMovingSlotsAndDownMasters(t *testing.T) {
 	require.Contains(t, all["server"].Found, "one of 3 masters")
 }
 
-func TestDoctorNamesACommandThatTheServerLacks(t *testing.T) {
+func TestDoctorNamesUnknownCommand(t *testing.T) {
 	t.Parallel()
 	_, url := redistest.StartWithout(t, []string{"wait", "role"})
 	found := examined(t, url, "")

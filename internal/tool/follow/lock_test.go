@@ -52,7 +52,7 @@ func brief(events []Event) (all []string) {
 	return all
 }
 
-func TestWhatHappenedIsWhatChanged(t *testing.T) {
+func TestEventsDescribeChanges(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	held := func(second int, owner, count string) State {
@@ -135,7 +135,7 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 	}
 }
 
-func TestTheFirstLookReportsTheState(t *testing.T) {
+func TestFirstLookReportsState(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]State{
 		"held a x2": {Owner: "a", Count: "2", Queue: []string{"b"}},
@@ -148,7 +148,7 @@ func TestTheFirstLookReportsTheState(t *testing.T) {
 	require.Equal(t, []string{"released "}, brief(l.Look(State{}.snapshot())))
 }
 
-func TestALateMessageCausesNoEvent(t *testing.T) {
+func TestLateMessageCausesNoEvent(t *testing.T) {
 	t.Parallel()
 	held := func(second int, owner string) State {
 		return State{At: at(second), Owner: owner, Count: "1", Lease: time.Minute}
@@ -183,7 +183,7 @@ func TestALateMessageCausesNoEvent(t *testing.T) {
 	require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(4, "a").snapshot())), "it was called before, and so anew")
 }
 
-func TestEventsHaveTheStateOfTheirTime(t *testing.T) {
+func TestEventsCarryStateAtTheirTime(t *testing.T) {
 	t.Parallel()
 	l := &Lock{Name: "job"}
 	l.Look(State{At: at(0), Owner: "a", Count: "1", Lease: time.Minute}.snapshot())

@@ -21,7 +21,7 @@ import (
 
 const owner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
 
-func TestChannelsNameTheLockAndTheWaiter(t *testing.T) {
+func TestChannelsNameLockAndWaiter(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orders", "orders:42", "a}b", "{eu}orders", "x{y", "a:b:c", "ä ö"} {
 		for channel, owner := range map[string]string{codec.LockChannel(name): "", protocol.OwnerChannel(name, owner): owner, protocol.ReadWriteChannel(name): ""} {
@@ -97,7 +97,7 @@ func (b *fakeSubscription) Err() error { return b.err }
 
 func (b *fakeSubscription) Close() { b.close() }
 
-func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
+func TestSubscriberListensToLockAndQueueHead(t *testing.T) {
 	t.Parallel()
 	b := &fakeTransport{subs: map[string]*fakeSubscription{}}
 	s := NewChannelSubscriber(b)
@@ -127,7 +127,7 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	require.ElementsMatch(t, []string{codec.LockChannel("other"), protocol.ReadWriteChannel("other")}, b.channels())
 }
 
-func TestAFailedSubscriptionIsMadeAnewWithTheNextLook(t *testing.T) {
+func TestNextLookRetriesFailedSubscription(t *testing.T) {
 	t.Parallel()
 	b := &fakeTransport{subs: map[string]*fakeSubscription{}, refuse: true}
 	s := NewChannelSubscriber(b)
@@ -183,7 +183,7 @@ func next(t *testing.T, s *PatternSubscriber) Message {
 	}
 }
 
-func TestMessagesOfMatchingLocksAreReceived(t *testing.T) {
+func TestMatchingLockMessagesAreReceived(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -204,7 +204,7 @@ func TestMessagesOfMatchingLocksAreReceived(t *testing.T) {
 	})
 }
 
-func TestALostConnectionIsReportedAndMadeAnew(t *testing.T) {
+func TestLostConnectionIsReportedAndReplaced(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	sub := listen(t, s, "orders")
@@ -216,7 +216,7 @@ func TestALostConnectionIsReportedAndMadeAnew(t *testing.T) {
 	require.Equal(t, "orders", next(t, sub).Name)
 }
 
-func TestAUserWithLimitedChannelsListensToAllOfThem(t *testing.T) {
+func TestLimitedUserListensToAllPermittedChannels(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", "nopass", "+psubscribe", "&redisson_lock__channel:*")

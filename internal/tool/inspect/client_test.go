@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 )
 
-func TestArgsCanBePastedIntoAShell(t *testing.T) {
+func TestArgsAreShellQuoted(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"app:job a-b:1":              {"app:job", "a-b:1"},
@@ -33,7 +33,7 @@ func TestArgsCanBePastedIntoAShell(t *testing.T) {
 	}
 }
 
-func TestJSONTellsFreeFromNoTTLAndKeepsEachByteOfAName(t *testing.T) {
+func TestJSONDistinguishesFreeFromNoTTL(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what any
@@ -58,7 +58,7 @@ func TestJSONTellsFreeFromNoTTLAndKeepsEachByteOfAName(t *testing.T) {
 	}
 }
 
-func TestWhyListenersAreNotCountedNamesTheProgramNowhere(t *testing.T) {
+func TestUncountedReasonOmitsProgramName(t *testing.T) {
 	t.Parallel()
 	err := &redlatch.LockError{Op: "listeners", Name: "job", Err: fmt.Errorf("%w: redlatch: subscribers on the master cannot be counted: ROLE", admin.ErrNotCounted)}
 	require.Equal(t, "subscribers on the master cannot be counted: ROLE", NotCounted(err))

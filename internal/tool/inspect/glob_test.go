@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-func TestPatternsMatchAsRedisHasThem(t *testing.T) {
+func TestPatternsMatchLikeRedis(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pattern string
@@ -35,7 +35,7 @@ func TestPatternsMatchAsRedisHasThem(t *testing.T) {
 	}
 }
 
-func TestManyStarsTakeNoTime(t *testing.T) {
+func TestManyStarsMatchQuickly(t *testing.T) {
 	t.Parallel()
 	stars, name := "", ""
 	for range 30 {
@@ -44,7 +44,7 @@ func TestManyStarsTakeNoTime(t *testing.T) {
 	require.False(t, Match(stars+"b")(name))
 }
 
-func TestTheServerMatchesAlike(t *testing.T) {
+func TestServerMatchesLikeGlob(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	names := []string{""}
@@ -72,7 +72,7 @@ func TestTheServerMatchesAlike(t *testing.T) {
 	})
 }
 
-func TestALiteralMatchesItselfAlone(t *testing.T) {
+func TestLiteralMatchesOnlyItself(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orders:42", "a*b", "a?[b]", `a\b`, "{eu}x"} {
 		require.True(t, Match(Literal(name))(name))

@@ -31,7 +31,7 @@ func addNumbers(t *testing.T, s redistest.Target) {
 	s.Do(t, "SET", protocol.HoldKey("rw", java, 1), 1)
 }
 
-func TestSemaphoresWithPermitsTakenAreFoundBesideLocks(t *testing.T) {
+func TestScanFindsUsedSemaphores(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestSemaphoresWithPermitsTakenAreFoundBesideLocks(t *testing.T) {
 	})
 }
 
-func TestAllNumbersAreFoundWhenTheyAreAskedFor(t *testing.T) {
+func TestScanFindsAllNumbersWhenRequested(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addNumbers(t, s)

@@ -79,7 +79,7 @@ func owners(n int) (fields []any) {
 	return fields
 }
 
-func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {
+func TestScanFindsAllKindsOnce(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -112,7 +112,7 @@ func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {
 	})
 }
 
-func TestPatternsAreOfNamesWhateverTheKey(t *testing.T) {
+func TestPatternsMatchNamesNotKeys(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addLocks(t, s)
@@ -128,7 +128,7 @@ func TestPatternsAreOfNamesWhateverTheKey(t *testing.T) {
 	}
 }
 
-func TestProgressGoesUpToTheEnd(t *testing.T) {
+func TestScanProgressIncreasesToEnd(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for i := range 20_000 / 100 {
@@ -151,7 +151,7 @@ func TestProgressGoesUpToTheEnd(t *testing.T) {
 	require.InDelta(t, 0.25, middle, 0.15, "it is in proportion")
 }
 
-func TestAScanEndsWithItsContextAndWithAnErrorOfFound(t *testing.T) {
+func TestScanEndsWithContextOrFoundError(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addLocks(t, s)
@@ -163,7 +163,7 @@ func TestAScanEndsWithItsContextAndWithAnErrorOfFound(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestWhatTheUserMayNotReadIsCounted(t *testing.T) {
+func TestUnreadableKeysAreCounted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addLocks(t, s)
@@ -186,7 +186,7 @@ func TestWhatTheUserMayNotReadIsCounted(t *testing.T) {
 	require.ErrorContains(t, err, "NOPERM")
 }
 
-func TestUnreadNamesTheServersReason(t *testing.T) {
+func TestUnreadNamesServerReason(t *testing.T) {
 	t.Parallel()
 	u := Unread{Keys: 1, Why: redis.Error("CLUSTERDOWN The cluster is down")}
 	require.Regexp(t, "^1 key was not looked into: CLUSTERDOWN The cluster is down. A master is down", u.Text("keys"))
@@ -196,7 +196,7 @@ func TestUnreadNamesTheServersReason(t *testing.T) {
 	require.Equal(t, "2 keys were not looked into: this user may not read them (NOPERM No permissions to access a key)", u.Text("keys"))
 }
 
-func TestRefusedKeysAreDistinguishedFromOtherReplies(t *testing.T) {
+func TestDeniedKeysAreDistinguishedFromOtherReplies(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"NOPERM No permissions", "CLUSTERDOWN The cluster is down", "MOVED 7 h:1", "ASK 7 h:1"} {
 		_, is := refusal(redis.Error(text))

@@ -19,7 +19,7 @@ const (
 	ours  = "0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a22:1"
 )
 
-func TestShapeOfTellsLocksFromOtherHashes(t *testing.T) {
+func TestShapeOfDistinguishesLocksFromHashes(t *testing.T) {
 	t.Parallel()
 	several := `it has several owners, and no field "mode" as a read/write lock has`
 	for what, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestShapeOfTellsLocksFromOtherHashes(t *testing.T) {
 	}, ShapeOf([][2]string{{java + ":write", "1"}, {"mode", "write"}, {java2, "3"}}, false))
 }
 
-func TestQueueKeysNameTheirLocks(t *testing.T) {
+func TestQueueKeysNameLocks(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orders", "orders:42", "a}b", "{eu}orders", "x{y", "{a}{b}"} {
 		require.Equal(t, name, lockOf(codec.QueueKey(name)))
@@ -66,7 +66,7 @@ func TestQueueKeysNameTheirLocks(t *testing.T) {
 	require.Equal(t, "a", lockOf(codec.QueueKey("{a}")), "they have one queue")
 }
 
-func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
+func TestGlanceIsBoundedForLargeHash(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -107,7 +107,7 @@ func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
 	require.NotErrorAs(t, err, &other)
 }
 
-func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
+func TestReadersHaveSeparateLeases(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
+func TestRenewalDetectionUsesElapsedTime(t *testing.T) {
 	t.Parallel()
 	at := func(sent, answered, left time.Duration) *Snapshot {
 		zero := time.Unix(0, 0)
@@ -75,7 +75,7 @@ func TestRenewalFollowsOneHold(t *testing.T) {
 	}
 }
 
-func TestListenersCountsConnectionsInTheOrderOfOwners(t *testing.T) {
+func TestListenersCountsConnectionsInOwnerOrder(t *testing.T) {
 	t.Parallel()
 	client, err := redlatch.New(redistest.Mini(t).Server.Dial)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestListenersCountsConnectionsInTheOrderOfOwners(t *testing.T) {
 	require.ErrorAs(t, err, &about)
 }
 
-func TestPartHasEachWaiterThatStaysOnce(t *testing.T) {
+func TestPartListsRemainingWaitersOnce(t *testing.T) {
 	t.Parallel()
 	for _, at := range []Part{{First: 1, Last: 10_000}, {First: 1, Last: 700}, {First: 301, Last: 900}} {
 		for _, length := range []int{0, 1, placesAtOnce, placesAtOnce + 1, 1000} {

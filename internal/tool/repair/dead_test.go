@@ -47,7 +47,7 @@ func stateOf(t *testing.T, s redistest.Target, name string) (queue []string, dea
 	return queue, deadlines
 }
 
-func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
+func TestEvictAllEvictsSequentially(t *testing.T) {
 	t.Parallel()
 	const length = 120
 	for what, lives := range map[string]func(i int) bool{

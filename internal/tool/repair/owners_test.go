@@ -115,7 +115,7 @@ func TestUnlockJudgesEachReaderByItsOwnLease(t *testing.T) {
 	})
 }
 
-func TestUnlockKeepsReaderWhoseLeaseIsUnknown(t *testing.T) {
+func TestUnlockKeepsReaderWithUnknownLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -147,7 +147,7 @@ func TestUnlockKeepsReaderWhoseLeaseIsUnknown(t *testing.T) {
 	})
 }
 
-func TestUnlockKeepsReaderWhoseLeaseCannotBeReadAtLast(t *testing.T) {
+func TestUnlockKeepsReaderWithUnreadableFinalLease(t *testing.T) {
 	t.Parallel()
 	first, last := readerLook(time.Minute), readerLook(time.Minute)
 	u := &Unlock{Dead: []string{"reader"}}
@@ -162,7 +162,7 @@ func readerLook(left time.Duration) *look {
 	return &look{Forced: &Forced{Holders: []inspect.Holder{{Owner: "reader", Mode: "read", LeftMillis: &ms}}}}
 }
 
-func TestRenewalIsSeenThoughConnectingIsSlow(t *testing.T) {
+func TestRenewalSeenDespiteSlowConnect(t *testing.T) {
 	t.Parallel()
 	first, second := readerLook(2*time.Second), readerLook(1600*time.Millisecond)
 	(&Unlock{}).judge(first)
@@ -171,7 +171,7 @@ func TestRenewalIsSeenThoughConnectingIsSlow(t *testing.T) {
 	require.Equal(t, inspect.RenewedYes, second.judged[0].renewed)
 }
 
-func TestLookLastsUntilTheServerWasAsked(t *testing.T) {
+func TestLookLastsUntilServerWasQueried(t *testing.T) {
 	t.Parallel()
 	first, second := readerLook(30*time.Second), readerLook(20*time.Second)
 	first.answered = time.Now().Add(-time.Hour)
@@ -186,7 +186,7 @@ func TestLookLastsUntilTheServerWasAsked(t *testing.T) {
 	require.Equal(t, inspect.RenewedNo, second.judged[0].renewed)
 }
 
-func TestUnlockTakesLiveReaderOnlyWhenNamed(t *testing.T) {
+func TestUnlockRemovesLiveReaderOnlyWhenNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -314,7 +314,7 @@ func compareReleases(t *testing.T) {
 	}
 }
 
-func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
+func TestUnlockReportsPermitsReleasedBeforeFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -330,7 +330,7 @@ func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
 	})
 }
 
-func TestUnlockTakesBackOnePermit(t *testing.T) {
+func TestUnlockReleasesOnePermit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())

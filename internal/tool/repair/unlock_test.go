@@ -30,7 +30,7 @@ func targetOf(t *testing.T, s redistest.Target) Target {
 	return Target{Client: client, Dial: dial}
 }
 
-func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
+func TestUnlockChecksAgainBeforeRemoving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -83,7 +83,7 @@ func TestUnlockLeavesHashThatIsNoLongerALock(t *testing.T) {
 	})
 }
 
-func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
+func TestUnlockKeepsChangedLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -112,7 +112,7 @@ func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
 	})
 }
 
-func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
+func TestEvictChecksTwiceAndReportsReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -145,7 +145,7 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 	})
 }
 
-func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
+func TestUnlockShownKeepsLongLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -165,7 +165,7 @@ func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // The web page reports a canceled request differently.
-func TestALookThatIsGivenUpSaysSo(t *testing.T) {
+func TestCanceledLookReportsCancellation(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	ours, theirs := net.Pipe()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTextIsAsWideAsATerminalShowsIt(t *testing.T) {
+func TestWidthMatchesTerminal(t *testing.T) {
 	t.Parallel()
 	for text, width := range map[string]int{
 		"": 0, "orders:42": 9, "日本語ロック": 12, "잠금": 4, "锁🔒": 4, "é": 1, "e\u0301": 1, "ｗｉｄｅ": 8, "👩‍👩‍👧": 2,
