@@ -78,7 +78,7 @@ func TestOpenRejectsInvalidAddressWithoutDialing(t *testing.T) {
 		"redis://user:1/pw@host":                 {want: "write / as %2F"},
 		"redis-cluster://u:12/pw@a,b":            {want: "write / as %2F"},
 		"redis-cluster://a?sharded_pubsub=maybe": {want: "must be auto, on or off"},
-		"redis-sentinel://localhost":             {want: "names no master"},
+		"redis-sentinel://localhost":             {want: "missing master name"},
 		"redis-sentinel://app@a/m":               {want: "its user needs a password"},
 		"redis-cluster://app@a":                  {want: "its user needs a password"},
 		"redis-cluster://app:@a":                 {want: "its user needs a password"},

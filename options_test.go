@@ -70,7 +70,7 @@ func TestNilAndZeroOptionsUseDefaults(t *testing.T) {
 func TestReplicaSyncRequiresWaitSupport(t *testing.T) {
 	t.Parallel()
 	_, err := redlatch.NewWithTransport(&closing{}, redlatch.WithReplicaSync(1, time.Second))
-	require.EqualError(t, err, "redlatch: invalid argument: WithReplicaSync needs a transport that is a transport.Replicator, which a *redlatch_test.closing is not")
+	require.EqualError(t, err, "redlatch: invalid argument: WithReplicaSync requires a transport.Replicator: *redlatch_test.closing is not one")
 }
 
 func TestClientNameAppearsInClientList(t *testing.T) {

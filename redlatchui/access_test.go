@@ -181,11 +181,11 @@ func TestFormTakesLockFromOneReader(t *testing.T) {
 		s.Do(t, "PEXPIRE", "books", time.Hour.Milliseconds())
 		s.Do(t, "SET", "{books}:"+program.SomeOwner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
 		s.Do(t, "SET", "{books}:"+program.RedissonOwner+":rwlock_timeout:1", 1)
-		oneForm(t, page, told, "books", program.RedissonOwner, "The lock was taken from Redisson 0b8f3a11:57. No waiter was notified: other holders have it still.")
+		oneForm(t, page, told, "books", program.RedissonOwner, "The lock was taken from Redisson 0b8f3a11:57. No waiter was notified: other holders still have the lock.")
 		require.Equal(t, map[string]string{"mode": "read", program.SomeOwner: "1"}, hashOf(t, s, "books"))
 		status, text := post(t, page, "/unlock?name=books", takes(program.RedissonOwner))
 		require.Equal(t, 409, status)
-		require.Contains(t, text, "is no longer held as it was shown")
+		require.Contains(t, text, "has changed since it was shown")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestFormTakesBackOnePermit(t *testing.T) {
 			require.Equal(t, []byte{byte('1' + i)}, s.Do(t, "GET", "downloads"))
 			status, text := post(t, page, "/unlock?name=downloads", takes(digits))
 			require.Equal(t, 409, status)
-			require.Contains(t, text, "no permit with the id "+digits+" is taken")
+			require.Contains(t, text, "no held permit has the ID "+digits)
 			told.take()
 		}
 	})

@@ -120,7 +120,7 @@ func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
 			}
 			status, text := post(t, page, address, form)
 			require.Equal(t, 409, status, what)
-			require.Contains(t, text, map[bool]string{true: `Lock "job" is no longer held as it was shown, and was not taken.`, false: `Lock "job" is free.`}[change != nil])
+			require.Contains(t, text, map[bool]string{true: `Lock "job" has changed since it was shown, and was not unlocked.`, false: `Lock "job" is free.`}[change != nil])
 			require.Contains(t, text, "<h1>Not done")
 			require.Equal(t, change != nil, program.Exists(t, s, "job"), what)
 			require.Equal(t, []string{"begun", "refused"}, told.outcomes(), what)
@@ -245,7 +245,7 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 		require.Equal(t, "done", all[1].Outcome)
 
 		for owner, says := range map[string]string{
-			program.RedissonOwner: "has a subscriber, so the waiter is alive and stays in the queue", odd: "is not in the queue",
+			program.RedissonOwner: "has a subscriber, so the waiter is alive and keeps its place", odd: "is not in the queue",
 		} {
 			status, text = post(t, page, "/evict?name=job", evicts(owner))
 			require.Equal(t, 409, status)

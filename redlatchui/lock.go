@@ -217,7 +217,7 @@ func roleOf(h inspect.Holder) string {
 	case h.Mode == "write":
 		return "writes"
 	case h.IsOver():
-		return "reads, its own lease is over"
+		return "reads, its own lease has expired"
 	case h.Mode == "read":
 		return "reads"
 	}

@@ -196,7 +196,7 @@ func TestForeignHashIsNotQueuedFor(t *testing.T) {
 			_, err := lock(ctx)
 			cancel()
 			require.ErrorIs(t, err, redlatch.ErrWrongType)
-			require.ErrorContains(t, err, `a hash with the field "name", which no owner has`)
+			require.ErrorContains(t, err, `a hash with the field "name", which is not an owner`)
 		}
 		time.Sleep(gone)
 		requireNoneQueued(t, srv, "job")

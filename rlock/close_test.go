@@ -80,7 +80,7 @@ func TestCloseIsBoundedOnFrozenServer(t *testing.T) {
 		}
 		done()
 		require.Error(t, <-unlocked)
-		require.Zero(t, logged.count("cannot be settled"))
+		require.Zero(t, logged.count("cannot resolve call"))
 		requireClosedFor(t, l)
 	})
 }

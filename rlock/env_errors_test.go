@@ -221,7 +221,7 @@ func TestForeignHashIsNotWaitedFor(t *testing.T) {
 		defer cancel()
 		_, err := l.Lock(ctx)
 		requireOnly(t, err, "lock", l.Name(), redlatch.ErrWrongType)
-		require.ErrorContains(t, err, `a hash with the field "age", which no owner has`)
+		require.ErrorContains(t, err, `a hash with the field "age", which is not an owner`)
 		require.NotContains(t, err.Error(), "bob")
 		_, err = l.TryLock(t.Context())
 		requireOnly(t, err, "try-lock", l.Name(), redlatch.ErrWrongType)

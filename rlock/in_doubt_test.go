@@ -20,7 +20,7 @@ import (
 // some users' rights, offers no way to kill the old connection.
 
 // settled is logged when a call in doubt was resolved.
-const settled = "open outcome settled"
+const settled = "unresolved call resolved"
 
 func wakeUps(t *testing.T, s redistest.Target, key string) func() int {
 	t.Helper()
@@ -197,7 +197,7 @@ func TestU4LateReentryDoesNotAcquireFreeLock(t *testing.T) {
 		require.NoError(t, outer.Unlock())
 		require.False(t, locked(t, w.srv, "job"))
 		time.Sleep(soon)
-		require.Equal(t, 1, logged.count("open outcome left to the caller that frees the lock", "job"))
+		require.Equal(t, 1, logged.count("unresolved call left to Unlock", "job"))
 		held.release(t)
 		require.False(t, locked(t, w.srv, "job"))
 		other := take(t, l)

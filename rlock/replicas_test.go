@@ -57,7 +57,7 @@ func TestUnreplicatedLockFailsWithoutDelayingCalls(t *testing.T) {
 	_, err := rlock.New(connect(t, master.URL(), redlatch.WithReplicaSync(1, 300*time.Millisecond)), "refused").TryLock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
-	require.EqualError(t, err, `try-lock "refused": redlatch: too few replicas have the lock: 0 of the 1 asked for within 300ms`)
+	require.EqualError(t, err, `try-lock "refused": redlatch: too few replicas have the lock: 0 of 1 required replicas within 300ms`)
 	require.False(t, locked(t, master, "refused"), "it was given back before the error was returned")
 	waiting := await(t.Context(), rlock.New(client, "job"))
 	waiting.awaitsReplicas(t, master)
@@ -152,7 +152,7 @@ func TestU8ClientsLeaveDemotedMaster(t *testing.T) {
 
 	awaitClosed(t, lost.Context(t.Context()).Done(), soon, "the loss")
 	require.ErrorIs(t, lost.Err(), redlatch.ErrLost)
-	require.Equal(t, 1, log.count("has become a replica", "level=WARN"))
+	require.Equal(t, 1, log.count("became a replica", "level=WARN"))
 	require.Zero(t, log.count("connection lost", "level=WARN"))
 	awaitRenewal(t, replica, "survives")
 	require.NoError(t, survives.Unlock())

@@ -275,6 +275,6 @@ func TestWrongTypeLeavesNothingInDoubt(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrWrongType)
 		time.Sleep(time.Second)
 		require.NoError(t, client.Close())
-		require.NotContains(t, said.String(), "open outcome")
+		require.NotContains(t, said.String(), "unresolved call")
 	})
 }

@@ -325,7 +325,7 @@ func TestForeignKeyFailsImmediately(t *testing.T) {
 		_, err := l.Lock(within(t))
 		require.ErrorIs(t, err, redlatch.ErrWrongType)
 		require.ErrorContains(t, err, all[1])
-		require.ErrorContains(t, err, `a hash with the field "name", which no owner has`)
+		require.ErrorContains(t, err, `a hash with the field "name", which is not an owner`)
 		_, err = l.TryLock(within(t))
 		require.ErrorIs(t, err, redlatch.ErrWrongType)
 		require.Len(t, left(t, s, all), 1)

@@ -180,7 +180,7 @@ func TestTooManyPermitsHasCertainOutcome(t *testing.T) {
 		require.ErrorIs(t, err, rsemaphore.ErrTooMany)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.NotContains(t, said.String(), "open outcome")
+		require.NotContains(t, said.String(), "unresolved call")
 	})
 }
 

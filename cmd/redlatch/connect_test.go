@@ -61,12 +61,12 @@ func TestTLSFlagsEncryptAndErrorsNameTheOneThatIsMissing(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		{"redis://", nil, "If it speaks TLS on this port, use an address that begins with rediss"},
-		{"rediss://", nil, "or give that name with --tls-server-name"},
-		{"redis://", []string{"--tls-server-name", "redis.example"}, "with --tls-ca"},
-		{"redis://", []string{"--tls-ca", cert}, "or give that name with --tls-server-name"},
-		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example"}, "with --tls-cert and --tls-key"},
-		{"redis://", []string{"--tls-insecure-skip-verify"}, "with --tls-cert and --tls-key"},
+		{"redis://", nil, "If this port uses TLS, use an address that starts with rediss"},
+		{"rediss://", nil, "or set --tls-server-name to that name"},
+		{"redis://", []string{"--tls-server-name", "redis.example"}, "Set --tls-ca"},
+		{"redis://", []string{"--tls-ca", cert}, "or set --tls-server-name to that name"},
+		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example"}, "et --tls-cert and --tls-key"},
+		{"redis://", []string{"--tls-insecure-skip-verify"}, "et --tls-cert and --tls-key"},
 		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example", "--tls-cert", cert, "--tls-key", key}, ""},
 		{"redis://", []string{"--tls-insecure-skip-verify", "--tls-cert", cert, "--tls-key", key}, ""},
 	} {
@@ -101,9 +101,9 @@ func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
 		{"file before environment", []string{"REDIS_PASSWORD=sesame"}, []string{"--user", "reader", "--password-file", right}, ""},
 		{"address before environment", []string{"REDIS_PASSWORD=sesame", "REDIS_URL=redis://reader:open%20sesame@" + s.Addr()}, nil, ""},
 		{"file before address", []string{"REDIS_URL=redis://reader:sesame@" + s.Addr()}, []string{"--password-file", right}, ""},
-		{"wrong", []string{"REDIS_PASSWORD=sesame"}, []string{"--user", "reader"}, "refuses: WRONGPASS"},
-		{"wrong file", nil, []string{"--user", "reader", "--password-file", wrong}, "Check user (--user, or in the address) and password"},
-		{"no password", nil, nil, "refuses: NOAUTH"},
+		{"wrong", []string{"REDIS_PASSWORD=sesame"}, []string{"--user", "reader"}, "rejected the request: WRONGPASS"},
+		{"wrong file", nil, []string{"--user", "reader", "--password-file", wrong}, "Check the user (--user, or in the address) and password"},
+		{"no password", nil, nil, "rejected the request: NOAUTH"},
 		{"no password", nil, []string{"--user", "reader"}, "--user needs a password: in REDIS_PASSWORD"},
 		{"no file", nil, []string{"--user", "reader", "--password-file", "/no/such/file"}, "--password-file: open /no/such/file: no such file"},
 		{"empty file", nil, []string{"--user", "reader", "--password-file", empty}, "has no password in it"},
@@ -115,7 +115,7 @@ func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
 			continue
 		}
 		code := 1
-		if !strings.Contains(got.Stderr, "refuses") {
+		if !strings.Contains(got.Stderr, "rejected the request") {
 			code = 2
 		}
 		require.Equal(t, code, got.Code, c.what)

@@ -127,12 +127,12 @@ func (s *clusterLocks) doctor(t *testing.T) {
 	require.Contains(t, found["server"], "one of 3 masters of a cluster")
 	require.Contains(t, found["sharded"], "SPUBLISH")
 	require.Contains(t, found["keepalive"], odd.Addr()+": off")
-	require.Contains(t, found["plain rights"], "user default has all that plain locks need")
+	require.Contains(t, found["plain rights"], "user default has all rights for plain locks")
 	require.NotContains(t, found["eviction"], "127.0.0.1", "it is the same everywhere")
 
 	got := program.Finish(t, odd.URL(), "doctor")
 	require.Equal(t, 2, got.Code)
-	require.Contains(t, strings.Join(strings.Fields(got.Stdout), " "), "Name the cluster: redis-cluster://")
+	require.Contains(t, strings.Join(strings.Fields(got.Stdout), " "), "Use redis-cluster://")
 }
 
 // run comes last: it kills a master.
@@ -177,7 +177,7 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		require.Contains(t, got.Stdout+got.Stderr, c.says, c.args)
 	}
 	require.Equal(t, "term", p.Line(), "it has lost the lock")
-	program.Fails(t, url+"s", 1, "No such master with that name. Name the master as its Sentinels do", "status", name)
+	program.Fails(t, url+"s", 1, "No such master with that name. In the path of --redis or REDIS_URL, use the master", "status", name)
 }
 
 func TestPausedWritesAreNotCalledAnOutage(t *testing.T) {
@@ -203,15 +203,15 @@ func TestDiagnosesOfACluster(t *testing.T) {
 		text := s.ok(t, "status", name)
 		assert.Contains(t, text, s.id, "the holder is known")
 		assert.Contains(t, text, "queue  not shown: TRYAGAIN")
-		assert.Contains(t, text, "is being moved")
+		assert.Contains(t, text, "is moving")
 		assert.NotContains(t, text, "may not")
 		got := program.Finish(t, s.url, "run", "--fair", "--wait", "3s", name, "--", "true")
 		assert.Equal(t, 125, got.Code)
-		assert.Contains(t, got.Stderr, "refuses: TRYAGAIN")
-		assert.Contains(t, got.Stderr, "is being moved to another node")
+		assert.Contains(t, got.Stderr, "rejected the request: TRYAGAIN")
+		assert.Contains(t, got.Stderr, "is moving to another node")
 		got = program.Finish(t, s.url, "unlock", "--force", "--even-if-alive", "--yes", name)
 		assert.Equal(t, 1, got.Code)
-		assert.Contains(t, got.Stdout+got.Stderr, "is being moved to another node")
+		assert.Contains(t, got.Stdout+got.Stderr, "is moving to another node")
 		assert.NotContains(t, got.Stdout, "may not")
 	})
 	s.c.AwaitOwner(t, name, from)

@@ -33,9 +33,9 @@ func hostile() map[string]struct{ reply, says string } {
 		"nothing":              {"$-1\r\n", ""},
 		"a negative array":     {"*-5\r\n", ""},
 		"a push":               {strings.Repeat(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n", 1000) + "$-1\r\n", ""},
-		"another program's":    {"HTTP/1.1 200 OK\r\n\r\n", "is no Redis"},
+		"another program's":    {"HTTP/1.1 200 OK\r\n\r\n", "is not Redis"},
 		"a redirect to itself": {"-MOVED 1 127.0.0.1:1\r\n", "MOVED"},
-		"no connections left":  {"-ERR max number of clients reached\r\n", "max number of clients reached. It has no room for another connection"},
+		"no connections left":  {"-ERR max number of clients reached\r\n", "max number of clients reached. It has reached its connection limit"},
 	}
 }
 

@@ -169,16 +169,16 @@ func TestU42MissingRightIsNamedInOneLine(t *testing.T) {
 		use                  func(x *trial) error
 		opts                 []redlatch.Option
 	}{
-		{"+time", "the server's clock cannot be read", `right=+time`, (*trial).waitsForLong, nil},
-		{"+client|setname", "the server does not name", `right=+client|setname`, (*trial).reconnects,
+		{"+time", "cannot read the server's clock", `right=+time`, (*trial).waitsForLong, nil},
+		{"+client|setname", "the server rejects CLIENT SETNAME", `right=+client|setname`, (*trial).reconnects,
 			[]redlatch.Option{redlatch.WithClientName("with-a-name")}},
-		{"+client|id", "calls in doubt cannot be fenced", `right=+client|id`, (*trial).callsInDoubt, nil},
-		{"+client|info", "connections are killed by their id alone", `right=+client|info`, (*trial).callsInDoubt, nil},
-		{"+client|kill", "calls in doubt cannot be fenced", `right=+client|kill`, (*trial).callsInDoubt, nil},
-		{"+pubsub|numsub", "waiters of other processes cannot be counted", "PUBSUB", (*trial).takesTurns, nil},
-		{"+role", "waiters of other processes cannot be counted", "ROLE", (*trial).takesTurns, nil},
-		{"+pubsub|numsub", "dead waiters of fair locks cannot be distinguished", "PUBSUB", (*trial).waitsForLong, nil},
-		{"+role", "dead waiters of fair locks cannot be distinguished", "ROLE", (*trial).waitsForLong, nil},
+		{"+client|id", "cannot fence in-doubt calls", `right=+client|id`, (*trial).callsInDoubt, nil},
+		{"+client|info", "CLIENT KILL by ID only", `right=+client|info`, (*trial).callsInDoubt, nil},
+		{"+client|kill", "cannot fence in-doubt calls", `right=+client|kill`, (*trial).callsInDoubt, nil},
+		{"+pubsub|numsub", "cannot count waiters of other processes", "PUBSUB", (*trial).takesTurns, nil},
+		{"+role", "cannot count waiters of other processes", "ROLE", (*trial).takesTurns, nil},
+		{"+pubsub|numsub", "cannot detect dead waiters of fair locks", "PUBSUB", (*trial).waitsForLong, nil},
+		{"+role", "cannot detect dead waiters of fair locks", "ROLE", (*trial).waitsForLong, nil},
 	} {
 		t.Run(fmt.Sprintf("%s %s", c.missing, c.line), func(t *testing.T) {
 			t.Parallel()

@@ -104,7 +104,7 @@ func (x *trial) forces(name string) error {
 func (x *trial) waitsForReplicas() error {
 	return x.each(func(name string) error {
 		_, err := rlock.New(x.client, name).TryLock(x.Context())
-		if err != nil && strings.Contains(err.Error(), "0 of the 1 asked for") {
+		if err != nil && strings.Contains(err.Error(), "0 of 1 required replicas") {
 			return nil
 		}
 		return fmt.Errorf("replicas were not waited for: %w", err)
@@ -302,7 +302,7 @@ func (x *trial) callsInDoubt() error {
 		if _, err := l.TryLock(x.Context()); !errors.Is(err, redlatch.ErrUncertain) {
 			return fmt.Errorf("no doubt: %w", err)
 		}
-		err := x.patiently("the doubt is settled", func() bool { return len(log.Lines("open outcome settled")) > i })
+		err := x.patiently("the doubt is settled", func() bool { return len(log.Lines("unresolved call resolved")) > i })
 		if err != nil {
 			return err
 		}

@@ -316,7 +316,7 @@ func (a *Acquisition) Listeners(ctx context.Context) (n int, counted bool) {
 	defer cancel()
 	counts, err := a.Engine.Listeners(ctx, a.Kind.Channel(nil))
 	if err != nil {
-		a.Engine.Lacks("+pubsub|numsub +role", "waiters of other processes cannot be counted: this process yields to them on suspicion", err)
+		a.Engine.Lacks("+pubsub|numsub +role", "cannot count waiters of other processes: this process yields as if there were some", err)
 		return 0, false
 	}
 	return int(counts[0]), true

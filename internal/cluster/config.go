@@ -31,7 +31,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if len(c.Seeds) == 0 || c.Dial == nil || c.Publish == "" {
-		panic("cluster: Config lacks Seeds, Dial or Publish")
+		panic("cluster: Config requires Seeds, Dial and Publish")
 	}
 	if c.Conn.Logger == nil {
 		c.Conn.Logger = slog.New(slog.DiscardHandler)
@@ -80,7 +80,7 @@ func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (s
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
 	}
-	return "", fmt.Errorf("%w: no node of the cluster can be reached: %w", transport.ErrNotSent, errors.Join(errs...))
+	return "", fmt.Errorf("%w: cannot reach any cluster node: %w", transport.ErrNotSent, errors.Join(errs...))
 }
 
 // ask queries whether the node at addr can count subscribers of shard channels. refusal is its
@@ -107,7 +107,7 @@ func (c *Config) ask(ctx context.Context, addr string) (refusal *transport.Serve
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}
-	return nil, fmt.Errorf("no answer to PUBSUB: %w", err)
+	return nil, fmt.Errorf("no reply to PUBSUB: %w", err)
 }
 
 // unable reports whether a node replied that it does not serve clients now.

@@ -106,18 +106,18 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 func (n *node) replicas(ctx context.Context) ([]string, error) {
 	reply, err := mux.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
 	if err != nil {
-		return nil, fmt.Errorf("redlatch: the replicas of %s cannot be found out: %w", n.addr, err)
+		return nil, fmt.Errorf("redlatch: cannot list the replicas of %s: %w", n.addr, err)
 	}
 	spans, err := spansOf(reply, n.addr)
 	if err != nil {
-		return nil, fmt.Errorf("redlatch: the replicas of %s cannot be found out: %w", n.addr, err)
+		return nil, fmt.Errorf("redlatch: cannot list the replicas of %s: %w", n.addr, err)
 	}
 	for _, s := range spans {
 		if s.master == n.addr {
 			return s.replicas, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %s is no master any more", transport.ErrNotSent, n.addr)
+	return nil, fmt.Errorf("%w: %s is no longer a master", transport.ErrNotSent, n.addr)
 }
 
 // count stores the numbers of g's channels in counts.

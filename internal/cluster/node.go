@@ -21,7 +21,7 @@ const tagShift = 36
 // formerTime is how long a former master keeps its connections.
 const formerTime = time.Minute
 
-var errNoFence = errors.New("redlatch: the call's connection is not known to any node of the cluster")
+var errNoFence = errors.New("redlatch: no cluster node knows the call's connection")
 
 // kind is a kind of subscription.
 type kind int

@@ -52,7 +52,7 @@ type finding struct {
 // error if there is none.
 func (c *Cluster) ask() ([]span, error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Conn.Command,
-		fmt.Errorf("no answer within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
+		fmt.Errorf("no reply within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
 	defer cancel()
 	nodes := c.informants()
 	came := make(chan finding, len(nodes))
@@ -81,7 +81,7 @@ func (c *Cluster) ask() ([]span, error) {
 		}
 	}
 	if first == nil {
-		first = errors.New("no node of the cluster is known")
+		first = errors.New("no cluster node is known")
 	}
 	return nil, first
 }
@@ -102,7 +102,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 		}
 		spans, err := spansOf(reply, n.addr)
 		if err == nil && len(spans) == 0 {
-			err = fmt.Errorf("%s knows of no node that serves a slot", n.addr)
+			err = fmt.Errorf("%s reports no node that serves slots", n.addr)
 		}
 		came <- finding{spans, err}
 	})
@@ -166,7 +166,7 @@ func (c *Cluster) finish(spans []span, err error) {
 }
 
 // ErrUnserved means that no node names a master for a slot.
-var ErrUnserved = errors.New("no node of the cluster serves the slot")
+var ErrUnserved = errors.New("no cluster node serves the slot")
 
 // unserved returns the error of calls and subscriptions whose slot has no known master after a
 // refresh that ended with err.
@@ -177,7 +177,7 @@ func unserved(err error) error {
 	if errors.Is(err, transport.ErrUncertain) {
 		err = errors.New(err.Error()) // the class is that of another call
 	}
-	return fmt.Errorf("%w: which node serves the slot cannot be found out: %w", transport.ErrNotSent, err)
+	return fmt.Errorf("%w: cannot find the node that serves the slot: %w", transport.ErrNotSent, err)
 }
 
 // install stores spans and reports whether a slot has moved. c.mu is held.

@@ -152,12 +152,12 @@ func (t *routedCall) redirect(r redirection, why error) {
 	c := t.c
 	if r.addr == "" {
 		c.refresh()
-		t.done(nil, fmt.Errorf("%w: sent to a node that is not known yet: %w", transport.ErrNotSent, why))
+		t.done(nil, fmt.Errorf("%w: redirected to an unknown node: %w", transport.ErrNotSent, why))
 		return
 	}
 	if t.hops++; t.hops > maxHops {
 		c.refresh()
-		t.done(nil, fmt.Errorf("%w: sent from node to node %d times: %w", transport.ErrNotSent, maxHops, why))
+		t.done(nil, fmt.Errorf("%w: redirected %d times: %w", transport.ErrNotSent, maxHops, why))
 		return
 	}
 	c.mu.Lock()

@@ -294,7 +294,7 @@ func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, move
 		c.settle(r.slot, c.node(r.addr))
 	case transport.IsCode(err, "ERR") && !errors.Is(err, transport.ErrNotSent) && l.kind != published(c.cfg.Publish) && !c.lacks[l.kind]:
 		c.lacks[l.kind] = true
-		c.cfg.Conn.Logger.Info("redlatch: the cluster's servers know one way to listen only", "error", err)
+		c.cfg.Conn.Logger.Info("redlatch: the cluster's servers support only one kind of subscription", "error", err)
 	}
 	c.unsettle(l.s)
 	if outdated(err) || moved {

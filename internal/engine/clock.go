@@ -92,7 +92,7 @@ func (c *Clock) Compare(ctx context.Context) (time.Duration, error) {
 	accuracy := ended.Sub(began) / 2
 	ahead := theirs.Sub(began.Add(accuracy).Round(0)) // by the wall clock
 	if c.store(ahead, accuracy) {
-		c.engine.Logger.Warn("redlatch: this machine's clock and the server's are apart: waiters of fair locks may lose their places",
+		c.engine.Logger.Warn("redlatch: this machine's clock differs from the server's: waiters of fair locks may lose their places",
 			"server_ahead", ahead, "server_time_used", c.engine.ServerTime)
 	}
 	return ahead, nil
@@ -160,8 +160,8 @@ func (c *Clock) compare() {
 	ctx, cancel := c.engine.Open(context.Background())
 	defer cancel()
 	_, err := c.Compare(ctx)
-	if err != nil && !c.engine.Lacks("+time", "the server's clock cannot be read, and not be compared with this machine's", err) {
-		c.engine.Logger.Info("redlatch: the server's clock cannot be read", "error", err)
+	if err != nil && !c.engine.Lacks("+time", "cannot read the server's clock to compare it with this machine's", err) {
+		c.engine.Logger.Info("redlatch: cannot read the server's clock", "error", err)
 	}
 	c.end(!Retryable(err))
 }

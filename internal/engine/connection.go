@@ -54,7 +54,7 @@ func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, er
 func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...string) ([]int64, error) {
 	ctx, cancel := e.Open(ctx)
 	defer cancel()
-	ctx, stop := context.WithTimeoutCause(ctx, e.Command, fmt.Errorf("no answer within %v", e.Command))
+	ctx, stop := context.WithTimeoutCause(ctx, e.Command, fmt.Errorf("no reply within %v", e.Command))
 	defer stop()
 	counts, err := e.proven(ctx, proof, channels)
 	switch {

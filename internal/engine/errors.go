@@ -27,7 +27,7 @@ var (
 	ErrWaiterAlive = errors.New("redlatch: waiter is alive")
 	ErrNotCounted  = errors.New("redlatch: cannot count subscribers")
 
-	ErrNotNotified   = errors.New("redlatch: lock freed, but its waiters were not notified, and ask for it when they next poll")
+	ErrNotNotified   = errors.New("redlatch: lock released, but its waiters were not notified and will find it free at their next poll")
 	ErrNotReplicated = errors.New("redlatch: too few replicas have the lock")
 
 	ErrClosed    = transport.ErrClosed
@@ -113,11 +113,11 @@ func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) er
 
 // Foreign returns the error for another program's hash, which has this field.
 func Foreign(field string) error {
-	return fmt.Errorf("%w: a hash with the field %s, which no owner has", ErrWrongType, limits.Quote(field))
+	return fmt.Errorf("%w: a hash with the field %s, which is not an owner", ErrWrongType, limits.Quote(field))
 }
 
 // ErrWaitOver is the cause of contexts that our own wait limit ended.
-var ErrWaitOver = errors.New("the time to wait ran out")
+var ErrWaitOver = errors.New("wait time exceeded")
 
 // ours are the errors about a call or a hold.
 var ours = []error{

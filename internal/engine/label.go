@@ -26,11 +26,11 @@ const MaxLabel = 200
 func CheckLabel(text string) error {
 	switch {
 	case len(text) > MaxLabel:
-		return fmt.Errorf("a label of %d bytes, of which there may be %d", len(text), MaxLabel)
+		return fmt.Errorf("label of %d bytes: must be at most %d", len(text), MaxLabel)
 	case !utf8.ValidString(text):
 		return fmt.Errorf("the label %q is not valid UTF-8", text)
 	case strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return fmt.Errorf("the label %q has characters that cannot be printed on one line", text)
+		return fmt.Errorf("the label %q must be printable on one line", text)
 	}
 	return nil
 }
@@ -96,11 +96,11 @@ func (l *label) run() {
 		pause := labelPeriod
 		switch {
 		case err == nil && failing > 0:
-			e.Logger.Info("redlatch: the client's label is on the server again", "key", key)
+			e.Logger.Info("redlatch: client label written again", "key", key)
 			failing = 0
 		case err != nil:
 			if failing == 0 && l.ctx.Err() == nil {
-				e.Logger.Warn("redlatch: the client's label cannot be written: its locks cannot be attributed to it",
+				e.Logger.Warn("redlatch: cannot write the client's label: its locks cannot be attributed to it",
 					"key", key, "error", err)
 			}
 			failing = min(max(2*failing, labelRetry), labelPeriod)

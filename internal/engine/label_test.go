@@ -115,7 +115,7 @@ func TestFailedLabelIsLoggedOnceAndRetried(t *testing.T) {
 		require.Equal(t, []string{
 			"0s SET", "1s SET", "3s SET", "7s SET", "15s SET", "31s SET", "1m3s SET", "2m3s SET", "3m3s SET",
 		}, l.took())
-		require.Equal(t, 1, l.log.Count("cannot be written"))
+		require.Equal(t, 1, l.log.Count("cannot write the client's label"))
 		l.fails.Store(nil)
 		time.Sleep(3 * time.Minute)
 		require.Equal(t, []string{"4m3s SET", "5m3s SET", "6m3s SET"}, l.took())
@@ -157,9 +157,9 @@ func TestCheckLabelRequiresOnePrintableLine(t *testing.T) {
 	}
 	for bad, says := range map[string]string{
 		strings.Repeat("x", MaxLabel+1): "201 bytes",
-		"two\nlines":                    "printed",
-		"\x1b[2J":                       "printed",
-		"a\x00b":                        "printed",
+		"two\nlines":                    "must be printable",
+		"\x1b[2J":                       "must be printable",
+		"a\x00b":                        "must be printable",
 		"\xff":                          "UTF-8",
 	} {
 		require.ErrorContains(t, CheckLabel(bad), says)

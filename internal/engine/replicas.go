@@ -62,7 +62,7 @@ func (n *Replication) Wait(ctx context.Context) error {
 	case <-n.engine.Closing():
 		why = ErrClosed
 	case <-silence.C:
-		why = fmt.Errorf("no answer within %v", 2*n.engine.SyncWait+n.engine.Command)
+		why = fmt.Errorf("no reply within %v", 2*n.engine.SyncWait+n.engine.Command)
 	}
 	n.Abandon()
 	return fmt.Errorf("%w: %w", ErrNotReplicated, why)
@@ -86,7 +86,7 @@ func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) er
 	case !held:
 		return fmt.Errorf("%w: the master no longer has the lock", ErrNotReplicated)
 	case out.have < int64(e.Replicas):
-		return fmt.Errorf("%w: %d of the %d asked for within %v", ErrNotReplicated, out.have, e.Replicas, e.SyncWait)
+		return fmt.Errorf("%w: %d of %d required replicas within %v", ErrNotReplicated, out.have, e.Replicas, e.SyncWait)
 	}
 	return nil
 }
@@ -108,5 +108,5 @@ func NoReplicator(t transport.Transport) error {
 	if _, ok := t.(transport.Replicator); ok {
 		return nil
 	}
-	return fmt.Errorf("WithReplicaSync needs a transport that is a transport.Replicator, which a %T is not", t)
+	return fmt.Errorf("WithReplicaSync requires a transport.Replicator: %T is not one", t)
 }

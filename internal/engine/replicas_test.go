@@ -61,8 +61,8 @@ func TestWaitForReplicasCountsAcknowledgments(t *testing.T) {
 	}{
 		{reply: int64(1), have: 2},
 		{reply: int64(1), have: 3},
-		{reply: int64(1), have: 1, says: "1 of the 2 asked for within 1s"},
-		{reply: int64(1), have: 0, says: "0 of the 2 asked for within 1s"},
+		{reply: int64(1), have: 1, says: "1 of 2 required replicas within 1s"},
+		{reply: int64(1), have: 0, says: "0 of 2 required replicas within 1s"},
 		{reply: nil, have: 2, says: "the master no longer has the lock"},
 		{reply: "1", have: 2, says: "unexpected reply", is: []error{transport.ErrBadReply}},
 		{err: refusal, says: "NOPERM WAIT", is: []error{refusal}},
@@ -135,7 +135,7 @@ func TestTransportWithoutWaitReturnsError(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, NoReplicator(&replicating{}))
 	err := NoReplicator(&faketransport.Fake{})
-	require.EqualError(t, err, "WithReplicaSync needs a transport that is a transport.Replicator, which a *faketransport.Fake is not")
+	require.EqualError(t, err, "WithReplicaSync requires a transport.Replicator: *faketransport.Fake is not one")
 	err = await(t.Context(), syncing(t, &faketransport.Fake{}))
 	require.ErrorIs(t, err, ErrNotReplicated)
 	require.ErrorContains(t, err, "*faketransport.Fake")

@@ -60,7 +60,7 @@ func (e *Engine) Resolve(d *InDoubt) {
 	}
 	e.Join()
 	if !e.Go(func() { e.resolve(d) }) {
-		e.Logger.Warn("redlatch: closed with an open outcome, a lock or a place in a queue may stay until its time is over",
+		e.Logger.Warn("redlatch: client closed with an unresolved call: a lock or queue place may remain until it expires",
 			"lock", d.Name, "owner", d.Owner)
 		e.endDoubt(d, false)
 		e.Leave()
@@ -88,23 +88,23 @@ func (e *Engine) resolve(d *InDoubt) {
 	for {
 		certain = certain || e.fence(d.attempt)
 		if d.Superseded != nil && d.Superseded() {
-			e.Logger.Info("redlatch: open outcome left to the caller that frees the lock", "lock", d.Name, "owner", d.Owner)
+			e.Logger.Info("redlatch: unresolved call left to Unlock", "lock", d.Name, "owner", d.Owner)
 			return
 		}
 		undone, err := d.Undo(e.run)
 		switch {
 		case err == nil && (undone || certain):
-			e.Logger.Info("redlatch: open outcome settled", "lock", d.Name, "owner", d.Owner, "was_held", undone)
+			e.Logger.Info("redlatch: unresolved call resolved", "lock", d.Name, "owner", d.Owner, "was_held", undone)
 			return
 		case err != nil && !Retryable(err):
-			e.Logger.Error("redlatch: open outcome cannot be settled, the lock may stay until its lease ends",
+			e.Logger.Error("redlatch: cannot resolve call: the lock may remain until its lease ends",
 				"lock", d.Name, "owner", d.Owner, "error", err)
 			return
 		case err != nil && (!certain || time.Since(began) < d.Lasts):
 			until = time.Now().Add(d.Lease)
 		}
 		if errors.Is(err, ErrClosed) || time.Now().After(until) || !e.Rest(time.Since(began)) {
-			e.Logger.Warn("redlatch: open outcome given up", "lock", d.Name, "owner", d.Owner,
+			e.Logger.Warn("redlatch: unresolved call abandoned", "lock", d.Name, "owner", d.Owner,
 				"after", time.Since(began), "error", err)
 			return
 		}

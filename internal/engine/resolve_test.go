@@ -47,7 +47,7 @@ func TestInDoubtWithoutPendingCallEndsOnAnswer(t *testing.T) {
 				time.Sleep(testLease)
 				require.Len(t, f.Sent(), 1)
 				require.Equal(t, "RELEASE", f.Sent()[0].Name)
-				require.Contains(t, log.String(), "settled")
+				require.Contains(t, log.String(), "call resolved")
 				require.Zero(t, e.inFlight.Load())
 			})
 		})
@@ -68,7 +68,7 @@ func TestSupersededInDoubtIsDropped(t *testing.T) {
 		for _, asked := range f.Sent() {
 			require.Less(t, asked.At.Sub(began), askSoonUntil)
 		}
-		require.Contains(t, log.String(), "left to the caller that frees the lock")
+		require.Contains(t, log.String(), "left to Unlock")
 	})
 }
 
@@ -81,7 +81,7 @@ func TestInDoubtCallIsCheckedForOneLease(t *testing.T) {
 		e.Resolve(undoing(lostCall(e, 0)))
 		e.work.Wait()
 		require.InDelta(t, testLease.Seconds(), time.Since(began).Seconds(), askLater.Seconds()*1.2)
-		require.Contains(t, log.String(), "given up")
+		require.Contains(t, log.String(), "abandoned")
 
 		asked := f.Sent()
 		require.Zero(t, asked[0].At.Sub(began), "the first question is asked at once")
@@ -219,7 +219,7 @@ func TestInDoubtOutlastsOutage(t *testing.T) {
 				e.work.Wait()
 				require.InDelta(t, c.ends.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
 				require.Equal(t, "RELEASE", f.Last(t).Name)
-				require.Equal(t, c.givenUp, log.Count("given up") == 1)
+				require.Equal(t, c.givenUp, log.Count("abandoned") == 1)
 				require.Equal(t, !c.givenUp, log.Count("was_held=true") == 1)
 			})
 		})
@@ -235,7 +235,7 @@ func TestRejectedUndoIsReported(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, f.Sent(), 1)
 		require.Contains(t, log.String(), "level=ERROR")
-		require.Contains(t, log.String(), "cannot be settled")
+		require.Contains(t, log.String(), "cannot resolve call")
 	})
 }
 

@@ -30,7 +30,7 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-var errTooMany = errors.New("as many callers wait as WithMaxWaiters allows")
+var errTooMany = errors.New("too many waiters: WithMaxWaiters limit reached")
 
 // Waiting is a waiting caller.
 type Waiting struct {

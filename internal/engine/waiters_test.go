@@ -74,7 +74,7 @@ func TestFailedCountStatesReason(t *testing.T) {
 		_, err := e.ProvenListeners(t.Context(), "ours", "a")
 		require.ErrorIs(t, err, ErrNotCounted)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "no answer within")
+		require.ErrorContains(t, err, "no reply within")
 		require.ErrorContains(t, err, "replica 10.0.0.1:1", "which server did not answer")
 
 		ctx, cancel := context.WithCancel(t.Context())

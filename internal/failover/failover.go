@@ -197,7 +197,7 @@ func (f *Failover) unsubscribed(err error) {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
 		f.refused.Do(func() {
-			f.cfg.Conn.Logger.Warn("redlatch: cannot subscribe to the Sentinels' messages: they are asked for the master every second",
+			f.cfg.Conn.Logger.Warn("redlatch: cannot subscribe to the Sentinels' messages: polling them for the master every second",
 				"channel", Channel, "error", err)
 		})
 	}
@@ -234,7 +234,7 @@ func (f *Failover) check() (addr string, cut bool) {
 	}
 	n := f.live.cut(addr)
 	if n > 0 {
-		f.cfg.Conn.Logger.Warn("redlatch: another server is master now, connections to the former one are cut",
+		f.cfg.Conn.Logger.Warn("redlatch: master changed: closing connections to the former master",
 			"master", addr, "connections", n)
 	}
 	return addr, n > 0

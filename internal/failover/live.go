@@ -12,7 +12,7 @@ import (
 )
 
 // errReplaced ends a dial to a former master.
-var errReplaced = errors.New("redlatch: the Sentinels name another master by now")
+var errReplaced = errors.New("redlatch: the Sentinels now name another master")
 
 // live is the set of connections to the master and of dials. It is safe for concurrent use.
 type live struct {
@@ -58,7 +58,7 @@ func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*li
 func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
 	timed, ok := conn.(redis.ConnWithTimeout)
 	if err = redisconn.AtNode(c.addr, err); err == nil && !ok {
-		err = fmt.Errorf("the dialled connection, a %T, does not support redis.ConnWithTimeout", conn)
+		err = fmt.Errorf("dialed connection %T does not implement redis.ConnWithTimeout", conn)
 	}
 	if err = c.enter(timed, err); err == nil {
 		return c, nil

@@ -178,7 +178,7 @@ func (dq *dequeuer) sent(all []*departure, err error) {
 			dq.resolve(d)
 		default:
 			if !d.failed.IsZero() {
-				dq.engine.Logger.Info("redlatch: open outcome settled", "lock", d.name, "owner", d.owner(), "was_held", false)
+				dq.engine.Logger.Info("redlatch: unresolved call resolved", "lock", d.name, "owner", d.owner(), "was_held", false)
 			}
 			d.over()
 		}
@@ -216,7 +216,7 @@ func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 				dq.mu.Unlock()
 				continue
 			}
-			dq.engine.Logger.Warn("redlatch: open outcome given up", "lock", d.name, "owner", d.owner(),
+			dq.engine.Logger.Warn("redlatch: unresolved call abandoned", "lock", d.name, "owner", d.owner(),
 				"after", now.Sub(d.failed), "error", err)
 			d.over()
 			dq.engine.Leave()

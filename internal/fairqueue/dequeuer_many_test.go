@@ -141,8 +141,8 @@ func TestRejectedBatchIsRetriedPerOwner(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 3, left.Load())
 		require.Len(t, f.Sent(), dequeuing+1+3)
-		require.Equal(t, 2, log.Count("settled\""))
-		require.Equal(t, 1, log.Count("cannot be settled"))
+		require.Equal(t, 2, log.Count("call resolved\""))
+		require.Equal(t, 1, log.Count("cannot resolve call"))
 		requireNothingOpen(t, qs)
 	})
 }

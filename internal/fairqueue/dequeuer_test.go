@@ -126,7 +126,7 @@ func TestFailedDequeueIsRetried(t *testing.T) {
 				for _, name := range names(f) {
 					require.Equal(t, "GIVEUP", name)
 				}
-				require.Equal(t, 1, log.Count("settled"))
+				require.Equal(t, 1, log.Count("call resolved"))
 				requireNothingOpen(t, qs)
 			})
 		})
@@ -150,7 +150,7 @@ func TestDequeueAfterCloseReturns(t *testing.T) {
 		qs, log := queuesOver(t, &faketransport.Fake{})
 		require.NoError(t, qs.engine.Close())
 		require.Equal(t, 1, leave(qs).times)
-		require.Equal(t, 1, log.Count("closed with an open outcome"))
+		require.Equal(t, 1, log.Count("client closed with an unresolved call"))
 	})
 }
 
@@ -163,7 +163,7 @@ func TestDequeueRetriesStopWhenEntryExpires(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, end.times)
 		require.InDelta(t, qs.engine.FairWait.Seconds(), end.after.Seconds(), 2*askLater.Seconds())
-		require.Equal(t, 1, log.Count("given up"))
+		require.Equal(t, 1, log.Count("abandoned"))
 		requireNothingOpen(t, qs)
 	})
 }
@@ -192,9 +192,9 @@ func TestRejectedDequeueIsResolvedOrReported(t *testing.T) {
 		least, most int // calls
 		logs        []string
 	}{
-		"always": {errRefused, time.Hour, 2, 2, []string{"level=ERROR", "cannot be settled"}},
-		"once":   {nil, 0, 2, 2, []string{"open outcome settled", "owner=x was_held=false"}},
-		"outage": {errNotSent, 3 * testLease, 3, 1000, []string{"open outcome settled"}},
+		"always": {errRefused, time.Hour, 2, 2, []string{"level=ERROR", "cannot resolve call"}},
+		"once":   {nil, 0, 2, 2, []string{"unresolved call resolved", "owner=x was_held=false"}},
+		"outage": {errNotSent, 3 * testLease, 3, 1000, []string{"unresolved call resolved"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestRejectedDequeueIsResolvedOrReported(t *testing.T) {
 				for _, line := range c.logs {
 					require.Equal(t, 1, log.Count(line), line)
 				}
-				require.NotContains(t, log.String(), "given up")
+				require.NotContains(t, log.String(), "abandoned")
 				requireNothingOpen(t, qs)
 			})
 		})

@@ -55,7 +55,7 @@ const (
 	pageOf = 200
 )
 
-var errChanged = errors.New("its place changed each time it was looked at")
+var errChanged = errors.New("its place changed on each check")
 
 // sighting is a part of a queue.
 type sighting struct {
@@ -146,7 +146,7 @@ func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	case err == nil && (counts[0] == 0 || e.Force):
 		return counts[0], nil
 	case err == nil:
-		return counts[0], fmt.Errorf("%w: a connection listens to its channel", engine.ErrWaiterAlive)
+		return counts[0], fmt.Errorf("%w: a connection is subscribed to its channel", engine.ErrWaiterAlive)
 	case errors.Is(err, engine.ErrNotCounted) && e.Force:
 		err = nil
 	}

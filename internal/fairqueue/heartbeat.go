@@ -253,7 +253,7 @@ func (b *heartbeater) run(what string, fill func(*transport.Call)) (any, error) 
 // log logs the first error of a step until it succeeds again.
 func (b *heartbeater) log(what string, err error) {
 	if err != nil && !b.failing[what] {
-		b.engine.Logger.Warn("redlatch: queue heartbeat failed: live waiters may be dropped, dead ones may block",
+		b.engine.Logger.Warn("redlatch: queue heartbeat failed: live waiters may be dropped, and dead waiters may block the queue",
 			"lock", b.name, "step", what, "error", err)
 	}
 	b.failing[what] = err != nil
@@ -289,8 +289,8 @@ func (h *evictionHealth) report(e *engine.Engine, err error, proves bool) {
 	h.mu.Unlock()
 	switch {
 	case was && !is:
-		e.Logger.Info("redlatch: dead waiters of fair locks can be distinguished from live ones again")
+		e.Logger.Info("redlatch: dead waiters of fair locks are detected again")
 	case !was && is:
-		e.Logger.Warn("redlatch: dead waiters of fair locks cannot be distinguished from live ones, and are not evicted", "error", err)
+		e.Logger.Warn("redlatch: cannot detect dead waiters of fair locks; they are not evicted", "error", err)
 	}
 }

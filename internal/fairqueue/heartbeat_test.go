@@ -167,11 +167,11 @@ func TestMissingCountsPreventEvictionAndAreLoggedOnce(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				require.Zero(t, count(s.Fake, "EVICT"))
 				require.GreaterOrEqual(t, count(s.Fake, "HEARTBEAT"), 59, "places are kept all the same")
-				require.Equal(t, 1, s.log.Count("cannot be distinguished from live ones"))
+				require.Equal(t, 1, s.log.Count("cannot detect dead waiters"))
 				s.set(func() { s.refusal, s.listeners["mine"] = nil, 1 })
 				time.Sleep(time.Minute)
 				require.Equal(t, 1, count(s.Fake, "EVICT"))
-				require.Equal(t, 1, s.log.Count("distinguished from live ones again"))
+				require.Equal(t, 1, s.log.Count("are detected again"))
 			})
 		})
 	}
@@ -227,12 +227,12 @@ func TestCountFailureIsLoggedOnlyWhenItPersists(t *testing.T) {
 		s := beating(t, 10*time.Second)
 		s.set(func() { s.refusal = errBroken })
 		time.Sleep(2*period + time.Second)
-		require.Zero(t, s.log.Count("cannot be distinguished from live ones"), "it may come back soon")
+		require.Zero(t, s.log.Count("cannot detect dead waiters"), "it may come back soon")
 		time.Sleep(period)
-		require.Equal(t, 1, s.log.Count("cannot be distinguished from live ones"))
+		require.Equal(t, 1, s.log.Count("cannot detect dead waiters"))
 		s.set(func() { s.refusal = errOther })
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, s.log.Count("cannot be distinguished from live ones"))
+		require.Equal(t, 1, s.log.Count("cannot detect dead waiters"))
 	})
 }
 
@@ -305,7 +305,7 @@ func TestProofIsTheLastSubscribedWaiter(t *testing.T) {
 				prepare(s, other)
 				time.Sleep(period + 10*time.Second + time.Second)
 				require.Equal(t, 1, count(s.Fake, "EVICT"))
-				require.Zero(t, s.log.Count("cannot be distinguished from live ones"))
+				require.Zero(t, s.log.Count("cannot detect dead waiters"))
 			})
 		})
 	}

@@ -119,7 +119,7 @@ func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	case err := <-ended:
 		return err
 	case <-late.C: // it may leave later, which is harmless
-		return fmt.Errorf("%w: not out of the queue within %v", engine.ErrUncertain, qs.engine.Command)
+		return fmt.Errorf("%w: not removed from the queue within %v", engine.ErrUncertain, qs.engine.Command)
 	}
 }
 

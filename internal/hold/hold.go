@@ -105,7 +105,7 @@ func (h *Hold) prepare(terms *Terms) {
 func (h *Hold) live(sent time.Time) error {
 	e := h.ownership.lock.Engine
 	if !h.lease.Hold(sent, e.LossMargin) {
-		return fmt.Errorf("%w: nothing was left of the lease of %v when the reply came",
+		return fmt.Errorf("%w: the lease of %v had expired when the reply arrived",
 			engine.ErrNotAcquired, h.lease.TTL)
 	}
 	if h.known.Load() == reported { // else the caller waits for replicas
@@ -199,7 +199,7 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 	return err
 }
 
-var errUnresolved = fmt.Errorf("%w: an earlier re-entry or unlock is not resolved yet", engine.ErrUncertain)
+var errUnresolved = fmt.Errorf("%w: an earlier reentry or unlock is still unresolved", engine.ErrUncertain)
 
 // finish ends the hold on behalf of its holder. It returns why it had ended, if it had.
 func (h *Hold) finish(why *ending, now time.Time) error {
@@ -242,7 +242,7 @@ func (h *Hold) overdue() error {
 	}
 	var refusal *transport.ServerError
 	if errors.As(h.lease.Failure(), &refusal) {
-		return fmt.Errorf("%w: the server refused to renew it: %w", why.NotRenewed, refusal)
+		return fmt.Errorf("%w: the server rejected its renewal: %w", why.NotRenewed, refusal)
 	}
 	return why.NotRenewed
 }

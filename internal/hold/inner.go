@@ -111,8 +111,8 @@ func (h *Hold) warnOfLongWait() {
 	if again {
 		return
 	}
-	o.lock.Engine.Logger.Warn("redlatch: Lock waits for an inner hold of its own context; "+
-		"in the goroutine that has the inner hold, use the context of the inner hold, or unlock it first",
+	o.lock.Engine.Logger.Warn("redlatch: Lock waits for an inner hold of the same context; "+
+		"in the goroutine with the inner hold, use that hold's context, or unlock it first",
 		"lock", o.lock.Name, "owner", o.final.Owner, "after", o.lock.Engine.Command)
 }
 

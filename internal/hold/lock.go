@@ -262,7 +262,7 @@ func (a *Terms) check(l *Lock) error {
 		return err
 	}
 	if a.Fixed && a.Watchdog {
-		return fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", limits.ErrInvalid)
+		return fmt.Errorf("%w: WithLease and WithWatchdog are mutually exclusive", limits.ErrInvalid)
 	}
 	if err := a.checkOwner(l); err != nil {
 		return err
@@ -271,7 +271,7 @@ func (a *Terms) check(l *Lock) error {
 		return err
 	}
 	if a.Capped && a.Fixed {
-		return fmt.Errorf("%w: WithMaxHold is for leases that are renewed, not for WithLease", limits.ErrInvalid)
+		return fmt.Errorf("%w: WithMaxHold requires a renewed lease, not WithLease", limits.ErrInvalid)
 	}
 	if a.Capped && (a.Max < time.Millisecond || a.Max > limits.Max) {
 		return fmt.Errorf("%w: a maximum of %v", limits.ErrInvalid, a.Max)
@@ -287,7 +287,7 @@ func (a *Terms) check(l *Lock) error {
 	}
 	a.TTL = time.Duration(ms) * time.Millisecond
 	if a.TTL <= l.Engine.Margin {
-		return fmt.Errorf("%w: a loss margin of %v leaves nothing of a lease of %v", limits.ErrInvalid, l.Engine.Margin, a.TTL)
+		return fmt.Errorf("%w: loss margin %v must be shorter than the lease %v", limits.ErrInvalid, l.Engine.Margin, a.TTL)
 	}
 	a.TTLArg = ms
 	if a.Bound > 0 {
@@ -318,7 +318,7 @@ func (a *Terms) checkPoll(l *Lock) error {
 	case a.Poll > limits.Max:
 		return fmt.Errorf("%w: WithPolling(%v) is more than 100 years", limits.ErrInvalid, a.Poll)
 	case !can:
-		return fmt.Errorf("%w: WithPolling is not for a %s lock, whose waiters must subscribe", limits.ErrInvalid, l.Kind.Name())
+		return fmt.Errorf("%w: a %s lock does not support WithPolling: its waiters must subscribe", limits.ErrInvalid, l.Kind.Name())
 	}
 	return nil
 }
@@ -331,7 +331,7 @@ func (a *Terms) checkOwner(l *Lock) error {
 		return fmt.Errorf("%w: the zero Owner", limits.ErrInvalid)
 	}
 	if l.Owning == nil {
-		return fmt.Errorf("%w: owners of a %s lock cannot be given", limits.ErrInvalid, l.Kind.Name())
+		return fmt.Errorf("%w: a %s lock does not support WithOwner", limits.ErrInvalid, l.Kind.Name())
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func TestInDoubtAttemptReleasesLockAndPlace(t *testing.T) {
 		for i, name := range undone {
 			require.Equal(t, []string{"fair_release", "fair_give_up"}[i%2], name)
 		}
-		require.Contains(t, log.String(), "given up", "after one lease")
+		require.Contains(t, log.String(), "abandoned", "after one lease")
 	})
 }
 
@@ -126,7 +126,7 @@ func TestLeavingQueueResolvesInDoubtAttempt(t *testing.T) {
 		}
 		log := lockFair(t, s)
 		require.Len(t, s.undone(), 8)
-		require.Contains(t, log.String(), "settled")
+		require.Contains(t, log.String(), "call resolved")
 	})
 }
 
@@ -145,7 +145,7 @@ func TestFailedAttemptLeavesQueueAfterLongOutage(t *testing.T) {
 		undone := s.Last(t)
 		require.Equal(t, "fair_give_up", undone.Name)
 		require.InDelta(t, away.Seconds(), undone.At.Sub(began).Seconds(), 2)
-		require.NotContains(t, log.String(), "given up")
-		require.Contains(t, log.String(), "settled")
+		require.NotContains(t, log.String(), "abandoned")
+		require.Contains(t, log.String(), "call resolved")
 	})
 }

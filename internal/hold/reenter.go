@@ -12,7 +12,7 @@ import (
 
 // ErrNotReentered means that a proof is void: its hold was released, or is of a kind within which
 // this one has no role.
-var ErrNotReentered = errors.New("the proof counts for nothing")
+var ErrNotReentered = errors.New("not a valid proof")
 
 // Reenter makes h, which is zero, a hold of l for the owner of outer. It waits until outer has no
 // other inner hold, unless the role is shared. A caller that does not wait for the lock waits

@@ -277,7 +277,7 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 	e.Go(func() {
 		err := o.persist(latchSafe, nil, false, fill)
 		if unresolved(err) {
-			e.Logger.Warn("redlatch: release given up, the lock may stay until its lease ends",
+			e.Logger.Warn("redlatch: release abandoned: the lock may remain until its lease ends",
 				"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
 			return
 		}
@@ -310,7 +310,7 @@ func (o *ownership) restore(left int64) {
 			return err
 		})
 		if err != nil {
-			e.Logger.Warn("redlatch: a release may have left less than its lease to another hold of its owner",
+			e.Logger.Warn("redlatch: a release may have shortened the lease of another hold by the same owner",
 				"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
 		}
 	})

@@ -49,7 +49,7 @@ func (h *Hold) becomeKnown() error {
 	if h.Err() == nil && h.known.CompareAndSwap(unknown, h.whenKnown()) {
 		return nil
 	}
-	return fmt.Errorf("%w: its lease was over, or it was taken away, by then", engine.ErrNotReplicated)
+	return fmt.Errorf("%w: by then it had expired or been removed", engine.ErrNotReplicated)
 }
 
 // AwaitReplicas waits until enough replicas have the locks of all holds with Terms.Several, and
@@ -134,6 +134,6 @@ func (h *Hold) revoke(wait bool) {
 
 func (h *Hold) notGivenBack(err error) {
 	o := h.ownership
-	o.lock.Engine.Logger.Warn("redlatch: releasing an under-replicated lock failed; it will expire",
+	o.lock.Engine.Logger.Warn("redlatch: cannot release an under-replicated lock: it will expire",
 		"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
 }

@@ -47,7 +47,7 @@ func (o *ownership) queuedWith() any {
 func (h *Hold) HandOver() (codec.Owner, error) {
 	o := h.ownership
 	if o.lock.Owning == nil {
-		return codec.Owner{}, fmt.Errorf("%w: owners of a %s lock cannot be given to others", limits.ErrInvalid, o.lock.Kind.Name())
+		return codec.Owner{}, fmt.Errorf("%w: a %s lock does not support sharing its owner", limits.ErrInvalid, o.lock.Kind.Name())
 	}
 	err := h.leaveIt(endHandedOver, func() error {
 		if o.pendingReleases.Load() > 0 {

@@ -31,7 +31,7 @@ func Name(name string) error {
 // It rejects names with a brace but without a proper tag, such as "a{b", "{}x" or "a}b".
 func OneSlot(name string) error {
 	if own, of := HashTag(name), HashTag(Derived("", name)); own != of {
-		return fmt.Errorf("%w: the lock's name %s does not work in a cluster: its hash tag is %s, its channel's is %s",
+		return fmt.Errorf("%w: the lock's name %s does not work in a cluster: its hash tag is %s, but its channel's is %s",
 			ErrInvalid, Quote(name), Quote(own), Quote(of))
 	}
 	return nil
@@ -106,9 +106,9 @@ func Renewed(d time.Duration) error {
 func Lease(d time.Duration) (int64, error) {
 	switch {
 	case d > 0 && d < time.Millisecond: // a number without its unit, as in Redisson's tryLock(10, 60, SECONDS)
-		return 0, fmt.Errorf("%w: a lease of %v is less than a millisecond: write a unit, as in 60*time.Second", ErrInvalid, d)
+		return 0, fmt.Errorf("%w: lease %v must be at least 1ms: add a unit, as in 60*time.Second", ErrInvalid, d)
 	case d < time.Millisecond:
-		return 0, fmt.Errorf("%w: a lease of %v is less than a millisecond", ErrInvalid, d)
+		return 0, fmt.Errorf("%w: lease %v must be at least 1ms", ErrInvalid, d)
 	case d > Max:
 		return 0, fmt.Errorf("%w: a lease of %v is more than 100 years", ErrInvalid, d)
 	}

@@ -33,11 +33,11 @@ func TestLeaseRoundsToMilliseconds(t *testing.T) {
 func TestInvalidLeaseIsRejected(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0:                    "0s is less than a millisecond",
-		60:                   "60ns is less than a millisecond: write a unit, as in 60*time.Second",
-		time.Millisecond - 1: "999.999µs is less than a millisecond",
-		-time.Second:         "-1s is less than a millisecond",
-		math.MinInt64:        "is less than a millisecond",
+		0:                    "lease 0s must be at least 1ms",
+		60:                   "60ns must be at least 1ms: add a unit, as in 60*time.Second",
+		time.Millisecond - 1: "lease 999.999µs must be at least 1ms",
+		-time.Second:         "lease -1s must be at least 1ms",
+		math.MinInt64:        "must be at least 1ms",
 		limits.Max + 1:       "is more than 100 years",
 		math.MaxInt64:        "is more than 100 years",
 	} {

@@ -73,7 +73,7 @@ func TestPersistentReplicaIsRetriedAndLoggedOnce(t *testing.T) {
 		require.Greater(t, p.dialed(), 20)
 		require.Less(t, p.dialed(), 60, "after pauses")
 		require.Equal(t, p.dialed(), refusals)
-		require.Len(t, log.Lines("level=WARN msg=\"redlatch: the server has become a replica"), 1)
+		require.Len(t, log.Lines("level=WARN msg=\"redlatch: the server became a replica"), 1)
 
 		// Later it happens again.
 		p.answer(nil)
@@ -85,7 +85,7 @@ func TestPersistentReplicaIsRetriedAndLoggedOnce(t *testing.T) {
 			require.Error(t, do(t, m, command("WRITE")).err)
 		}
 		require.LessOrEqual(t, time.Since(began), 20*time.Millisecond, "the pauses begin anew")
-		require.Len(t, log.Lines("level=WARN msg=\"redlatch: the server has become a replica"), 2)
+		require.Len(t, log.Lines("level=WARN msg=\"redlatch: the server became a replica"), 2)
 		require.Empty(t, log.Lines("connection lost"), "none was")
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 // errNoFence means that the ID of the call's connection is unknown, so the server cannot be
 // asked about it.
-var errNoFence = errors.New("mux: the call's connection is not known on the server")
+var errNoFence = errors.New("mux: the server does not know the call's connection")
 
 // Fence returns nil if call, which was abandoned or whose done has run, has either run on the
 // server or never will. Any error leaves the call in doubt. ctx bounds the wait.
@@ -35,7 +35,7 @@ func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("mux: the call's connection has not answered: %w", context.Cause(ctx))
+			return fmt.Errorf("mux: no reply on the call's connection: %w", context.Cause(ctx))
 		}
 	}
 	return m.kill(ctx, who)
@@ -58,7 +58,7 @@ func (m *Mux) deny(right string, err error) {
 	if m.denied.Swap(&err) != nil {
 		return
 	}
-	m.cfg.Logger.Warn("redlatch: calls in doubt cannot be fenced: they are checked repeatedly for one lease",
+	m.cfg.Logger.Warn("redlatch: cannot fence in-doubt calls: polling them for one lease",
 		"right", right, "error", err)
 }
 
@@ -83,7 +83,7 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 		c.Args = append(c.Args, "ADDR", who.addr)
 	} else if who.noAddr != "" {
 		m.noAddr.Do(func() {
-			m.cfg.Logger.Warn("redlatch: connections are killed by their id alone: after a failover that may be another client's",
+			m.cfg.Logger.Warn("redlatch: CLIENT KILL by ID only: after a failover the ID may belong to another client",
 				"right", "+client|info", "error", who.noAddr)
 		})
 	}
@@ -95,7 +95,7 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 	if strings.HasPrefix(refusal.Text, "ERR No such client") {
 		return nil
 	}
-	err = fmt.Errorf("mux: the server does not kill connections for us: %w", err)
+	err = fmt.Errorf("mux: the server rejects CLIENT KILL: %w", err)
 	switch refusal.Code() { // others, such as LOADING, are temporary
 	case "NOPERM":
 		m.deny("+client|kill", err)

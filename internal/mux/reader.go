@@ -9,14 +9,14 @@ import (
 
 // errReadOnly means that the server has become a replica: it grants no locks, and the address
 // may lead to another server by now.
-var errReadOnly = errors.New("the server is a replica, which takes no writes")
+var errReadOnly = errors.New("the server is a replica, which rejects writes")
 
 // errUnasked means that requests and replies are out of step: no reply on this connection can
 // be trusted.
-var errUnasked = errors.New("the server sent a reply that no call asked for")
+var errUnasked = errors.New("the server sent an unsolicited reply")
 
 // errAborted means that a callback did not return.
-var errAborted = errors.New("a callback of a call panicked, or ended its goroutine")
+var errAborted = errors.New("a call's callback panicked or exited its goroutine")
 
 // read gives replies to the calls in flight, in order, until l breaks. It reads only while it
 // has the read token.

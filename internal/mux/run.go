@@ -226,5 +226,5 @@ func (m *Mux) demoted(l *link) {
 		log = m.cfg.Logger.Debug
 	}
 	m.notified = true
-	log("redlatch: the server has become a replica: connecting anew, until the address leads to a master", "conn", l.who.id)
+	log("redlatch: the server became a replica: reconnecting until the address leads to a master", "conn", l.who.id)
 }

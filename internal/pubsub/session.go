@@ -89,7 +89,7 @@ func (s *Subscriber) dialFailed(failures int, err error) {
 	if failures == 1 {
 		level = slog.LevelWarn // log once while the server is away
 	}
-	s.cfg.Logger.Log(s.ctx, level, "pub/sub connection not made", "error", err, "failures", failures)
+	s.cfg.Logger.Log(s.ctx, level, "pub/sub connection failed", "error", err, "failures", failures)
 	s.failPending(notSent(serverError(err)))
 }
 
@@ -125,10 +125,10 @@ func serverError(err error) error {
 }
 
 // errDead ends a connection on which the server has stopped answering.
-var errDead = errors.New("pubsub: no answer from the server")
+var errDead = errors.New("pubsub: no reply from the server")
 
 // errUnwanted ends a working connection that may lead to the wrong server.
-var errUnwanted = errors.New("pubsub: the connection is to be made anew")
+var errUnwanted = errors.New("pubsub: reconnecting")
 
 // patience, times DeadAfter, is how long an answer may be overdue while other data arrives. It
 // detects connections that are broken in one direction or out of step.
@@ -331,7 +331,7 @@ func (x *session) refused(err *transport.ServerError) error {
 	if o.again {
 		level = slog.LevelDebug
 	}
-	x.sub.cfg.Logger.Log(x.sub.ctx, level, "pub/sub command refused",
+	x.sub.cfg.Logger.Log(x.sub.ctx, level, "pub/sub command rejected",
 		"command", x.sub.command(o.kind), "channels", len(o.rest), "error", err)
 	return nil
 }

@@ -265,6 +265,6 @@ func TestLossReconnectAndFailedDialAreReported(t *testing.T) {
 		sink.are(t, "acked again")
 		require.Len(t, log.Lines(`level=WARN msg="pub/sub connection lost"`), 2)
 		require.Len(t, log.Lines(`level=DEBUG msg="pub/sub connection lost"`), 1, "Reconnect")
-		require.Empty(t, log.Lines(`level=WARN msg="pub/sub connection not made"`), "that it was lost says so")
+		require.Empty(t, log.Lines(`level=WARN msg="pub/sub connection failed"`), "that it was lost says so")
 	})
 }

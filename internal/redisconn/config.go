@@ -114,7 +114,7 @@ func (c *Config) logRefusal(err error) {
 	if strings.HasPrefix(err.Error(), "NOPERM ") {
 		why = append(why, "right", "+client|setname")
 	}
-	c.Logger.Warn("redlatch: the server does not name this client's connections", why...)
+	c.Logger.Warn("redlatch: the server rejects CLIENT SETNAME", why...)
 }
 
 // NodeError is an error of one server of a cluster, or of the master named by Sentinels.

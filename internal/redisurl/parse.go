@@ -28,31 +28,31 @@ const (
 )
 
 // ErrEscape means that the user or the password of an address has a special character.
-var ErrEscape = errors.New("invalid address: there is an @ after the first / ? or #: " +
+var ErrEscape = errors.New("invalid address: an @ follows the first / ? or #: " +
 	"in the user and the password write / as %2F, ? as %3F and # as %23")
 
 var (
 	errUser       = errors.New("invalid address: percent-encode special characters in the user and the password")
-	errPercent    = errors.New("invalid address: a % in the user or the password starts no escape: write it as %25")
+	errPercent    = errors.New("invalid address: the user or password has a % that is not an escape: write it as %25")
 	errNoHost     = errors.New("invalid address: the host is missing")
-	errHost       = errors.New("invalid address: the host has a character that no host has")
-	errColons     = errors.New("invalid address: the host has several colons: write [ ] around an IPv6 address, and @ behind the password")
+	errHost       = errors.New("invalid address: the host has an invalid character")
+	errColons     = errors.New("invalid address: the host has several colons: put [ ] around an IPv6 address, and @ after the password")
 	errPort       = errors.New("invalid address: the port must be a number from 1 to 65535, and an @ must separate a password from the host")
-	errHosts      = errors.New("invalid address: there are several hosts: write redis-cluster://host,host, or redis-sentinel://host,host/mymaster")
+	errHosts      = errors.New("invalid address: several hosts: write redis-cluster://host,host, or redis-sentinel://host,host/mymaster")
 	errFragment   = errors.New("invalid address: remove the # and the text after it, or write it as %23 in the user and the password")
-	errOptions    = errors.New("invalid address: one server has no options: remove the ? and the text after it")
+	errOptions    = errors.New("invalid address: a single server does not support options: remove the ? and the text after it")
 	errDatabase   = errors.New("invalid address: the database must be a number from 0, as in redis://host:6379/0")
 	errThree      = errors.New("invalid address: a Unix socket has three slashes: write unix:///path")
 	errNoPath     = errors.New("invalid address: the path is missing: write unix:///path")
-	errPath       = errors.New("invalid address: a % in the path starts no escape: write it as %25")
-	errSocketOpts = errors.New("invalid address: a Unix socket has one option at most, db: write unix:///path?db=0")
+	errPath       = errors.New("invalid address: the path has a % that is not an escape: write it as %25")
+	errSocketOpts = errors.New("invalid address: a Unix socket supports only the option db: write unix:///path?db=0")
 	errQuery      = errors.New("invalid address: percent-encode special characters in the options")
 )
 
 // Parse parses an address.
 func Parse(raw string) (*Address, error) {
 	if len(raw) > longest {
-		return nil, fmt.Errorf("invalid address: it has %d bytes, and may have %d", len(raw), longest)
+		return nil, fmt.Errorf("invalid address: %d bytes: must be at most %d", len(raw), longest)
 	}
 	if err := checkText(raw); err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (a *Address) takePath(path string) error {
 	case a.Kind == Sentinels:
 		return a.takeMaster(text)
 	case a.Kind == Cluster && text != "" && text != "0":
-		return errors.New("invalid address: a cluster has no database but 0: remove the path")
+		return errors.New("invalid address: a cluster has only database 0: remove the path")
 	case text != "":
 		return a.takeDatabase(text)
 	}
@@ -228,7 +228,7 @@ func (a *Address) takeMaster(path string) error {
 	odd := func(r rune) bool { return r == '@' || !unicode.IsGraphic(r) || unicode.IsSpace(r) }
 	switch {
 	case name == "":
-		return errors.New("invalid address: it names no master: write redis-sentinel://host:26379/mymaster")
+		return errors.New("invalid address: missing master name: write redis-sentinel://host:26379/mymaster")
 	case err != nil || strings.ContainsFunc(master, odd) || strings.Contains(db, "/"):
 		return errors.New("invalid address: the path of an address of Sentinels is /master or /master/database")
 	}
@@ -258,9 +258,9 @@ func (a *Address) takeOptions(query string) error {
 			}
 			a.Sharding = value
 		case a.Kind == Sentinels:
-			return errors.New("invalid address: it has an option that is neither " + optSentinelUser + " nor " + optSentinelPassword)
+			return errors.New("invalid address: it has an option other than " + optSentinelUser + " or " + optSentinelPassword)
 		default:
-			return errors.New("invalid address: it has an option that is not " + optSharding)
+			return errors.New("invalid address: it has an option other than " + optSharding)
 		}
 	}
 	if a.SentinelUser != "" && a.SentinelPassword == "" {

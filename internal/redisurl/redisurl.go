@@ -46,7 +46,7 @@ type Address struct {
 }
 
 // ErrNoPassword is returned by Credentials.
-var ErrNoPassword = errors.New("its user needs a password, any for a user with nopass")
+var ErrNoPassword = errors.New("its user needs a password (any, for a user with nopass)")
 
 // Several reports whether a is the address of a cluster or of Sentinels.
 func (a *Address) Several() bool { return a.Kind == Cluster || a.Kind == Sentinels }

@@ -37,7 +37,7 @@ type link struct {
 }
 
 // errFull means that the server has no room for the connection and has run nothing.
-var errFull = errors.New("the server has no room for another connection")
+var errFull = errors.New("the server's connection limit is reached")
 
 // newLink returns a link of conn, which is closed when ctx ends.
 func newLink(ctx context.Context, conn redis.Conn) *link {

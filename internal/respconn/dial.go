@@ -140,7 +140,7 @@ func Timed(conn redis.Conn, err error) (redis.ConnWithTimeout, error) {
 		if conn != nil {
 			_ = conn.Close() // the error below is the one to report
 		}
-		return nil, fmt.Errorf("the dialled connection, a %T, does not support redis.ConnWithTimeout", conn)
+		return nil, fmt.Errorf("dialed connection %T does not implement redis.ConnWithTimeout", conn)
 	}
 	return timed, nil
 }

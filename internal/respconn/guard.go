@@ -132,7 +132,7 @@ func (g *Guarded) makeRoom() {
 }
 
 // errEarly means that requests and replies are out of step.
-var errEarly = errors.New("the server sent a reply that no call asked for")
+var errEarly = errors.New("the server sent an unsolicited reply")
 
 // lookFor bounds the wait for the rest of a TLS record.
 const lookFor = time.Millisecond

@@ -94,9 +94,9 @@ func (c *Counter) ask(ctx context.Context) ([]string, error) {
 var helloArgs = []any{"2"}
 
 var (
-	errCluster   = errors.New("the server is part of a cluster, and its other nodes are not known")
-	errNoReplica = errors.New("the address that the master gives leads to a server that is no replica")
-	errNoMaster  = errors.New("the server is no master")
+	errCluster   = errors.New("the server is part of a cluster whose other nodes are unknown")
+	errNoReplica = errors.New("the address reported by the master is not a replica")
+	errNoMaster  = errors.New("the server is not a master")
 	errTwins     = errors.New("two replicas have the same address")
 )
 
@@ -139,7 +139,7 @@ func replicasOf(role any) ([]string, error) {
 		return nil, transport.ErrBadReply
 	}
 	if name := text(parts[0]); name != "master" {
-		return nil, fmt.Errorf("%w, but a %s", errNoMaster, limits.Quote(name))
+		return nil, fmt.Errorf("%w: role %s", errNoMaster, limits.Quote(name))
 	}
 	if len(parts) != 3 {
 		return nil, transport.ErrBadReply
@@ -155,7 +155,7 @@ func replicasOf(role any) ([]string, error) {
 			return nil, err
 		}
 		if slices.Contains(addrs, addr) {
-			return nil, fmt.Errorf("%w, %s: one of them cannot be asked", errTwins, addr)
+			return nil, fmt.Errorf("%w (%s): cannot query both", errTwins, addr)
 		}
 		addrs = append(addrs, addr)
 	}

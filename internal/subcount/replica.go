@@ -14,7 +14,7 @@ import (
 var (
 	errSilence  = errors.New("no reply")
 	errClosed   = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
-	errNoDialer = errors.New("the client cannot dial it: it was made with a dial function; see WithReplicaDialer")
+	errNoDialer = errors.New("the client cannot dial it: the client has its own dial function; see WithReplicaDialer")
 )
 
 // replica is a current or former replica in ROLE.
@@ -36,7 +36,7 @@ func (c *Counter) use(s *replicaList) ([]*replica, error) {
 		return nil, errClosed
 	}
 	if c.cfg.Replica == nil && len(s.replicas) > 0 {
-		return nil, fmt.Errorf("redlatch: subscribers on replica %s cannot be counted: %w", s.replicas[0], errNoDialer)
+		return nil, fmt.Errorf("redlatch: cannot count subscribers on replica %s: %w", s.replicas[0], errNoDialer)
 	}
 	for _, addr := range s.replicas {
 		if c.replicas[addr] == nil {

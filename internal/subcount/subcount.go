@@ -183,7 +183,7 @@ func (a asked) blame(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("redlatch: subscribers on %s cannot be counted: %s: %w", a.where, a.Name(), err)
+	return fmt.Errorf("redlatch: cannot count subscribers on %s: %s: %w", a.where, a.Name(), err)
 }
 
 // numbers returns the n numbers of a node.

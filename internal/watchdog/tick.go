@@ -82,7 +82,7 @@ func (w *Loop) hasten(now time.Time) {
 func (w *Loop) tell(l *Lease, now time.Time) {
 	if l.Over(now) == EndMax {
 		l.Holder.LeaseLost(EndMax)
-		w.log("redlatch: lock held for too long, no longer renewed",
+		w.log("redlatch: lock held for its maximum time; renewal stopped",
 			"lock", l.Key, "owner", l.Owner, "max", l.Max)
 		return
 	}
@@ -200,12 +200,12 @@ func (w *Loop) settle() {
 			end = EndForgotten
 		}
 		l.Holder.LeaseLost(end)
-		w.log("redlatch: lock lost: the server no longer has it",
+		w.log("redlatch: lock lost: no longer on the server",
 			"lock", l.Key, "owner", l.Owner, "connection_was_lost", end == EndForgotten)
 	}
 	for _, r := range results {
 		if r.err != nil && !behind { // equal lines don't accumulate
-			w.log("redlatch: renewal failed, will be tried again",
+			w.log("redlatch: renewal failed; will retry",
 				"locks", len(r.batch), "first", r.batch[0].Key, "error", r.err)
 		}
 	}

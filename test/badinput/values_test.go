@@ -224,7 +224,7 @@ func complaint(err error) error {
 		return fmt.Errorf("an error of %d bytes: %.200s", len(text), text)
 	case errors.As(err, &server):
 		return nil
-	case strings.Contains(text, "its place changed each time it was looked at"):
+	case strings.Contains(text, "its place changed on each check"):
 		return nil // to be retried
 	case strings.HasPrefix(text, "redlatch: ") || strings.HasPrefix(text, "embedded: "):
 		return nil // an option of a client

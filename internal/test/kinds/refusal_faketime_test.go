@@ -152,7 +152,7 @@ func TestLossNamesRefusedRenewal(t *testing.T) {
 					if refusal[:8] != "READONLY" { // the client reconnects, and PING fails
 						require.ErrorAs(t, err, &server)
 						require.Equal(t, refusal, server.Text)
-						require.ErrorContains(t, err, "the lease was not renewed in time: the server refused to renew it: redis: "+refusal)
+						require.ErrorContains(t, err, "the lease was not renewed in time: the server rejected its renewal: redis: "+refusal)
 					}
 				}
 				require.Regexp(t, "lock lost: the lease was not renewed in time.* owner="+hold.Owner().String()+".* error=.*"+refusal[:8], log.String())

@@ -91,7 +91,7 @@ func Rights(tb testing.TB, need string) []any {
 	_, rest, shown := strings.Cut(rest, "```\nACL ")
 	line, _, _ := strings.Cut(rest, "\n")
 	if !found || !shown {
-		tb.Fatalf("redistest: %s has no line for %q", manual, need)
+		tb.Fatalf("redistest: %s lacks a line for %q", manual, need)
 	}
 	var args []any
 	for word := range strings.FieldsSeq(line) {
@@ -126,7 +126,7 @@ func (s *Server) GiveLooks(tb testing.TB) string {
 	_, command, found := strings.Cut(Manual(tb), "\nACL SETUSER onlooker ")
 	command, _, ends := strings.Cut(command, "```")
 	if !found || !ends {
-		tb.Fatalf("redistest: %s has no user for people who look", manual)
+		tb.Fatalf("redistest: %s lacks a user who only inspects", manual)
 	}
 	args := []any{"SETUSER", "onlooker"}
 	for word := range strings.FieldsSeq(command) {

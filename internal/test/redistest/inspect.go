@@ -232,7 +232,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "appendonlydir", "*.incr.aof"))
 	if err == nil && len(files) == 0 {
-		err = errors.New("there is none; start the server with WithAppendOnly")
+		err = errors.New("append-only file is off; use WithAppendOnly")
 	}
 	expiries := map[string]time.Time{}
 	for _, name := range files { // in order: names end in numbers, and no rewrite occurs

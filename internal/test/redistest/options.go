@@ -139,7 +139,7 @@ func StartValkey(tb testing.TB, opts ...Option) *Server {
 	path := ValkeyBinary(tb)
 	s := Start(tb, append(opts, WithBinary(path))...)
 	if s.Name() != "valkey" {
-		tb.Fatalf("redistest: %s is no Valkey but %s %s", path, s.Name(), s.Version())
+		tb.Fatalf("redistest: %s is not Valkey but %s %s", path, s.Name(), s.Version())
 	}
 	return s
 }

@@ -157,7 +157,7 @@ func (s *Server) awaitPong(p *process) (serverInfo, error) {
 		case <-p.done:
 			return serverInfo{}, errExited
 		case <-ctx.Done():
-			return serverInfo{}, fmt.Errorf("no answer within %v: %w", startTimeout, err)
+			return serverInfo{}, fmt.Errorf("no reply within %v: %w", startTimeout, err)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

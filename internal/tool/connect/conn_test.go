@@ -67,28 +67,28 @@ func TestProblemStatesRemedy(t *testing.T) {
 		err  error
 		says string
 	}{
-		{redis.Error("NOAUTH Authentication required."), "refuses: NOAUTH Authentication required. Check user and password: --user, and REDIS_PASSWORD"},
-		{redis.Error("WRONGPASS invalid"), "Check user (--user, or in the address) and password"},
-		{&transport.ServerError{Text: "NOPERM no permissions"}, "`redlatch doctor` shows which rights are missing"},
-		{redis.Error("ERR DB index is out of range"), "index is out of range. It has no database of this number: most servers have 0 to 15. The address in --redis"},
-		{redis.Error("ERR SELECT is not allowed in cluster mode"), "It is a node of a cluster, which has database 0 alone: leave the number out"},
-		{redis.Error("WRONGTYPE Operation against a key"), "Something else uses a key of the lock: `redlatch status` names it."},
-		{redis.Error("ERR max number of clients reached"), "clients reached. It has no room for another connection"},
+		{redis.Error("NOAUTH Authentication required."), "rejected the request: NOAUTH Authentication required. Check the user and password: --user, and REDIS_PASSWORD"},
+		{redis.Error("WRONGPASS invalid"), "Check the user (--user, or in the address) and password"},
+		{&transport.ServerError{Text: "NOPERM no permissions"}, "`redlatch doctor` shows the missing rights"},
+		{redis.Error("ERR DB index is out of range"), "index is out of range. It does not have this database: most servers have 0 to 15. The address in --redis"},
+		{redis.Error("ERR SELECT is not allowed in cluster mode"), "It is a cluster node, which has database 0 only: remove the number"},
+		{redis.Error("WRONGTYPE Operation against a key"), "Another program uses a key of the lock: `redlatch status` names the key."},
+		{redis.Error("ERR max number of clients reached"), "clients reached. It has reached its connection limit"},
 		{redis.Error("NOREPLICAS Not enough good replicas to write."), "than min-replicas-to-write requires"},
-		{redis.Error("MASTERDOWN Link with MASTER is down"), "It is a replica without a link to its master"},
-		{redis.Error("CLUSTERDOWN The cluster is down"), "A master is down, or slots have none."},
-		{redis.Error("TRYAGAIN Multiple keys request during rehashing of slot"), "The slot of this name is being moved"},
-		{redis.Error("READONLY You can't write against a read only replica"), "replica. It is a replica: name its master"},
-		{redis.Error("OOM command not allowed when used memory > 'maxmemory'"), "'maxmemory'. Its memory is full: make room"},
-		{redis.Error("LOADING Redis is loading the dataset in memory"), "memory. It has just started: wait until it has read its data"},
-		{redis.Error("BUSY Redis is busy running a script"), "script. A script of some client runs for long: SCRIPT KILL"},
-		{redis.Error("MISCONF Redis is configured to save RDB snapshots"), "snapshots. It cannot save its data, and so refuses to write: see its log and its disk"},
-		{x509.UnknownAuthorityError{}, "with --tls-ca"},
+		{redis.Error("MASTERDOWN Link with MASTER is down"), "It is a replica that has lost its master"},
+		{redis.Error("CLUSTERDOWN The cluster is down"), "A master is down, or some slots have no master."},
+		{redis.Error("TRYAGAIN Multiple keys request during rehashing of slot"), "The slot of this name is moving"},
+		{redis.Error("READONLY You can't write against a read only replica"), "replica. It is a replica: use its master"},
+		{redis.Error("OOM command not allowed when used memory > 'maxmemory'"), "'maxmemory'. Its memory is full: free memory"},
+		{redis.Error("LOADING Redis is loading the dataset in memory"), "memory. It has just started: wait until it has loaded its data"},
+		{redis.Error("BUSY Redis is busy running a script"), "script. A client's script has been running for a long time: SCRIPT KILL"},
+		{redis.Error("MISCONF Redis is configured to save RDB snapshots"), "snapshots. It cannot save its data, so it rejects writes: check its log and its disk"},
+		{x509.UnknownAuthorityError{}, "Set --tls-ca"},
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},
-		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "first record does not look like a TLS handshake. It does not speak TLS on this port"},
-		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "it says tls: certificate required. Give it one with --tls-cert and --tls-key"},
-		{io.EOF, "it closed the connection. If it speaks TLS on this port, use an address that begins with rediss"},
-		{syscall.ECONNRESET, "If it speaks TLS on this port, use an address that begins with rediss"},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "first record does not look like a TLS handshake. This port does not use TLS"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "it replied tls: certificate required. Set --tls-cert and --tls-key"},
+		{io.EOF, "it closed the connection. If this port uses TLS, use an address that starts with rediss"},
+		{syscall.ECONNRESET, "If this port uses TLS, use an address that starts with rediss"},
 	} {
 		said := s.Problem(fmt.Errorf("open: %w", c.err))
 		require.ErrorContains(t, said, c.says)
@@ -99,10 +99,10 @@ func TestProblemStatesRemedy(t *testing.T) {
 	// Redis 6 puts a minus sign before a refusal within a script.
 	require.EqualError(t, s.Problem(redis.Error("ERR Error running script (call to f_d10da0e3d9e12b1b7b53f4e0d04c6bd8f6d2b5a4): @user_script:1: @user_script: 1: "+
 		"-OOM command not allowed when used memory > 'maxmemory'.  ")),
-		"Redis at redis://h:1 refuses: OOM command not allowed when used memory > 'maxmemory'. "+remedies["OOM"])
+		"Redis at redis://h:1 rejected the request: OOM command not allowed when used memory > 'maxmemory'. "+remedies["OOM"])
 	invalid := fmt.Errorf("%w: the name", redlatch.ErrInvalid)
 	require.Equal(t, invalid, s.Problem(invalid), "no server is to blame for an argument")
-	require.ErrorContains(t, at(t, "rediss://h").Problem(io.EOF), "give it one with --tls-cert and --tls-key")
+	require.ErrorContains(t, at(t, "rediss://h").Problem(io.EOF), "set --tls-cert and --tls-key")
 	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "rediss")
 }
 
@@ -110,7 +110,7 @@ func TestDenialsNameMissingRight(t *testing.T) {
 	t.Parallel()
 	const (
 		script = " script: 4f0bd94a7ab6a9ec2bea6ac9b84f4ab9ed26a6a0, on @user_script:17."
-		remedy = "`redlatch doctor` shows which rights are missing, docs/operations.md what they are for."
+		remedy = "`redlatch doctor` shows the missing rights; docs/operations.md explains them."
 		this   = "The user may not use this name (see doctor --prefix). "
 	)
 	s := at(t, "redis://h:1")
@@ -128,7 +128,7 @@ func TestDenialsNameMissingRight(t *testing.T) {
 	} {
 		text := c.before + c.text + c.behind
 		for _, err := range []error{redis.Error(text), fmt.Errorf("lock: %w", &transport.ServerError{Text: text})} {
-			require.EqualError(t, s.Problem(err), "Redis at redis://h:1 refuses: "+c.text+". "+c.lacks+remedy)
+			require.EqualError(t, s.Problem(err), "Redis at redis://h:1 rejected the request: "+c.text+". "+c.lacks+remedy)
 			require.True(t, Denied(err))
 			require.Equal(t, c.text, Reason(err))
 			require.Equal(t, c.lacks+remedy, Remedy(err))
@@ -224,8 +224,8 @@ func TestDeploymentAddressesAcceptUsersAndTLS(t *testing.T) {
 func TestUnreachableDeploymentReportsReason(t *testing.T) {
 	t.Parallel()
 	for address, says := range map[string]string{
-		"redis-cluster://:sesame@127.0.0.1:1,127.0.0.1:2": "cannot reach Redis at redis-cluster://127.0.0.1:1,127.0.0.1:2: connection refused. Name nodes of a cluster",
-		"redis-sentinel://:sesame@127.0.0.1:1/m":          "cannot reach Redis at redis-sentinel://127.0.0.1:1/m: connection refused. Name Sentinels",
+		"redis-cluster://:sesame@127.0.0.1:1,127.0.0.1:2": "cannot reach Redis at redis-cluster://127.0.0.1:1,127.0.0.1:2: connection refused. List cluster nodes",
+		"redis-sentinel://:sesame@127.0.0.1:1/m":          "cannot reach Redis at redis-sentinel://127.0.0.1:1/m: connection refused. List the Sentinels",
 	} {
 		s := at(t, address)
 		for what, err := range map[string]error{
@@ -243,11 +243,11 @@ func TestUnreachableDeploymentReportsReason(t *testing.T) {
 	defer srv.Close()
 	s := at(t, "redis-sentinel://"+at(t, srv.URL()).Place()+"/m")
 	_, err = s.Masters(t.Context())
-	require.ErrorContains(t, err, "refuses: ERR unknown command")
-	require.ErrorContains(t, err, "It is no Sentinel")
-	require.ErrorContains(t, s.Problem(redis.Error("MOVED 7 h:1")), "name it with redis-cluster://")
-	require.ErrorContains(t, s.Problem(redis.Error("ERR No such master with that name")), "Name the master as its Sentinels do")
-	require.ErrorContains(t, s.Problem(redis.Error("ERR This instance has cluster support disabled")), "name it with redis://")
+	require.ErrorContains(t, err, "rejected the request: ERR unknown command")
+	require.ErrorContains(t, err, "It is not a Sentinel")
+	require.ErrorContains(t, s.Problem(redis.Error("MOVED 7 h:1")), "use redis-cluster://")
+	require.ErrorContains(t, s.Problem(redis.Error("ERR No such master with that name")), "use the master's name that the Sentinels know")
+	require.ErrorContains(t, s.Problem(redis.Error("ERR This instance has cluster support disabled")), "use redis://")
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -262,7 +262,7 @@ func TestAnyTLSFlagEncrypts(t *testing.T) {
 	}
 	require.Nil(t, at(t, "redis://h").tls)
 	_, err := New(Settings{Address: "unix:///run/r.sock", TLS: TLS{Insecure: true}})
-	require.ErrorContains(t, err, "no TLS on a unix socket")
+	require.ErrorContains(t, err, "a unix socket does not use TLS")
 }
 
 func TestUnusableTLSFilesAreNamed(t *testing.T) {
@@ -274,9 +274,9 @@ func TestUnusableTLSFilesAreNamed(t *testing.T) {
 		says string
 	}{
 		{TLS{CA: "/no/such/ca"}, "--tls-ca: open /no/such/ca: no such file"},
-		{TLS{CA: empty}, "--tls-ca: " + empty + " has no certificate in PEM form"},
-		{TLS{Cert: empty}, "--tls-cert and --tls-key go together"},
-		{TLS{Key: empty}, "--tls-cert and --tls-key go together"},
+		{TLS{CA: empty}, "--tls-ca: " + empty + " does not contain a PEM certificate"},
+		{TLS{Cert: empty}, "--tls-cert and --tls-key must be set together"},
+		{TLS{Key: empty}, "--tls-cert and --tls-key must be set together"},
 		{TLS{Cert: empty, Key: empty}, "--tls-cert and --tls-key: "},
 	} {
 		_, err := New(Settings{Address: "redis://h", TLS: c.set})
@@ -344,7 +344,7 @@ func TestSilentServerIsNotReportedAbsent(t *testing.T) {
 	for _, late := range []error{context.DeadlineExceeded, os.ErrDeadlineExceeded} {
 		for address, says := range map[string]string{
 			"redis://" + addr:                   "it is frozen or overloaded",
-			"rediss://" + addr:                  "it does not speak TLS on this port",
+			"rediss://" + addr:                  "this port does not use TLS",
 			"redis-cluster://h.invalid," + addr: "it is frozen or overloaded",
 		} {
 			said := eventually(t, " accepts connections, but does not answer in time: "+says, func() error {
@@ -360,7 +360,7 @@ func TestSilentServerIsNotReportedAbsent(t *testing.T) {
 	eventually(t, "accepts connections", func() error { return at(t, "unix://"+path).Problem(os.ErrDeadlineExceeded) })
 	require.NoError(t, l.Close())
 	said := at(t, "redis://"+addr).Problem(os.ErrDeadlineExceeded)
-	require.ErrorContains(t, said, "cannot reach Redis at redis://"+addr+": timed out. It takes no connection: check the host and the port")
+	require.ErrorContains(t, said, "cannot reach Redis at redis://"+addr+": timed out. It does not accept connections: check the host and port")
 }
 
 func TestOnlyReplicaRoleNamesMaster(t *testing.T) {

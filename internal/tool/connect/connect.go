@@ -87,7 +87,7 @@ func New(set Settings) (*Server, error) {
 	s := &Server{at: at}
 	if set.TLS != (TLS{}) {
 		if at.Kind == redisurl.Socket {
-			return nil, errors.New("there is no TLS on a unix socket: leave the --tls flags out")
+			return nil, errors.New("a unix socket does not use TLS: remove the --tls flags")
 		}
 		at.Secure = true
 		if s.tls, err = set.TLS.config(); err != nil {
@@ -110,11 +110,11 @@ func (t TLS) config() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--tls-ca: %s has no certificate in PEM form", t.CA)
+			return nil, fmt.Errorf("--tls-ca: %s does not contain a PEM certificate", t.CA)
 		}
 	}
 	if (t.Cert == "") != (t.Key == "") {
-		return nil, errors.New("--tls-cert and --tls-key go together")
+		return nil, errors.New("--tls-cert and --tls-key must be set together")
 	}
 	if t.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
@@ -276,7 +276,7 @@ func masterOf(reply any, err error) string {
 
 // OfReplica returns the warning about a replica of the server at master.
 func (s *Server) OfReplica(master string) string {
-	return fmt.Sprintf("%s is a replica of %s: it may show what was true a moment ago, and no lock can be taken here", s, master)
+	return fmt.Sprintf("%s is a replica of %s: its data may be stale, and it cannot take locks", s, master)
 }
 
 // OnReplica is the error of a command that needs to write, on a replica.
@@ -286,7 +286,7 @@ type OnReplica struct {
 
 // Error names both servers and the address to use instead.
 func (e *OnReplica) Error() string {
-	return fmt.Sprintf("%s is a replica of %s, and nothing can be written to it: name the master, with --redis %s",
+	return fmt.Sprintf("%s is a replica of %s, which rejects writes: use its master, with --redis %s",
 		e.Server, e.Master.Place(), e.Master)
 }
 

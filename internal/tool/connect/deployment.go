@@ -108,7 +108,7 @@ func (s *Server) nodes(ctx context.Context) (masters []string, first error) {
 				masters, err = cluster.Masters(reply, addr)
 			}
 			if err == nil && len(masters) == 0 {
-				err = fmt.Errorf("the node at %s knows no master that serves a slot", addr)
+				err = fmt.Errorf("the node at %s reports no master that serves slots", addr)
 			}
 			return err
 		})
@@ -214,7 +214,7 @@ func (*routed) Flush() error { return nil }
 
 func (r *routed) Receive() (any, error) {
 	if len(r.sent) == 0 {
-		return nil, errors.New("there is nothing to receive")
+		return nil, errors.New("no subscription to receive from")
 	}
 	came := r.sent[0]
 	r.sent = r.sent[1:]

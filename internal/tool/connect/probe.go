@@ -75,10 +75,10 @@ func (s *Server) silence(err error) string {
 			return fmt.Sprintf("Redis at %s accepts connections, but does not answer in time: %s", place, one.frozen())
 		case delaying:
 			return fmt.Sprintf("Redis at %s answers PING, but delays writes: CLIENT PAUSE or FAILOVER has paused them. "+
-				"They go on when the pause or the failover ends; CLIENT UNPAUSE ends a pause.", place)
+				"They resume when the pause or failover ends; CLIENT UNPAUSE ends a pause.", place)
 		case answering:
-			why = fmt.Sprintf("Redis at %s answers now, but did not answer a command in time: %s. It was paused, frozen or overloaded: "+
-				"look at its load, its log and SLOWLOG.", s.placeOf(err), Reason(err))
+			why = fmt.Sprintf("Redis at %s answers again, but a command timed out: %s. It was paused, frozen or overloaded: "+
+				"check its load, its log and SLOWLOG.", s.placeOf(err), Reason(err))
 		}
 	}
 	return why
@@ -147,9 +147,9 @@ func healthBy(err error, late health) health {
 // frozen says why a server that accepts connections may not answer.
 func (s *Server) frozen() string {
 	if s.at.Secure {
-		return "it does not speak TLS on this port (leave TLS out, or name the port that does), or it is frozen or overloaded."
+		return "this port does not use TLS (turn TLS off, or use the TLS port), or the server is frozen or overloaded."
 	}
-	return "it is frozen or overloaded, or is no Redis. Look at its process, its load and its log."
+	return "it is frozen or overloaded, or is not Redis. Check its process, its load and its log."
 }
 
 // sentinel returns the address of the first server that is a Sentinel, "" if none is.
@@ -202,15 +202,15 @@ func (s *Server) stranger(err error) string {
 	what := ""
 	switch {
 	case len(answer) == 0:
-		return fmt.Sprintf("what listens at %s is no Redis: its answer is not of Redis's protocol. %s", s, otherPort)
+		return fmt.Sprintf("the server at %s is not Redis: its reply does not follow the Redis protocol. %s", s, otherPort)
 	case bytes.HasPrefix(answer, []byte{alertRecord, tlsMajor}):
-		return fmt.Sprintf("what listens at %s speaks TLS: use rediss:// in --redis or REDIS_URL.", s)
+		return fmt.Sprintf("the server at %s requires TLS: use rediss:// in --redis or REDIS_URL.", s)
 	case bytes.HasPrefix(answer, []byte("HTTP/")):
-		what = ", as a web server does"
+		what = ", like a web server"
 	case bytes.HasPrefix(answer, []byte("SSH-")):
-		what = ", as an SSH server does"
+		what = ", like an SSH server"
 	}
-	return fmt.Sprintf("what listens at %s is no Redis: it answers %q%s. %s",
+	return fmt.Sprintf("the server at %s is not Redis: it replied %q%s. %s",
 		s, sanitize.Truncate(string(answer), shownAnswer), what, otherPort)
 }
 

@@ -51,12 +51,12 @@ func Explain(err error) error {
 	if said := (*problem)(nil); !refused || errors.As(err, &said) {
 		return err
 	}
-	return &problem{joined("the server refuses: "+text, Remedy(err)), err}
+	return &problem{joined("rejected by the server: "+text, Remedy(err)), err}
 }
 
 func (s *Server) line(err error) string {
 	if text, refused := refusal(err); refused {
-		return joined(fmt.Sprintf("Redis at %s refuses: %s", s.placeOf(err), text), s.remedyHere(text))
+		return joined(fmt.Sprintf("Redis at %s rejected the request: %s", s.placeOf(err), text), s.remedyHere(text))
 	}
 	if errors.Is(err, cluster.ErrUnserved) {
 		return joined(fmt.Sprintf("no node of %s serves the slot of this name", s), remedies["CLUSTERDOWN"])
@@ -132,19 +132,19 @@ func (s *Server) advice(err error) string {
 	case errors.As(err, &dns):
 		return "Check the host in --redis or REDIS_URL."
 	case errors.As(err, &authority):
-		return "Name the authority that signed its certificate with --tls-ca."
+		return "Set --tls-ca to the authority that signed its certificate."
 	case errors.As(err, &host):
-		return "Name the host as its certificate does, or give that name with --tls-server-name."
+		return "Use the host name in its certificate, or set --tls-server-name to that name."
 	case errors.As(err, &record):
-		return "It does not speak TLS on this port: name the port that does, or leave TLS out."
+		return "This port does not use TLS: use the TLS port, or turn TLS off."
 	case alert(err) == "tls: certificate required":
-		return "Give it one with --tls-cert and --tls-key."
+		return "Set --tls-cert and --tls-key."
 	case s.isPlain() && hungUp(err):
-		return "If it speaks TLS on this port, use an address that begins with rediss."
+		return "If this port uses TLS, use an address that starts with rediss."
 	case timedOut(err):
-		return "It takes no connection: check the host and the port in --redis or REDIS_URL, and what is between, such as a firewall."
+		return "It does not accept connections: check the host and port in --redis or REDIS_URL, and any firewall in between."
 	case s.isNameless() && hungUp(err):
-		return "If it wants a certificate of its clients, give it one with --tls-cert and --tls-key."
+		return "If it requires client certificates, set --tls-cert and --tls-key."
 	}
 	of := s
 	if s.of != nil {
@@ -152,15 +152,15 @@ func (s *Server) advice(err error) string {
 	}
 	switch at := (*redisconn.NodeError)(nil); {
 	case of.IsCluster() && (s.of != nil || errors.As(err, &at)):
-		return "If it is down, a replica replaces it after cluster-node-timeout (15 s unless set) and some seconds; without one, its locks come back with it. " +
-			"If it is up, it announces an address that cannot be reached from here: see cluster-announce-ip, or give redlatch.NewCluster a dial function."
+		return "If it is down, a replica replaces it after cluster-node-timeout (15 s unless set) and a few seconds; without a replica, its locks return when it does. " +
+			"If it is up, the address it announces is unreachable from here: see cluster-announce-ip, or pass redlatch.NewCluster a dial function."
 	case of.IsDeployment() && (s.of != nil || errors.As(err, &at)):
-		return "If it is down, the Sentinels name another master after down-after-milliseconds (30 s unless set) and some seconds. " +
-			"If it is up, it cannot be reached from here at that address: see replica-announce-ip, or give redlatch.NewSentinel a dial function."
+		return "If it is down, the Sentinels promote another master after down-after-milliseconds (30 s unless set) and a few seconds. " +
+			"If it is up, that address is unreachable from here: see replica-announce-ip, or pass redlatch.NewSentinel a dial function."
 	case s.IsCluster():
-		return "Name nodes of a cluster in --redis or REDIS_URL: redis-cluster://host:port,host:port."
+		return "List cluster nodes in --redis or REDIS_URL: redis-cluster://host:port,host:port."
 	case s.IsDeployment():
-		return "Name Sentinels in --redis or REDIS_URL, and the master as they do: redis-sentinel://host:port,host:port/master."
+		return "List the Sentinels and their master's name in --redis or REDIS_URL: redis-sentinel://host:port,host:port/master."
 	}
 	return "Start one, or set --redis or REDIS_URL; `redlatch serve` starts one for development."
 }
@@ -215,7 +215,7 @@ func encryption(err error) string {
 	case errors.As(err, &record):
 		return record.Msg
 	case alert(err) != "":
-		return "it says " + alert(err)
+		return "it replied " + alert(err)
 	case errors.Is(err, io.EOF):
 		return "it closed the connection"
 	}
@@ -257,32 +257,32 @@ func isDenial(text string) bool {
 
 // remedies say what to do about a refusal, by its code.
 var remedies = map[string]string{ //nolint:gosec // G101: it names where passwords come from, and has none
-	"READONLY":   "It is a replica: name its master (redis-cli ROLE shows it), or the Sentinels that do (redis-sentinel://).",
-	"OOM":        "Its memory is full: make room, or raise maxmemory. Locks are small, and fail with the rest.",
-	"LOADING":    "It has just started: wait until it has read its data.",
-	"BUSY":       "A script of some client runs for long: SCRIPT KILL ends one that has written nothing.",
-	"MISCONF":    "It cannot save its data, and so refuses to write: see its log and its disk.",
-	"WRONGTYPE":  "Something else uses a key of the lock: `redlatch status` names it.",
-	"NOAUTH":     "Check user and password: --user, and REDIS_PASSWORD or --password-file.",
-	"WRONGPASS":  "Check user (--user, or in the address) and password (REDIS_PASSWORD or --password-file).",
+	"READONLY":   "It is a replica: use its master (redis-cli ROLE shows it), or its Sentinels (redis-sentinel://).",
+	"OOM":        "Its memory is full: free memory, or raise maxmemory. Locks are small, but fail like all other writes.",
+	"LOADING":    "It has just started: wait until it has loaded its data.",
+	"BUSY":       "A client's script has been running for a long time: SCRIPT KILL stops it if it has not written yet.",
+	"MISCONF":    "It cannot save its data, so it rejects writes: check its log and its disk.",
+	"WRONGTYPE":  "Another program uses a key of the lock: `redlatch status` names the key.",
+	"NOAUTH":     "Check the user and password: --user, and REDIS_PASSWORD or --password-file.",
+	"WRONGPASS":  "Check the user (--user, or in the address) and password (REDIS_PASSWORD or --password-file).",
 	"NOREPLICAS": "Fewer replicas are connected and up to date than min-replicas-to-write requires: INFO replication lists them.",
-	"MASTERDOWN": "It is a replica without a link to its master, and replica-serve-stale-data is off: name the master, or see INFO replication and its log.",
-	"CLUSTERDOWN": "A master is down, or slots have none. A failover takes cluster-node-timeout and some seconds; " +
+	"MASTERDOWN": "It is a replica that has lost its master, and replica-serve-stale-data is off: use the master, or check INFO replication and the log.",
+	"CLUSTERDOWN": "A master is down, or some slots have no master. A failover takes cluster-node-timeout and a few seconds; " +
 		"`redlatch doctor` shows the masters, redis-cli --cluster check the slots.",
 	"TRYAGAIN": slotMoves,
 	"ASK":      slotMoves,
 }
 
-const slotMoves = "The slot of this name is being moved to another node, and its keys are on both. Try again after the move; " +
-	"`redlatch doctor` shows slots that are being moved, and redis-cli --cluster fix finishes an interrupted move."
+const slotMoves = "The slot of this name is moving to another node, and its keys are on both. Try again after the move; " +
+	"`redlatch doctor` shows moving slots, and redis-cli --cluster fix completes an interrupted move."
 
 // phrases are remedies for errors whose code says less than their text.
 var phrases = []struct{ part, remedy string }{
-	{"No such master", "Name the master as its Sentinels do, in the path of --redis or REDIS_URL."},
-	{"DB index", "It has no database of this number: most servers have 0 to 15. The address in --redis or REDIS_URL names it, behind the last /, or db= of a unix socket."},
-	{"SELECT is not allowed in cluster mode", "It is a node of a cluster, which has database 0 alone: leave the number out, and name the cluster with redis-cluster:// in --redis or REDIS_URL."},
-	{"max number of clients", "It has no room for another connection: end some clients, or raise maxclients."},
-	{"cluster support disabled", "It is in no cluster: name it with redis:// in --redis or REDIS_URL."},
+	{"No such master", "In the path of --redis or REDIS_URL, use the master's name that the Sentinels know."},
+	{"DB index", "It does not have this database: most servers have 0 to 15. The address in --redis or REDIS_URL sets the database after the last /, or with db= for a unix socket."},
+	{"SELECT is not allowed in cluster mode", "It is a cluster node, which has database 0 only: remove the number, and use redis-cluster:// in --redis or REDIS_URL."},
+	{"max number of clients", "It has reached its connection limit: disconnect some clients, or raise maxclients."},
+	{"cluster support disabled", "It is not part of a cluster: use redis:// in --redis or REDIS_URL."},
 }
 
 // Denied reports whether err denies a right.
@@ -303,7 +303,7 @@ func Remedy(err error, rights ...string) string {
 
 func remedy(text string, rights ...string) string {
 	if isDenial(text) {
-		return lacked(text, rights) + "`redlatch doctor` shows which rights are missing, docs/operations.md what they are for."
+		return lacked(text, rights) + "`redlatch doctor` shows the missing rights; docs/operations.md explains them."
 	}
 	for _, p := range phrases {
 		if strings.Contains(text, p.part) {
@@ -333,14 +333,14 @@ func (s *Server) remedyHere(text string) string {
 	code, _, _ := strings.Cut(text, " ")
 	switch {
 	case (code == "MOVED" || code == "CROSSSLOT") && !s.IsCluster():
-		return "It is a node of a cluster: name it with redis-cluster:// in --redis or REDIS_URL."
+		return "It is a cluster node: use redis-cluster:// in --redis or REDIS_URL."
 	case !strings.Contains(text, "unknown command"):
 		return remedy(text)
 	case strings.Contains(text, "SENTINEL"):
-		return "It is no Sentinel: these have a port of their own, 26379 as a rule."
+		return "It is not a Sentinel: Sentinels listen on a separate port, usually 26379."
 	}
 	if at := s.sentinel(); at != "" {
-		return "It is a Sentinel, which has no locks: name the Sentinels and their master in --redis or REDIS_URL, redis-sentinel://" + at +
+		return "It is a Sentinel, which does not store locks: list the Sentinels and their master in --redis or REDIS_URL, redis-sentinel://" + at +
 			"/MASTER. SENTINEL MASTERS lists the masters."
 	}
 	return ""

@@ -48,12 +48,12 @@ func TestUnknownRejectionGetsNoAdvice(t *testing.T) {
 	for _, text := range []string{"ERR something else", "DENIED Redis is running in protected mode", "NEWCODE of a later version"} {
 		for _, address := range []string{"redis://h:1", "redis-cluster://h:1"} {
 			s := at(t, address)
-			require.EqualError(t, s.Problem(redis.Error(text)), "Redis at "+address+" refuses: "+text)
+			require.EqualError(t, s.Problem(redis.Error(text)), "Redis at "+address+" rejected the request: "+text)
 			require.Empty(t, Remedy(redis.Error(text)))
 		}
 	}
 	require.EqualError(t, at(t, "redis-cluster://h:1").Problem(redis.Error("MOVED 7 h:2")),
-		"Redis at redis-cluster://h:1 refuses: MOVED 7 h:2", "the cluster was named")
+		"Redis at redis-cluster://h:1 rejected the request: MOVED 7 h:2", "the cluster was named")
 }
 
 func TestSentinelBehindServerAddressIsNamed(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSentinelBehindServerAddressIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }() // nothing was written
 	_, err = c.Do("EVALSHA", "0", 0)
-	require.ErrorContains(t, s.Problem(err), "It is a Sentinel, which has no locks: name the Sentinels")
+	require.ErrorContains(t, s.Problem(err), "It is a Sentinel, which does not store locks: list the Sentinels")
 	require.ErrorContains(t, s.Problem(err), "redis-sentinel://"+sentinel.Addr()+"/MASTER")
 	require.ErrorContains(t, at(t, "redis-cluster://"+sentinel.Addr()).Problem(err), "It is a Sentinel")
 }
@@ -99,9 +99,9 @@ func TestUnreachableNodeIsNamedByItsOwnAddress(t *testing.T) {
 func TestExplainAddsRemedyForRejection(t *testing.T) {
 	t.Parallel()
 	full := fmt.Errorf("inspect: %w", &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."})
-	require.EqualError(t, Explain(full), "the server refuses: NOREPLICAS Not enough good replicas to write. "+remedies["NOREPLICAS"])
+	require.EqualError(t, Explain(full), "rejected by the server: NOREPLICAS Not enough good replicas to write. "+remedies["NOREPLICAS"])
 	require.ErrorIs(t, Explain(full), full)
-	require.EqualError(t, Explain(redis.Error("ERR something else")), "the server refuses: ERR something else")
+	require.EqualError(t, Explain(redis.Error("ERR something else")), "rejected by the server: ERR something else")
 	for _, err := range []error{nil, transport.ErrNotSent, at(t, "redis://h:1").Problem(full)} {
 		require.Equal(t, err, Explain(err))
 	}
@@ -156,18 +156,18 @@ func TestNonRedisGreetingIsQuoted(t *testing.T) {
 		answer func(net.Conn)
 		says   string
 	}{
-		{says("SSH-2.0-OpenSSH_9.2p1\r\n"), `is no Redis: it answers "SSH-2.0-OpenSSH_9.2p1", as an SSH server does. Check the host and the port`},
-		{answers("HTTP/1.1 400 Bad Request\r\n\r\n400"), `is no Redis: it answers "HTTP/1.1 400 Bad Request", as a web server does. Check the host and the port`},
-		{says("220 mail.example ESMTP\r\n"), `is no Redis: it answers "220 mail.example ESMTP". Check`},
-		{says(strings.Repeat("x", 100) + "\r\n"), `it answers "` + strings.Repeat("x", 58) + `..". Check`},
-		{says("\x1b[2J\x00\r\n"), `it answers "\x1b[2J\x00". Check`},
-		{answers("\x15\x03\x01\x00\x02\x02\x0a\n"), "speaks TLS: use rediss://"},
+		{says("SSH-2.0-OpenSSH_9.2p1\r\n"), `is not Redis: it replied "SSH-2.0-OpenSSH_9.2p1", like an SSH server. Check the host and the port`},
+		{answers("HTTP/1.1 400 Bad Request\r\n\r\n400"), `is not Redis: it replied "HTTP/1.1 400 Bad Request", like a web server. Check the host and the port`},
+		{says("220 mail.example ESMTP\r\n"), `is not Redis: it replied "220 mail.example ESMTP". Check`},
+		{says(strings.Repeat("x", 100) + "\r\n"), `it replied "` + strings.Repeat("x", 58) + `..". Check`},
+		{says("\x1b[2J\x00\r\n"), `it replied "\x1b[2J\x00". Check`},
+		{answers("\x15\x03\x01\x00\x02\x02\x0a\n"), "requires TLS: use rediss://"},
 	} {
 		addr := program(t, c.answer)
 		for _, scheme := range []string{"redis", "redis-cluster"} {
 			s := at(t, scheme+"://"+addr)
 			eventually(t, c.says, func() error { return second(s.Open(t.Context())) })
-			err := eventually(t, "what listens at "+scheme+"://"+addr+" ", func() error {
+			err := eventually(t, "the server at "+scheme+"://"+addr+" ", func() error {
 				conn, err := s.Dial(t.Context())
 				if err != nil {
 					return err
@@ -185,14 +185,14 @@ func TestNonRedisGreetingIsQuoted(t *testing.T) {
 func TestUnsupportedAddressOptionIsRejectedBeforeDial(t *testing.T) {
 	t.Parallel()
 	for address, says := range map[string]string{
-		"redis://h/0?dial_timeout=5s":  "one server has no options",
+		"redis://h/0?dial_timeout=5s":  "a single server does not support options",
 		"redis://h#1":                  "remove the #",
 		"redis://h/orders":             "the database must be a number from 0",
 		"redis://h/-1":                 "the database must be a number from 0",
 		"redis://h/2147483648":         "the database must be a number from 0",
 		"redis://h:99999":              "the port must be a number from 1 to 65535",
 		"unix:///run/r.sock?db=x":      "the database must be a number from 0",
-		"unix:///run/r.sock?timeout=1": "one option at most, db",
+		"unix:///run/r.sock?timeout=1": "supports only the option db",
 		"redis://:ab/cd@h":             "or put the password into REDIS_PASSWORD or a file for --password-file",
 	} {
 		_, err := New(Settings{Address: address})

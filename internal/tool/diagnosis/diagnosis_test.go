@@ -38,13 +38,13 @@ func TestDoctorChecksSettings(t *testing.T) {
 		level    Level
 		says     string
 	}{
-		{[]string{"maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"}, "eviction", Warning, "allkeys-lru with maxmemory 100 MB may evict a lock"},
+		{[]string{"maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"}, "eviction", Warning, "allkeys-lru with maxmemory 100 MB may evict a held lock"},
 		{[]string{"maxmemory", "100mb", "maxmemory-policy", "noeviction"}, "eviction", OK, "noeviction, "},
 		{[]string{"maxmemory", "1mb"}, "eviction", Error, "full: "},
 		{[]string{"maxmemory", "0", "maxmemory-policy", "volatile-ttl"}, "eviction", OK, "volatile-ttl, and no maxmemory"},
-		{[]string{"appendonly", "no"}, "persistence", Warning, "a crash forgets locks"},
+		{[]string{"appendonly", "no"}, "persistence", Warning, "do not survive a crash"},
 		{[]string{"appendonly", "yes", "appendfsync", "always"}, "persistence", OK, "appendfsync always"},
-		{[]string{"tcp-keepalive", "0"}, "keepalive", Warning, "look alive for ever"},
+		{[]string{"tcp-keepalive", "0"}, "keepalive", Warning, "look alive forever"},
 		{[]string{"tcp-keepalive", "600"}, "keepalive", Warning, "for 600 s"},
 		{[]string{"tcp-keepalive", "60"}, "keepalive", OK, "after 60 s"},
 	} {
@@ -77,7 +77,7 @@ func TestDoctorWithoutPasswordReportsNoFindings(t *testing.T) {
 			srv, err := connect.New(connect.Settings{Address: "redis://" + s.Addr()})
 			require.NoError(t, err)
 			findings, err := Examine(t.Context(), Examination{Server: srv})
-			require.ErrorContains(t, err, "refuses: NOAUTH Authentication required. Check user and password: --user, and REDIS_PASSWORD")
+			require.ErrorContains(t, err, "rejected the request: NOAUTH Authentication required. Check the user and password: --user, and REDIS_PASSWORD")
 			require.Empty(t, findings)
 		})
 	}
@@ -89,9 +89,9 @@ func TestDoctorReportsFullMemoryNotRights(t *testing.T) {
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1mb")
 	all := examined(t, s.URL(), "")
 	require.Contains(t, all["lock"].Found, "OOM")
-	require.Equal(t, "Without this nothing works: see eviction below.", all["lock"].Advice)
-	require.Equal(t, "Make room, or raise maxmemory.", all["eviction"].Advice)
-	require.Contains(t, all["eviction"].Found, "locks are refused")
+	require.Equal(t, "Nothing works without locks: see eviction below.", all["lock"].Advice)
+	require.Equal(t, "Free memory, or raise maxmemory.", all["eviction"].Advice)
+	require.Contains(t, all["eviction"].Found, "locks are rejected")
 	// Redis still grants a free fair lock, which does not prove anything.
 	require.Equal(t, Warning, all["fair lock"].Level, all["fair lock"].Found)
 	require.Equal(t, "See eviction below.", all["fair lock"].Advice)
@@ -108,19 +108,19 @@ func TestDoctorChecksReplicas(t *testing.T) {
 	require.Contains(t, all["replicas"].Advice, "min-replicas-to-write 1")
 	require.Equal(t, OK, all["counting"].Level, all["counting"].Found)
 	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", 1)
-	require.Equal(t, "1, in step, min-replicas-to-write 1", examined(t, master.URL(), "")["replicas"].Found)
+	require.Equal(t, "1, in sync, min-replicas-to-write 1", examined(t, master.URL(), "")["replicas"].Found)
 
 	all = examined(t, replica.URL(), "")
-	require.Contains(t, all["server"].Found, "a replica, where no lock can be taken")
-	require.Equal(t, "Name the master, "+master.Addr()+".", all["server"].Advice)
+	require.Contains(t, all["server"].Found, "a replica, which cannot take locks")
+	require.Equal(t, "Use the master, "+master.Addr()+".", all["server"].Advice)
 	require.Equal(t, Error, all["server"].Level)
 	require.Equal(t, Error, all["lock"].Level)
-	require.Equal(t, "Without this nothing works: see server above.", all["lock"].Advice)
-	require.Contains(t, all["lock"].Found, "not tried")
+	require.Equal(t, "Nothing works without locks: see server above.", all["lock"].Advice)
+	require.Contains(t, all["lock"].Found, "not tested")
 	for _, check := range []string{"fair lock", "counting"} {
 		require.Equal(t, Warning, all[check].Level)
 		require.Equal(t, "See server above.", all[check].Advice)
-		require.Contains(t, all[check].Found, "not tried")
+		require.Contains(t, all[check].Found, "not tested")
 	}
 	require.Contains(t, all["replicas"].Found, "this is a replica of 127.0.0.1:")
 }
@@ -147,7 +147,7 @@ func TestDoctorReportsClockOffset(t *testing.T) {
 func TestSynchronizedClocksAreNotReported(t *testing.T) {
 	t.Parallel()
 	for ahead, want := range map[time.Duration]string{
-		0: "in step with this machine's", -40 * time.Microsecond: "in step with this machine's", -time.Second: "1s behind", 1500 * time.Microsecond: "1.5ms ahead",
+		0: "in sync with this machine's", -40 * time.Microsecond: "in sync with this machine's", -time.Second: "1s behind", 1500 * time.Microsecond: "1.5ms ahead",
 	} {
 		require.Equal(t, want, offset(ahead))
 	}

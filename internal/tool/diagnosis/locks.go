@@ -55,9 +55,9 @@ func (e *examination) scripts() Finding {
 			continue
 		}
 		e.scriptless = true
-		advice := "Locks are scripts: without them nothing works."
+		advice := "Locks are Lua scripts and do not work without them."
 		if denied(err) == deniedCommand {
-			advice = "Locks are scripts: the user needs +eval and +evalsha."
+			advice = "Locks are Lua scripts: the user needs +eval and +evalsha."
 		}
 		return bad(advice, "%s fails: %s", command[0], shortError(err))
 	}
@@ -72,11 +72,11 @@ func (e *examination) scriptKeys() Finding {
 	}
 	if err != nil {
 		return Finding{
-			Level: e.lacking(acl.ReadWrite), Found: "a script may only use keys that it declares: " + shortError(err),
-			Advice: "Read/write locks do not work: their scripts use keys of other readers. Other locks, semaphores and latches work.",
+			Level: e.lacking(acl.ReadWrite), Found: "scripts may use only declared keys: " + shortError(err),
+			Advice: "Read/write locks do not work: their scripts use undeclared keys of other readers. Other locks, semaphores and latches work.",
 		}
 	}
-	return good("a script may use keys that it does not declare")
+	return good("scripts may use undeclared keys")
 }
 
 func (e *examination) scriptMessages() Finding {
@@ -85,21 +85,21 @@ func (e *examination) scriptMessages() Finding {
 		return f
 	}
 	if e.mute = err != nil; e.mute {
-		return bad("A release frees the lock, but fails and wakes no waiter: waiters find a free lock by polling.",
-			"a script cannot publish: %s", shortError(err))
+		return bad("Unlock frees the lock but returns an error and wakes no waiter: waiters find the free lock by polling.",
+			"scripts cannot publish: %s", shortError(err))
 	}
-	return good("a script can publish")
+	return good("scripts can publish")
 }
 
 // untried returns the finding about a script that could not be tried, if that is so.
 func (e *examination) untried(err error) (Finding, bool) {
 	switch {
 	case e.scriptless:
-		return unknown("not tried: see scripts above"), true
+		return unknown("not tested: see scripts above"), true
 	case connect.Denied(err):
-		return unknown("not tried: see the rights below"), true
+		return unknown("not tested: see the rights below"), true
 	case isUnwritable(err):
-		return unknown("not tried: %s", shortError(err)), true
+		return unknown("not tested: %s", shortError(err)), true
 	}
 	return Finding{}, false
 }
@@ -108,15 +108,15 @@ func (e *examination) lock() Finding {
 	took, err := e.pair(rlock.New(e.client, e.name))
 	switch {
 	case e.isReplica():
-		return bad("Without this nothing works: see server above.", "not tried: %s", onReplica)
+		return bad("Nothing works without locks: see server above.", "not tested: %s", onReplica)
 	case err != nil:
 		e.full = isOOM(err)
-		return bad(andThen("Without this nothing works", e.seeAlso(err)), "a lock cannot be taken and freed: %s", shortError(err))
+		return bad(andThen("Nothing works without locks", e.seeAlso(err)), "cannot acquire and release a lock: %s", shortError(err))
 	}
-	return good("taken and freed in %s", took)
+	return good("acquired and released in %s", took)
 }
 
-const onReplica = "this is a replica, to which nothing can be written"
+const onReplica = "this is a replica, which rejects writes"
 
 func (e *examination) isReplica() bool { return e.info["role"] == "slave" }
 
@@ -161,15 +161,15 @@ func (e *examination) fairLock() Finding {
 	var f Finding
 	switch {
 	case e.isReplica():
-		f = warning("See server above.", "not tried: %s", onReplica)
+		f = warning("See server above.", "not tested: %s", onReplica)
 	case err != nil && isOOM(err):
-		f = warning("See eviction below.", "a fair lock cannot be taken and freed: %s", shortError(err))
+		f = warning("See eviction below.", "cannot acquire and release a fair lock: %s", shortError(err))
 	case err != nil:
-		f = warning(andThen("Plain locks work without it", e.seeAlso(err)), "a fair lock cannot be taken and freed: %s", shortError(err))
+		f = warning(andThen("Plain locks still work", e.seeAlso(err)), "cannot acquire and release a fair lock: %s", shortError(err))
 	case e.full:
-		f = warning("See eviction below.", "a free one was taken and freed, but the memory is full: no owner finds a place in a queue")
+		f = warning("See eviction below.", "acquired and released a free lock, but memory is full: no waiter can enter a queue")
 	default:
-		return good("taken and freed in %s", took)
+		return good("acquired and released in %s", took)
 	}
 	f.Level = e.lacking(acl.Fair)
 	return f

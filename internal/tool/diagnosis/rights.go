@@ -22,8 +22,8 @@ type question struct {
 
 // questions are in the order of the output.
 var questions = []question{
-	{id: acl.Plain, use: "plain locks", advice: "Grant what is missing, as an administrator:", absent: "No lock can be had here."},
-	{id: acl.Braces, use: "names with braces of their own", advice: "Grant it where names have braces before the prefix:"},
+	{id: acl.Plain, use: "plain locks", advice: "As an administrator, grant the missing rights:", absent: "This user cannot take any lock."},
+	{id: acl.Braces, use: "names with their own braces", advice: "Grant it if names have braces before the prefix:"},
 	usual(acl.Fair, "fair locks", "Fair locks", false),
 	usual(acl.Tokens, "fencing tokens", "Fenced locks", true),
 	usual(acl.ReadWrite, "read/write locks", "Read/write locks", true),
@@ -31,52 +31,52 @@ var questions = []question{
 	usual(acl.Semaphores, "semaphores", "Semaphores", true),
 	{
 		id: acl.Clocks, use: "comparisons of clocks",
-		advice: "Without it clocks that are apart, which delay fair locks, are not reported. Grant it:",
-		absent: "Clocks that are apart, which delay fair locks, are not reported here.",
+		advice: "Without it, clock differences, which delay fair locks, are not reported. Grant it:",
+		absent: "Clock differences, which delay fair locks, are not reported.",
 	},
 	{
 		id: acl.Listeners, use: "counts of listeners",
-		advice: "Without it dead waiters of fair locks are not known, and turns are cut short on suspicion. " +
+		advice: "Without it, dead waiters of fair locks are not detected, and this process yields locks early. " +
 			"It covers all channels. Grant it:",
-		absent: "Dead waiters of fair locks are not known here, and turns are cut short on suspicion.",
+		absent: "Dead waiters of fair locks are not detected, and this process yields locks early.",
 	},
 	{
 		id: acl.Doubt, use: "calls in doubt",
-		advice: "Without it a call whose reply was lost is polled for one lease. " +
-			"client|kill reaches the connections of others, too. Grant it where that is acceptable:",
-		absent: "A call whose reply was lost is polled for one lease here.",
+		advice: "Without it, a call whose reply was lost is polled for one lease. " +
+			"client|kill can also close other clients' connections. Grant it where that is acceptable:",
+		absent: "A call whose reply was lost is polled for one lease.",
 	},
 	feature(acl.Inspect, "inspections by programs", "admin.Inspect"),
 	{
 		id: acl.Owners, use: "owners that travel", advice: "Grant it where WithOwner, Resume, UnlockAs or redlatch run --at-least is used:",
-		absent: "WithOwner, Resume, UnlockAs and redlatch run --at-least cannot be used here.",
+		absent: "WithOwner, Resume, UnlockAs and redlatch run --at-least do not work.",
 	},
 	feature(acl.Names, "names of connections", "WithClientName"),
 	feature(acl.Replicas, "waits for replicas", "WithReplicaSync"),
 	feature(acl.Labels, "labels", "WithLabel"),
 	{
-		id: acl.Onlooker, use: "redlatch list, status and watch", advice: "Grant it to users that inspect locks:",
-		absent: "Some of redlatch list, status and watch does not work here.",
+		id: acl.Onlooker, use: "redlatch list, status and watch", advice: "Grant it to users who inspect locks:",
+		absent: "redlatch list, status and watch work only in part.",
 	},
 	{
-		id: acl.Operator, use: "redlatch unlock and evict", advice: "Grant it to users that repair locks:",
-		absent: "Some of redlatch unlock and evict does not work here.",
+		id: acl.Operator, use: "redlatch unlock and evict", advice: "Grant it to users who repair locks:",
+		absent: "redlatch unlock and evict work only in part.",
 	},
 	// viewer has a subset of the rights of onlooker and inspect.
-	{id: acl.Viewer, use: "inspections by dashboards", named: true, advice: "Grant what is missing:", absent: "admin.Inspect cannot be used here."},
+	{id: acl.Viewer, use: "inspections by dashboards", named: true, advice: "Grant the missing rights:", absent: "admin.Inspect does not work."},
 }
 
 // usual is a question about a kind of object.
 func usual(id, use, kind string, named bool) question {
 	return question{
 		id: id, use: use, named: named,
-		advice: "Grant what is missing where " + strings.ToLower(kind) + " are used:", absent: kind + " cannot be used here.",
+		advice: "Grant the missing rights where " + strings.ToLower(kind) + " are used:", absent: kind + " do not work.",
 	}
 }
 
 // feature is a question about a function of the library.
 func feature(id, use, function string) question {
-	return question{id: id, use: use, advice: "Grant it where " + function + " is used:", absent: function + " cannot be used here."}
+	return question{id: id, use: use, advice: "Grant it where " + function + " is used:", absent: function + " does not work."}
 }
 
 func (q *question) check() string { return q.id + " rights" }
@@ -125,12 +125,12 @@ func (e *examination) lacking(id string) Level {
 func (e *examination) rights(q *question) Finding {
 	need := acl.Of(q.id)
 	if q.id == acl.Braces && !need.Patterns[0].AppliesTo(e.prefix) {
-		return good("names with braces are as good as others, for names %s", e.names())
+		return good("names with braces work like other names, for names %s", e.names())
 	}
 	t := e.tried(need)
 	if len(t.absent) > 0 {
 		return Finding{
-			Level: e.lacking(q.id), Found: "the server has no " + spaced(t.absent) + ", which " + q.use + " need", Advice: q.absent,
+			Level: e.lacking(q.id), Found: "the server lacks " + spaced(t.absent) + ", which " + q.use + " need", Advice: q.absent,
 		}
 	}
 	lacks, untried := t.lacks, t.untried
@@ -139,15 +139,15 @@ func (e *examination) rights(q *question) Finding {
 	case len(lacks) > 0:
 		f = Finding{Level: e.lacking(q.id), Found: "user " + e.user() + " lacks " + spaced(lacks) + ", which " + q.use + " need", Advice: q.advice}
 		if len(untried) > 0 {
-			f.Found += "; it could not be tried whether it has " + spaced(untried)
+			f.Found += "; could not test " + spaced(untried)
 		}
 	case len(untried) > 0:
-		f = unknown("user %s lacks nothing that %s need, as far as it could be tried: not %s", e.user(), q.use, spaced(untried))
+		f = unknown("user %s has all tested rights for %s; could not test %s", e.user(), q.use, spaced(untried))
 		f.Advice = "To be sure, grant it:"
 	case q.id == acl.Plain:
-		return good("user %s has all that plain locks need, for names %s", e.user(), e.names())
+		return good("user %s has all rights for plain locks, for names %s", e.user(), e.names())
 	default:
-		return good("user %s has all that %s need", e.user(), q.use)
+		return good("user %s has all rights for %s", e.user(), q.use)
 	}
 	// Granting what could not be tried does no harm.
 	f.Command = e.grant(slices.DeleteFunc(need.Words(e.prefix), func(word string) bool {

@@ -36,8 +36,8 @@ func TestDoctorReportsRefusedUndeclaredKeys(t *testing.T) {
 	url := redistest.StartLimited(t, redistest.Limits{Undeclared: true})
 	want := Finding{
 		Check: "script keys", Level: Warning,
-		Found:  "a script may only use keys that it declares: ERR script tried accessing undeclared key",
-		Advice: "Read/write locks do not work: their scripts use keys of other readers. Other locks, semaphores and latches work.",
+		Found:  "scripts may use only declared keys: ERR script tried accessing undeclared key",
+		Advice: "Read/write locks do not work: their scripts use undeclared keys of other readers. Other locks, semaphores and latches work.",
 	}
 	all := examined(t, url, "")
 	noError(t, all)
@@ -52,7 +52,7 @@ func TestDragonflyFlagAllowsUndeclaredKeys(t *testing.T) {
 	url := redistest.StartLimited(t, redistest.Limits{Flagged: true})
 	all := examined(t, url, "")
 	noError(t, all)
-	require.Equal(t, Finding{Check: "script keys", Found: "a script may use keys that it does not declare"}, all["script keys"])
+	require.Equal(t, Finding{Check: "script keys", Found: "scripts may use undeclared keys"}, all["script keys"])
 	client, err := redlatch.Open(t.Context(), url)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
@@ -70,8 +70,8 @@ func TestDoctorReportsScriptsThatCannotPublish(t *testing.T) {
 	all := examined(t, redistest.StartLimited(t, redistest.Limits{Publish: true}), "")
 	noError(t, all, "script messages", "lock")
 	require.Equal(t, Finding{
-		Check: "script messages", Level: Error, Found: "a script cannot publish: ERR PUBLISH is disabled",
-		Advice: "A release frees the lock, but fails and wakes no waiter: waiters find a free lock by polling.",
+		Check: "script messages", Level: Error, Found: "scripts cannot publish: ERR PUBLISH is disabled",
+		Advice: "Unlock frees the lock but returns an error and wakes no waiter: waiters find the free lock by polling.",
 	}, all["script messages"])
 	require.Contains(t, all["lock"].Advice, "see script messages above")
 	require.Equal(t, OK, all["pub/sub"].Level)
@@ -81,15 +81,15 @@ func TestDoctorReportsUntriedScriptsAsUnknown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "ACL", "SETUSER", "limited", "on", ">"+redistest.Password, "~*", "resetchannels", "+@all")
-	require.Equal(t, Finding{Check: "script messages", Level: Unknown, Found: "not tried: see the rights below"},
+	require.Equal(t, Finding{Check: "script messages", Level: Unknown, Found: "not tested: see the rights below"},
 		examined(t, s.UserURL("limited"), "")["script messages"])
 	_, url := redistest.StartWithout(t, []string{"eval"})
 	all := examined(t, url, "")
 	require.Equal(t, Error, all["scripts"].Level)
-	require.Equal(t, "Locks are scripts: without them nothing works.", all["scripts"].Advice)
+	require.Equal(t, "Locks are Lua scripts and do not work without them.", all["scripts"].Advice)
 	require.Contains(t, all["lock"].Advice, "see scripts above")
 	for _, check := range []string{"script keys", "script messages"} {
-		require.Equal(t, Finding{Check: check, Level: Unknown, Found: "not tried: see scripts above"}, all[check])
+		require.Equal(t, Finding{Check: check, Level: Unknown, Found: "not tested: see scripts above"}, all[check])
 	}
 }
 
@@ -126,7 +126,7 @@ func TestSlotMovesAreReadFromMastersLine(t *testing.T) {
 	t.Parallel()
 	const nodes = "aa 10.0.0.1:7011@17011 myself,master - 0 0 1 connected 0-5460 [7->-bb] [9-<-cc]\n" +
 		"bb 10.0.0.2:7012@17012,host master - 0 1 2 connected 5461-10922 [8->-cc]\ncc 10.0.0.3:7013@17013 master - 0 1 3 connected\n"
-	require.Equal(t, []string{"slot 7 is being moved to 10.0.0.2:7012", "slot 9 is being moved here from 10.0.0.3:7013"}, movesIn(nodes))
+	require.Equal(t, []string{"slot 7 is moving to 10.0.0.2:7012", "slot 9 is moving here from 10.0.0.3:7013"}, movesIn(nodes))
 	require.Empty(t, movesIn("garbled"))
 	many := "aa h:1@2 myself,master - 0 0 1 connected" + strings.Repeat(" [7->-aa]", shownMoves+2)
 	require.Equal(t, "and 2 more", movesIn(many)[shownMoves])
@@ -144,7 +144,7 @@ func TestExamineReportsMovingSlotsAndDownMasters(t *testing.T) {
 	c.MoveSlot(t, slot, to, func() {
 		f := examined(t, url, "", "listeners")["slots"]
 		require.Equal(t, Warning, f.Level)
-		require.Contains(t, f.Found, "slot 15495 is being moved")
+		require.Contains(t, f.Found, "slot 15495 is moving")
 	})
 	down := c.Owner(t, "foo") // 12182, of the third master
 	down.Kill()
@@ -159,8 +159,8 @@ func TestDoctorNamesUnknownCommand(t *testing.T) {
 	_, url := redistest.StartWithout(t, []string{"wait", "role"})
 	found := examined(t, url, "")
 	require.Equal(t, Finding{
-		Check: "replicas rights", Level: Warning, Found: "the server has no wait, which waits for replicas need",
-		Advice: "WithReplicaSync cannot be used here.",
+		Check: "replicas rights", Level: Warning, Found: "the server lacks wait, which waits for replicas need",
+		Advice: "WithReplicaSync does not work.",
 	}, found["replicas rights"])
 	require.Equal(t, Warning, found["listeners rights"].Level)
 	require.Equal(t, Warning, found["counting"].Level, found["counting"].Found)

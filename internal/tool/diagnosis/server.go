@@ -30,21 +30,21 @@ func (e *examination) server() Finding {
 	major, err := strconv.Atoi(before(version, "."))
 	switch {
 	case e.info["redis_mode"] == "sentinel":
-		return bad("Name the master that it watches.", "%s, a sentinel, which has no locks", what)
+		return bad("Use the master that it monitors.", "%s, a sentinel, which does not store locks", what)
 	case e.isCluster() && e.masters == 0:
-		return bad("Name the cluster: redis-cluster:// and the same host and port.", "%s, part of a cluster", what)
+		return bad("Use redis-cluster:// with the same host and port.", "%s, part of a cluster", what)
 	case !e.isCluster() && e.masters > 0:
-		return bad("Name it with redis:// in place of redis-cluster://.", "%s, which is part of no cluster", what)
+		return bad("Use redis:// instead of redis-cluster://.", "%s, not part of a cluster", what)
 	case e.isReplica():
-		return bad("Name the master, "+net.JoinHostPort(e.info["master_host"], e.info["master_port"])+".",
-			"%s, a replica, where no lock can be taken", what)
+		return bad("Use the master, "+net.JoinHostPort(e.info["master_host"], e.info["master_port"])+".",
+			"%s, a replica, which cannot take locks", what)
 	case err == nil && kind == "Redis" && major < leastMajor:
 		return bad("Redlatch needs Redis 6.0 or later, or Valkey.", "%s is too old", what)
 	}
 	if e.masters > 0 {
 		return good("%s, one of %d masters of a cluster", what, e.masters)
 	}
-	return good("%s, a master of its own", what)
+	return good("%s, a standalone master", what)
 }
 
 func (e *examination) isCluster() bool {
@@ -57,7 +57,7 @@ func before(text, separator string) string {
 }
 
 func (e *examination) messages() Finding {
-	const advice = "Without it waiters find a free lock only by polling."
+	const advice = "Without it, waiters find a free lock only by polling."
 	c, err := e.on.Dial(e.ctx)
 	if err != nil {
 		return warning(advice, "no second connection: %s", shortError(err))
@@ -72,9 +72,9 @@ func (e *examination) messages() Finding {
 		return warning(advice, "PUBLISH fails: %s", shortError(err))
 	}
 	if _, err := c.Receive(); err != nil {
-		return warning(advice, "a message does not arrive: %s", shortError(err))
+		return warning(advice, "messages are not delivered: %s", shortError(err))
 	}
-	return good("a message goes round in %s", time.Since(began).Round(10*time.Microsecond))
+	return good("message round trip %s", time.Since(began).Round(10*time.Microsecond))
 }
 
 // sharded says which command Redisson publishes with. Its AUTO mode sends the same question, and takes
@@ -84,19 +84,19 @@ func (e *examination) sharded() Finding {
 	has := "sharded pub/sub works"
 	switch {
 	case denied(err) != deniedNothing:
-		has = "whether there is sharded pub/sub is not known: this user may not ask"
+		has = "sharded pub/sub support is unknown: this user may not query it"
 	case err != nil:
 		has = "no sharded pub/sub"
 	}
 	switch {
 	case e.info == nil && e.masters == 0 && denied(err) != deniedNothing:
-		return unknown("%s, nor is whether this is part of a cluster (+info), where Redisson may use it", has)
+		return unknown("%s, as is whether this is a cluster (+info), in which Redisson may use it", has)
 	case !e.isCluster() && denied(err) != deniedNothing: // irrelevant outside a cluster
-		return good("Redisson uses PUBLISH, as everywhere but in a cluster")
+		return good("Redisson uses PUBLISH outside a cluster")
 	case !e.isCluster():
-		return good("%s; Redisson uses PUBLISH, as everywhere but in a cluster", has)
+		return good("%s; Redisson uses PUBLISH outside a cluster", has)
 	case denied(err) != deniedNothing:
-		f := warning("Who may ask may choose SPUBLISH, and they do not wake each other: let all users ask, or none.",
+		f := warning("A user with this right may choose SPUBLISH, and the two kinds do not wake each other: grant it to all users or to none.",
 			"%s; so Redisson's AUTO uses PUBLISH as this user", has)
 		f.Command = e.grant([]string{"+pubsub|shardnumsub"})
 		return f
@@ -108,7 +108,7 @@ func (e *examination) sharded() Finding {
 
 func (e *examination) counting() Finding {
 	if e.isReplica() {
-		return warning("See server above.", "not tried: on a replica it is not known who listens")
+		return warning("See server above.", "not tested: a replica does not know the subscribers")
 	}
 	_, err := inspect.Listeners(e.ctx, e.client, e.name, "redlatch-doctor:1")
 	switch {
@@ -118,11 +118,11 @@ func (e *examination) counting() Finding {
 			why = after
 		}
 		why = strings.NewReplacer("redlatch: ", "", "redis: ", "").Replace(why)
-		return warning("Dead waiters of fair locks block them until their deadlines.", "listeners cannot be counted: %s", why)
+		return warning("Dead waiters of fair locks block them until their deadlines.", "cannot count subscribers: %s", why)
 	case err != nil:
-		return warning("Dead waiters of fair locks block them until their deadlines.", "listeners cannot be counted: %s", shortError(err))
+		return warning("Dead waiters of fair locks block them until their deadlines.", "cannot count subscribers: %s", shortError(err))
 	}
-	return good("listeners can be counted: dead waiters are detected")
+	return good("can count subscribers: dead waiters are detected")
 }
 
 // slots checks that all slots are served, and whether slots of this master are being moved.
@@ -133,17 +133,17 @@ func (e *examination) slots() Finding {
 	}
 	nodes, err := redis.String(e.c.Do("CLUSTER", "NODES"))
 	if err != nil {
-		return unknown("whether slots are being moved is unknown: %s", shortError(err))
+		return unknown("moving slots are unknown: %s", shortError(err))
 	}
 	if state := fields(info); state["cluster_state"] == "fail" {
-		return bad("A failover takes cluster-node-timeout and some seconds. redis-cli --cluster check shows slots without a master.",
-			"the cluster is down: of %s slots that have a master, %s have one that has failed", state["cluster_slots_assigned"], state["cluster_slots_fail"])
+		return bad("A failover takes cluster-node-timeout and a few seconds. redis-cli --cluster check shows slots without a master.",
+			"the cluster is down: of %s assigned slots, %s have a failed master", state["cluster_slots_assigned"], state["cluster_slots_fail"])
 	}
 	if moves := movesIn(nodes); len(moves) > 0 {
-		return warning("Locks of its names may fail with TRYAGAIN until the move ends; redis-cli --cluster fix finishes an interrupted one.",
+		return warning("Its locks may fail with TRYAGAIN until the move ends; redis-cli --cluster fix completes an interrupted move.",
 			"%s", strings.Join(moves, ", "))
 	}
-	return good("all slots are served, none is being moved")
+	return good("all slots are served and none is moving")
 }
 
 const shownMoves = 5
@@ -168,9 +168,9 @@ func movesIn(reply string) (moves []string) {
 			continue
 		}
 		if slot, node, is := strings.Cut(text, "->-"); is {
-			moves = append(moves, fmt.Sprintf("slot %s is being moved to %s", slot, places[node]))
+			moves = append(moves, fmt.Sprintf("slot %s is moving to %s", slot, places[node]))
 		} else if slot, node, is := strings.Cut(text, "-<-"); is {
-			moves = append(moves, fmt.Sprintf("slot %s is being moved here from %s", slot, places[node]))
+			moves = append(moves, fmt.Sprintf("slot %s is moving here from %s", slot, places[node]))
 		}
 	}
 	if more := len(moves) - shownMoves; more > 0 {

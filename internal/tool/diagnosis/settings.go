@@ -34,13 +34,13 @@ func (e *examination) eviction() Finding {
 	case limit == 0:
 		return good("%s, and no maxmemory: nothing is evicted", policy)
 	case policy != "noeviction":
-		return warning("Set maxmemory-policy noeviction.", "%s with maxmemory %s may evict a lock that is held", policy, size(limit))
+		return warning("Set maxmemory-policy noeviction.", "%s with maxmemory %s may evict a held lock", policy, size(limit))
 	case used >= limit:
-		return bad("Make room, or raise maxmemory.", "full: %s of %s of memory are used, and locks are refused", size(used), size(limit))
+		return bad("Free memory, or raise maxmemory.", "full: %s of %s memory used, and locks are rejected", size(used), size(limit))
 	case used*100 > limit*fullAt:
-		return warning("When it is full, locks are refused.", "%s of %s of memory are used", size(used), size(limit))
+		return warning("When memory is full, locks are rejected.", "%s of %s memory used", size(used), size(limit))
 	}
-	return good("noeviction, %s of %s of memory used", size(used), size(limit))
+	return good("noeviction, %s of %s memory used", size(used), size(limit))
 }
 
 func (e *examination) number(key string) int64 {
@@ -62,14 +62,14 @@ func size(n int64) string {
 func (e *examination) persistence() Finding {
 	if e.info["rdb_last_bgsave_status"] == "err" {
 		if stops, known := e.config("stop-writes-on-bgsave-error"); !known || stops == "yes" {
-			return bad("Make room on its disk: see its log.", "the last save failed, so the server may refuse to write")
+			return bad("Free disk space, and check the server's log.", "the last save failed, so the server may reject writes")
 		}
 	}
 	switch e.info["aof_enabled"] {
 	case "":
 		return unknown("the server does not report it")
 	case "0":
-		return warning("Set appendonly yes where locks must survive a crash.", "no append-only file: a crash forgets locks that are held")
+		return warning("Set appendonly yes if locks must survive a crash.", "no append-only file: held locks do not survive a crash")
 	}
 	fsync, known := e.config("appendfsync")
 	if !known {
@@ -86,30 +86,30 @@ func (e *examination) replicas() Finding {
 	case e.isReplica():
 		return e.replication()
 	case n == 0:
-		return good("none, so no failover either")
+		return good("none, so no failover is possible")
 	}
 	for i := range n {
 		if state := e.info[fmt.Sprintf("slave%d", i)]; !strings.Contains(state, "state=online") || lag(state) > lagAt {
-			return warning("A failover to it forgets what it lacks.", "one of %d is behind: %s", n, state)
+			return warning("A failover to it loses the writes that it lacks.", "one of %d is behind: %s", n, state)
 		}
 	}
 	least, known := e.config("min-replicas-to-write")
 	switch {
 	case !known:
-		return unknown("%d, in step; whether min-replicas-to-write is set is unknown", n)
+		return unknown("%d, in sync; min-replicas-to-write is unknown", n)
 	case least == "0":
-		return warning("Set min-replicas-to-write 1, so that a master that is cut off stops.",
-			"%d, in step; but a master that is cut off goes on giving locks", n)
+		return warning("Set min-replicas-to-write 1 so that an isolated master stops granting locks.",
+			"%d, in sync; but an isolated master keeps granting locks", n)
 	}
-	return good("%d, in step, min-replicas-to-write %s", n, least)
+	return good("%d, in sync, min-replicas-to-write %s", n, least)
 }
 
 func (e *examination) replication() Finding {
 	of := e.info["master_host"] + ":" + e.info["master_port"]
 	if link := e.info["master_link_status"]; link != "up" {
-		return warning("See the logs of both.", "this is a replica of %s, and its link to it is %s", of, link)
+		return warning("Check the logs of both servers.", "this is a replica of %s, and its link to it is %s", of, link)
 	}
-	return good("this is a replica of %s, in touch with it", of)
+	return good("this is a replica of %s, connected to it", of)
 }
 
 func lag(state string) int64 {
@@ -135,11 +135,11 @@ func (e *examination) keepalive() Finding {
 	case err != nil:
 		return unknown("the server reports %q", text)
 	case seconds == 0:
-		return warning("Set tcp-keepalive 60.", "off: waiters of a host that vanished look alive for ever")
+		return warning("Set tcp-keepalive 60.", "off: waiters on a lost host look alive forever")
 	case seconds > 300:
-		return warning("Set tcp-keepalive 60.", "waiters of a host that vanished look alive for %d s", seconds)
+		return warning("Set tcp-keepalive 60.", "waiters on a lost host look alive for %d s", seconds)
 	}
-	return good("a host that vanished is noticed after %d s", seconds)
+	return good("a lost host is detected after %d s", seconds)
 }
 
 func (e *examination) clock() Finding {
@@ -148,7 +148,7 @@ func (e *examination) clock() Finding {
 	case err != nil:
 		return unknown("the server's time is unknown: %s", shortError(err))
 	case ahead.Abs() > apartAt:
-		return warning("Set the clocks right, or fair locks lose places; see WithServerTime.",
+		return warning("Synchronize the clocks, or waiters of fair locks lose their places; see WithServerTime.",
 			"the server's clock is %s", offset(ahead))
 	}
 	return good("the server's clock is %s", offset(ahead))
@@ -174,7 +174,7 @@ func (e *examination) ahead() (time.Duration, error) {
 func offset(ahead time.Duration) string {
 	switch ahead = ahead.Round(100 * time.Microsecond); {
 	case ahead == 0:
-		return "in step with this machine's"
+		return "in sync with this machine's"
 	case ahead < 0:
 		return (-ahead).String() + " behind"
 	}
@@ -199,7 +199,7 @@ func (e *examination) latency() Finding {
 	slices.Sort(took)
 	p50, p99 := took[n/2].Round(10*time.Microsecond), took[n*99/100].Round(10*time.Microsecond)
 	if p50 > slowAt {
-		return warning("Each lock and each unlock takes that long: move closer.", "%s takes p50 %s, p99 %s", what, p50, p99)
+		return warning("Each lock and each unlock takes this long: move the client closer to Redis.", "%s takes p50 %s, p99 %s", what, p50, p99)
 	}
 	return good("%s takes p50 %s, p99 %s", what, p50, p99)
 }

@@ -60,6 +60,6 @@ func TestJSONDistinguishesFreeFromNoTTL(t *testing.T) {
 
 func TestUncountedReasonOmitsProgramName(t *testing.T) {
 	t.Parallel()
-	err := &redlatch.LockError{Op: "listeners", Name: "job", Err: fmt.Errorf("%w: redlatch: subscribers on the master cannot be counted: ROLE", admin.ErrNotCounted)}
-	require.Equal(t, "subscribers on the master cannot be counted: ROLE", NotCounted(err))
+	err := &redlatch.LockError{Op: "listeners", Name: "job", Err: fmt.Errorf("%w: redlatch: cannot count subscribers on the master: ROLE", admin.ErrNotCounted)}
+	require.Equal(t, "cannot count subscribers on the master: ROLE", NotCounted(err))
 }

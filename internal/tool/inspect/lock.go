@@ -305,7 +305,7 @@ func (h *Holder) lease(show func(ms int64) string) string {
 	case h.LeftMillis == nil:
 		return ""
 	case h.IsOver():
-		return ", its own lease is over"
+		return ", its own lease has expired"
 	}
 	said := ", " + show(*h.LeftMillis) + " left"
 	switch h.Renewed {

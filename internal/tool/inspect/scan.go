@@ -78,9 +78,9 @@ func (u *Unread) Text(what string) string {
 		keys, them = "1 "+strings.TrimSuffix(what, "s")+" was", "it"
 	}
 	if connect.Denied(u.Why) {
-		return fmt.Sprintf("%s not looked into: this user may not read %s (%v)", keys, them, u.Why)
+		return fmt.Sprintf("%s not inspected: this user may not read %s (%v)", keys, them, u.Why)
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s not looked into: %s. %s", keys, connect.Reason(u.Why), connect.Remedy(u.Why)), ". ")
+	return strings.TrimSuffix(fmt.Sprintf("%s not inspected: %s. %s", keys, connect.Reason(u.Why), connect.Remedy(u.Why)), ". ")
 }
 
 // scan is a running Request.

@@ -189,11 +189,11 @@ func TestUnreadableKeysAreCounted(t *testing.T) {
 func TestUnreadNamesServerReason(t *testing.T) {
 	t.Parallel()
 	u := Unread{Keys: 1, Why: redis.Error("CLUSTERDOWN The cluster is down")}
-	require.Regexp(t, "^1 key was not looked into: CLUSTERDOWN The cluster is down. A master is down", u.Text("keys"))
+	require.Regexp(t, "^1 key was not inspected: CLUSTERDOWN The cluster is down. A master is down", u.Text("keys"))
 	u = Unread{Keys: 2, Why: redis.Error("ERR odd")}
-	require.Equal(t, "2 keys were not looked into: ERR odd", u.Text("keys"))
+	require.Equal(t, "2 keys were not inspected: ERR odd", u.Text("keys"))
 	u.Why = redis.Error("NOPERM No permissions to access a key")
-	require.Equal(t, "2 keys were not looked into: this user may not read them (NOPERM No permissions to access a key)", u.Text("keys"))
+	require.Equal(t, "2 keys were not inspected: this user may not read them (NOPERM No permissions to access a key)", u.Text("keys"))
 }
 
 func TestDeniedKeysAreDistinguishedFromOtherReplies(t *testing.T) {

@@ -54,12 +54,12 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 	}
 	switch {
 	case len(s.Holders) == 0:
-		return Shape{Odd: `it has a field "mode" and no owner`}
+		return Shape{Odd: `it has a field "mode" but no owner`}
 	case s.Kind == ReadWrite:
 	case len(s.Holders) > 1:
-		return Shape{Odd: `it has several owners, and no field "mode" as a read/write lock has`}
+		return Shape{Odd: `it has several owners but no field "mode", as a read/write lock would`}
 	case writing:
-		return Shape{Odd: `it has the owner of a write lock, and no field "mode"`}
+		return Shape{Odd: `it has the owner of a write lock but no field "mode"`}
 	}
 	return s
 }
@@ -68,13 +68,13 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 // secrets of another program.
 func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], ":lock_count") {
-		return "it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here"
+		return "it looks like a multi-lock group (Redisson's getMultiLock of one group), which Redlatch does not know"
 	}
 	if _, err := codec.ParseOwner(owner); err != nil {
-		return "its field " + limits.Quote(field[0]) + " is no owner"
+		return "its field " + limits.Quote(field[0]) + " is not an owner"
 	}
 	if n, err := strconv.ParseInt(field[1], 10, 64); err != nil || n <= 0 {
-		return "what it has for " + field[0] + " is no count"
+		return "its value of " + field[0] + " is not a count"
 	}
 	return ""
 }
@@ -108,7 +108,7 @@ func Glance(c redis.Conn, name string) error {
 	if _, refused := refusal(replies[0]); refused || isMode(text(replies[0])) {
 		return nil
 	}
-	return notLockHash(name, `it has many owners, and no field "mode" as a read/write lock has`)
+	return notLockHash(name, `it has many owners but no field "mode", as a read/write lock would`)
 }
 
 // NotLock is the error for a name that is not a lock. Commands print it as JSON.
@@ -132,9 +132,9 @@ const (
 // Error says which key it is and why it is not a lock.
 func (n *NotLock) Error() string {
 	if n.Fault == FaultShape {
-		return fmt.Sprintf("%q is a hash, but no lock: %s", n.Name, n.Why)
+		return fmt.Sprintf("%q is a hash but not a lock: %s", n.Name, n.Why)
 	}
-	return fmt.Sprintf("the key %q holds a %s, and %s: something else uses this name", n.Key, n.Type, n.Why)
+	return fmt.Sprintf("the key %q holds a %s, and %s: another program uses this name", n.Key, n.Type, n.Why)
 }
 
 func notLockHash(name, why string) error {
@@ -168,8 +168,8 @@ func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 		kind, err := redis.String(c.Do("TYPE", key.name))
 		switch {
 		case connect.Denied(err):
-			return fmt.Errorf("the key %q, or one of those of its queue, holds something that is no lock: something else uses "+
-				"this name. This user may not ask what it is (+type)", name)
+			return fmt.Errorf("the key %q, or a key of its queue, is not a Redisson lock: another program uses "+
+				"this name. This user may not query the key's type (+type)", name)
 		case err != nil:
 			return problem(err)
 		case kind != "none" && kind != key.kind:

@@ -21,7 +21,7 @@ const (
 
 func TestShapeOfDistinguishesLocksFromHashes(t *testing.T) {
 	t.Parallel()
-	several := `it has several owners, and no field "mode" as a read/write lock has`
+	several := `it has several owners but no field "mode", as a read/write lock would`
 	for what, c := range map[string]struct {
 		fields [][2]string
 		more   bool
@@ -33,19 +33,19 @@ func TestShapeOfDistinguishesLocksFromHashes(t *testing.T) {
 		"read lock":                    {[][2]string{{"mode", "read"}, {java, "1"}, {java2, "2"}}, false, ReadWrite, ""},
 		"write lock":                   {[][2]string{{"mode", "write"}, {java + ":write", "1"}}, false, ReadWrite, ""},
 		"many readers":                 {[][2]string{{java, "1"}, {java2, "1"}}, true, ReadWrite, ""},
-		"empty":                        {nil, false, "", `it has a field "mode" and no owner`},
-		"mode alone":                   {[][2]string{{"mode", "read"}}, false, "", `it has a field "mode" and no owner`},
+		"empty":                        {nil, false, "", `it has a field "mode" but no owner`},
+		"mode alone":                   {[][2]string{{"mode", "read"}}, false, "", `it has a field "mode" but no owner`},
 		"two owners":                   {[][2]string{{java, "1"}, {java2, "1"}}, false, "", several},
-		"a write lock without a mode":  {[][2]string{{java + ":write", "1"}}, false, "", `it has the owner of a write lock, and no field "mode"`},
-		"another program's field":      {[][2]string{{java, "1"}, {"name", "Ada"}}, false, "", `its field "name" is no owner`},
-		"no number":                    {[][2]string{{java, "secret"}}, false, "", "what it has for " + java + " is no count"},
-		"a count of nothing":           {[][2]string{{java2, "0"}}, false, "", "what it has for " + java2 + " is no count"},
-		"no owner":                     {[][2]string{{"user", "1"}}, false, "", `its field "user" is no owner`},
-		"an owner in another spelling": {[][2]string{{strings.ToUpper(java), "1"}}, false, "", `its field "` + strings.ToUpper(java) + `" is no owner`},
-		"another program's mode":       {[][2]string{{"mode", "dark"}, {java, "1"}}, false, "", `its field "mode" is no owner`},
+		"a write lock without a mode":  {[][2]string{{java + ":write", "1"}}, false, "", `it has the owner of a write lock but no field "mode"`},
+		"another program's field":      {[][2]string{{java, "1"}, {"name", "Ada"}}, false, "", `its field "name" is not an owner`},
+		"no number":                    {[][2]string{{java, "secret"}}, false, "", "its value of " + java + " is not a count"},
+		"a count of nothing":           {[][2]string{{java2, "0"}}, false, "", "its value of " + java2 + " is not a count"},
+		"no owner":                     {[][2]string{{"user", "1"}}, false, "", `its field "user" is not an owner`},
+		"an owner in another spelling": {[][2]string{{strings.ToUpper(java), "1"}}, false, "", `its field "` + strings.ToUpper(java) + `" is not an owner`},
+		"another program's mode":       {[][2]string{{"mode", "dark"}, {java, "1"}}, false, "", `its field "mode" is not an owner`},
 		"a group of a multi-lock": {
 			[][2]string{{"q1w2:" + java + ":lock_count", "1"}}, false, "",
-			"it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here",
+			"it looks like a multi-lock group (Redisson's getMultiLock of one group), which Redlatch does not know",
 		},
 	} {
 		got := ShapeOf(c.fields, c.more)
@@ -77,7 +77,7 @@ func TestGlanceIsBoundedForLargeHash(t *testing.T) {
 		c := s.Dial(t)
 		for name, want := range map[string]string{
 			"plain": "", "rw": "", "many-readers": "", "list": "", "nothing": "", "key1": "", "stuck": "",
-			"user": "is no owner", "big-map": "is no owner", "many-owners": "owners, and no field", "odd-mode": "",
+			"user": "is not an owner", "big-map": "is not an owner", "many-owners": "owners but no field", "odd-mode": "",
 		} {
 			err := Glance(c, name)
 			switch {

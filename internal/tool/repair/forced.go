@@ -28,10 +28,10 @@ const (
 
 var notifiedTexts = map[string]string{
 	notifiedAll:   "all waiters were notified",
-	notifiedFirst: "the first in the queue whose deadline is not over was notified",
+	notifiedFirst: "the first waiter whose deadline has not passed was notified",
 	notifiedPlain: "the waiters of the plain lock were notified. Whether the fair lock of this name has a queue is " +
-		"unknown: a waiter in it was not notified, and gets the lock when it next polls",
-	notifiedNone: "no waiter was notified: other holders have it still",
+		"unknown: a queued waiter was not notified, and gets the lock at its next poll",
+	notifiedNone: "no waiter was notified: other holders still have the lock",
 }
 
 // Forced is the result of Unlock, and the JSON of redlatch unlock --force.
@@ -133,12 +133,12 @@ func (f *Forced) Heard() string {
 	case f.Subscribers == nil || *f.Subscribers > 0:
 		return notifiedTexts[f.Notified]
 	case f.Notified == notifiedFirst:
-		return fmt.Sprintf("no waiter was notified: no connection is subscribed for the first in the queue, %s. "+
-			"If it is dead, `redlatch evict %s` takes it out of the queue, and `redlatch evict --all-dead %s` all that are dead",
+		return fmt.Sprintf("no waiter was notified: no connection is subscribed for the first waiter, %s. "+
+			"If it is dead, `redlatch evict %s` removes it from the queue, and `redlatch evict --all-dead %s` removes all dead waiters",
 			sanitize.Word(f.first), inspect.Args(f.Name, f.first), inspect.Args(f.Name))
 	case f.Notified == notifiedPlain:
 		return "no waiter was notified: no connection of the master is subscribed to the channel of the plain lock. " +
-			"Whether the fair lock of this name has a queue is unknown: a waiter in it gets the lock when it next polls"
+			"Whether the fair lock of this name has a queue is unknown: a queued waiter gets the lock at its next poll"
 	case f.IsSemaphore():
 		return "no waiter was notified: no connection of the master is subscribed to the semaphore's channel"
 	}
@@ -214,13 +214,13 @@ func words(owners []string, between string) string {
 func (f *Forced) whyUnknown() string {
 	switch {
 	case f.TTLMillis == nil && !f.IsSemaphore():
-		return "the lock has no lease, so there is nothing to renew"
+		return "the lock does not have a lease to renew"
 	case f.IsSemaphore() && f.Holders[0].LeftMillis == nil:
-		return "its lease never ends, so there is nothing to renew"
+		return "its lease never ends and needs no renewal"
 	case f.Renewed == inspect.RenewedNo:
-		return "its lease is not renewed, but it may have a lease of its own, or be cut off"
+		return "its lease is not renewed, but it may have a fixed lease, or may be disconnected"
 	}
-	return "it was not watched long enough to see whether its lease is renewed"
+	return "it was not watched long enough to see a renewal"
 }
 
 // hearing returns, before the release, which waiters it notifies, the number of subscribers of their

@@ -345,12 +345,12 @@ func TestUnlockReleasesOnePermit(t *testing.T) {
 			why  string
 			says string
 		}{
-			"no id":       {Unlock{EvenIfAlive: true}, RefusedKind, "is a number, not a lock: a permit of a semaphore is taken back by its id"},
-			"another id":  {Unlock{Dead: []string{id[2:] + "00"}}, RefusedOther, "no permit with the id " + id[2:] + "00 is taken"},
-			"too long":    {Unlock{Dead: []string{id + "0"}}, RefusedOther, "no permit with the id " + id + "0 is taken"},
-			"bad digits":  {Unlock{Dead: []string{id + "zz"}, EvenIfAlive: true}, RefusedOther, "no permit with the id " + id + "zz is taken"},
-			"empty":       {Unlock{Dead: []string{""}}, RefusedOther, "no permit with the id"},
-			"no hex":      {Unlock{Dead: []string{"permit"}}, RefusedOther, "no permit with the id permit is taken"},
+			"no id":       {Unlock{EvenIfAlive: true}, RefusedKind, "is a number, not a lock: release a semaphore's permit by its ID"},
+			"another id":  {Unlock{Dead: []string{id[2:] + "00"}}, RefusedOther, "no held permit has the ID " + id[2:] + "00"},
+			"too long":    {Unlock{Dead: []string{id + "0"}}, RefusedOther, "no held permit has the ID " + id + "0"},
+			"bad digits":  {Unlock{Dead: []string{id + "zz"}, EvenIfAlive: true}, RefusedOther, "no held permit has the ID " + id + "zz"},
+			"empty":       {Unlock{Dead: []string{""}}, RefusedOther, "no held permit has the ID"},
+			"no hex":      {Unlock{Dead: []string{"permit"}}, RefusedOther, "no held permit has the ID permit"},
 			"not stated":  {Unlock{Owners: []string{id}}, RefusedUnknown, "not known to be dead: it was not watched long enough"},
 			"never ends":  {Unlock{Owners: []string{forever}}, RefusedUnknown, "its lease never ends"},
 			"is renewed":  {Unlock{Dead: []string{id}, Looks: func(time.Duration) { s.Do(t, "ZADD", protocol.PermitsKey(name), 2*ends, "0123456789abcdef") }}, RefusedAlive, "its holder is alive"},

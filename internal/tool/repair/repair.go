@@ -144,11 +144,11 @@ func (e *Evict) refused(err error) error {
 	case errors.As(err, &other):
 		return refusef(RefusedKind, "%s", other)
 	case errors.Is(err, admin.ErrWaiterAlive):
-		return refusef(RefusedAlive, "lock %q: the channel of %s has a subscriber, so the waiter is alive and stays in the queue", e.Name, shown).
-			with("--even-if-alive evicts it all the same; it then queues anew, as the last")
+		return refusef(RefusedAlive, "lock %q: the channel of %s has a subscriber, so the waiter is alive and keeps its place", e.Name, shown).
+			with("--even-if-alive evicts it anyway; it then requeues at the end")
 	case errors.Is(err, admin.ErrNotCounted):
 		return refusef(RefusedUnknown, "lock %q: whether %s is alive is unknown: %s", e.Name, shown, inspect.NotCounted(err)).
-			with("If you know that it is dead, use --even-if-alive")
+			with("If you are sure that it is dead, use --even-if-alive")
 	case errors.Is(err, admin.ErrNotQueued):
 		return refusef(RefusedAbsent, "lock %q: %s is not in the queue", e.Name, shown).with("`redlatch status` shows the queue")
 	}

@@ -64,7 +64,7 @@ func (u *Unlock) owners() []string {
 func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 	f, err := u.run(ctx)
 	if other := (*inspect.NotLock)(nil); errors.As(err, &other) {
-		err = refusef(RefusedKind, "%s. It is left alone", other)
+		err = refusef(RefusedKind, "%s. It was not changed", other)
 		if f == nil {
 			f = &Forced{Named: other.Named, Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown, odd: true}
 		}
@@ -105,16 +105,16 @@ func (u *Unlock) missing(f *Forced) error {
 	owners := u.owners()
 	switch {
 	case u.semaphore && len(owners) == 0:
-		return refusef(RefusedKind, "%q is a number, not a lock: a permit of a semaphore is taken back by its id", f.Name).
-			with("`redlatch status` shows the ids, then use --dead ID. A semaphore that only counts has none")
+		return refusef(RefusedKind, "%q is a number, not a lock: release a semaphore's permit by its ID", f.Name).
+			with("`redlatch status` shows the IDs; then use --dead ID. A counting semaphore does not use IDs")
 	case u.semaphore && len(f.Holders) == 0:
-		return refusef(RefusedOther, "%s: no permit with the id %s is taken", f.subject(), words(owners, " or "))
+		return refusef(RefusedOther, "%s: no held permit has the ID %s", f.subject(), words(owners, " or "))
 	case len(f.Holders) == 0:
 		return isFree(f.Name)
 	case len(owners) == 0:
 		return nil
 	case u.Strict && !f.isHeldByAll(owners):
-		return refusef(RefusedChanged, "%s is no longer held as it was shown, and was not taken", f.subject())
+		return refusef(RefusedChanged, "%s has changed since it was shown, and was not unlocked", f.subject())
 	case len(f.of(owners)) == 0:
 		return refusef(RefusedOther, "%s is not held by %s", f.subject(), words(owners, " or "))
 	}
@@ -134,7 +134,7 @@ func (u *Unlock) refusal(f *Forced) error {
 	case len(f.Holders) == 0 && !u.semaphore:
 		return isFree(f.Name)
 	case len(f.judged) == 0 && all:
-		return refusef(RefusedChanged, "%s changes hands: it is not stuck", f.subject())
+		return refusef(RefusedChanged, "%s is changing hands: it is not stuck", f.subject())
 	case len(f.judged) == 0:
 		return refusef(RefusedChanged, "%s: the hold of %s has changed, so its owner is not dead", f.subject(), words(u.owners(), " or "))
 	case len(alive) > 0 && (!all || len(alive) == len(f.judged)):
@@ -142,8 +142,8 @@ func (u *Unlock) refusal(f *Forced) error {
 	case slices.ContainsFunc(f.judged, func(j *judged) bool { return j.unread }):
 		return u.unread(f)
 	case u.Strict && f.Renewed == inspect.RenewedUnknown && slices.ContainsFunc(f.judged, func(j *judged) bool { return j.left > 0 }):
-		return refusef(RefusedUnknown, "%s has a lease so long that %v do not show whether it is renewed: "+
-			"redlatch unlock --force looks longer, with --for", f.subject(), u.For)
+		return refusef(RefusedUnknown, "%s has a lease too long to tell within %v whether it is renewed: "+
+			"redlatch unlock --force with --for watches longer", f.subject(), u.For)
 	}
 	return u.doubt(f)
 }
@@ -151,7 +151,7 @@ func (u *Unlock) refusal(f *Forced) error {
 func (u *Unlock) alive(f *Forced, alive []string) error {
 	if len(f.Holders) == 1 {
 		return refusef(RefusedAlive, "%s: its holder is alive, its lease was renewed just now", f.subject()).
-			with("--even-if-alive takes the lock all the same")
+			with("--even-if-alive unlocks it anyway")
 	}
 	is, lease := "is", "its lease was"
 	if len(alive) > 1 {
@@ -161,7 +161,7 @@ func (u *Unlock) alive(f *Forced, alive []string) error {
 	if f.isRenewedByOthers(alive) {
 		r.Text += ". A reader of Redisson before 4.4 also renews the leases of dead readers"
 	}
-	return r.with("--even-if-alive with --owner takes the lock from one holder all the same")
+	return r.with("--even-if-alive with --owner removes one holder anyway")
 }
 
 func (u *Unlock) unread(f *Forced) error {
@@ -172,7 +172,7 @@ func (u *Unlock) unread(f *Forced) error {
 		}
 	}
 	return refusef(RefusedUnknown, "%s: whether %s is alive is unknown: its own lease cannot be read", f.subject(), words(readers, " or ")).
-		with("--even-if-alive with --owner takes the lock from one holder all the same")
+		with("--even-if-alive with --owner removes one holder anyway")
 }
 
 // doubt refuses if a holder may be alive: not stated to be dead, and not a reader with an expired lease. At
@@ -203,10 +203,10 @@ func (u *Unlock) doubt(f *Forced) error {
 	}
 	from := ""
 	if len(f.Holders) > 1 {
-		from = ", with --owner from one holder alone"
+		from = ", with --owner from one holder only"
 	}
 	return refusef(RefusedUnknown, "%s: %s not known to be dead: %s", f.subject(), of, f.whyUnknown()).
-		with("If you know that %s dead: %s. --even-if-alive takes the lock in any case%s", they, stated(alive), from)
+		with("If you are sure that %s dead: %s. --even-if-alive unlocks it in any case%s", they, stated(alive), from)
 }
 
 // LookLimit returns how long a lease with so much left is watched, at most limit.
@@ -230,7 +230,7 @@ func isOneOf(owner string, owners []string) bool {
 func (u *Unlock) take(ctx context.Context, seen *look) error {
 	f := seen.Forced
 	if u.Confirm != nil && !u.Confirm(f) {
-		return refusef(RefusedDeclined, "%s was not taken", f.subject())
+		return refusef(RefusedDeclined, "%s was not unlocked", f.subject())
 	}
 	now, err := u.look(ctx)
 	if err != nil {
@@ -279,7 +279,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	case len(now.Holders) == 0 && !u.semaphore:
 		return nil, isFree(now.Name)
 	case len(from) == 0, len(u.owners()) == 0 && !seen.lock.SameHolders(now.lock):
-		return nil, refusef(RefusedChanged, "%s has changed hands meanwhile, and was not taken", now.subject())
+		return nil, refusef(RefusedChanged, "%s has changed hands, and was not unlocked", now.subject())
 	}
 	return from, nil
 }

@@ -36,7 +36,7 @@ func TestUnlockChecksAgainBeforeRemoving(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		for why, change := range map[string]func(name string){
-			"has changed hands meanwhile": func(name string) {
+			"has changed hands": func(name string) {
 				s.Do(t, "DEL", name)
 				s.Do(t, "HSET", name, "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:1", 1)
 			},
@@ -152,7 +152,7 @@ func TestUnlockShownKeepsLongLease(t *testing.T) {
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 		u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, Strict: true, For: 100 * time.Millisecond}
 		f, err := u.Run(t.Context())
-		require.ErrorContains(t, err, "a lease so long that 100ms do not show whether it is renewed")
+		require.ErrorContains(t, err, "a lease too long to tell within 100ms whether it is renewed")
 		require.Equal(t, RefusedUnknown, f.Refused)
 		require.True(t, program.Exists(t, s, name))
 		u.Strict = false

@@ -25,8 +25,8 @@ func TestLeasesFitTheirColumn(t *testing.T) {
 
 func TestIndentedTextHasNoControlSequences(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "  note   listeners cannot be counted: NOPERM \ufffd]0;title\ufffd\ufffd[2J\n",
-		Indented("note", "listeners cannot be counted: NOPERM \x1b]0;title\a\x1b[2J"))
+	require.Equal(t, "  note   cannot count subscribers: NOPERM \ufffd]0;title\ufffd\ufffd[2J\n",
+		Indented("note", "cannot count subscribers: NOPERM \x1b]0;title\a\x1b[2J"))
 }
 
 // A command may be pasted: a line break would run its first half.

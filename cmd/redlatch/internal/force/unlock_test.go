@@ -81,7 +81,7 @@ func TestUnlockSaysNothingOfAShortLook(t *testing.T) {
 	require.Equal(t, 2, got.Code)
 	program.OneLine(t, got.Stderr)
 	s.Do(t, "PERSIST", name)
-	program.Fails(t, s.URL(), 2, "the lock has no lease, so there is nothing to renew", "unlock", "--force", name)
+	program.Fails(t, s.URL(), 2, "the lock does not have a lease to renew", "unlock", "--force", name)
 }
 
 func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
@@ -89,7 +89,7 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 	unlock := []string{"unlock", "--force", "--for", "10ms", name}
-	program.Fails(t, s.URL(), 2, "If you know that it is dead: --dead "+program.RedissonOwner, unlock...)
+	program.Fails(t, s.URL(), 2, "If you are sure that it is dead: --dead "+program.RedissonOwner, unlock...)
 	program.Fails(t, s.URL(), 2, "is not held by "+program.RedlatchOwner, append(unlock, "--dead", program.RedlatchOwner)...)
 	require.True(t, program.Exists(t, s, name))
 
@@ -149,7 +149,7 @@ func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	c := program.Subscribe(t, s, protocol.OwnerChannel(name, program.RedissonOwner))
 	out := program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
 	require.Contains(t, out, "  queue  1 waiting\n")
-	require.Contains(t, out, "  taken  the first in the queue whose deadline is not over was notified\n")
+	require.Contains(t, out, "  taken  the first waiter whose deadline has not passed was notified\n")
 	message, err := redis.Strings(redis.ReceiveWithTimeout(c, program.Soon))
 	require.NoError(t, err)
 	require.Equal(t, []string{"message", protocol.OwnerChannel(name, program.RedissonOwner), "0"}, message)
@@ -161,9 +161,9 @@ func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	out := program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
-	require.Contains(t, program.Words(out), "taken no waiter was notified: no connection is subscribed for the first in the queue, "+
-		program.RedissonOwner+". If it is dead, `redlatch evict "+name+" "+program.RedissonOwner+"` takes it out of the queue, and `redlatch evict --all-dead "+
-		name+"` all that are dead")
+	require.Contains(t, program.Words(out), "taken no waiter was notified: no connection is subscribed for the first waiter, "+
+		program.RedissonOwner+". If it is dead, `redlatch evict "+name+" "+program.RedissonOwner+"` removes it from the queue, and `redlatch evict --all-dead "+
+		name+"` removes all dead waiters")
 
 	for subscribers, channel := range []string{"", codec.LockChannel(name)} {
 		s.Do(t, "HSET", name, program.RedlatchOwner, 1)
@@ -232,10 +232,10 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
-		{readers, few, 2, "its holder " + program.RedlatchOwner + " is not known to be dead: the lock has no lease, so there is nothing to renew. " +
-			"If you know that it is dead: --dead " + program.RedlatchOwner},
-		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see whether its lease is renewed"},
+		{eternal, nil, 2, "the lock does not have a lease to renew"},
+		{readers, few, 2, "its holder " + program.RedlatchOwner + " is not known to be dead: the lock does not have a lease to renew. " +
+			"If you are sure that it is dead: --dead " + program.RedlatchOwner},
+		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see a renewal"},
 		{long, []string{"--for", "0s"}, 2, "--for"},
 		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 2, "contradict"},
 		{"", nil, 2, "name"},
@@ -280,8 +280,8 @@ func TestUnlockTakesALockOfSeveralReadersThatAreStatedToBeDead(t *testing.T) {
 		dead []string
 		says string
 	}{
-		{nil, "its holders are not known to be dead: it was not watched long enough to see whether its lease is renewed. " +
-			"If you know that they are dead: --dead " + program.RedissonOwner + " --dead " + program.RedlatchOwner + ". --even"},
+		{nil, "its holders are not known to be dead: it was not watched long enough to see a renewal. " +
+			"If you are sure that they are dead: --dead " + program.RedissonOwner + " --dead " + program.RedlatchOwner + ". --even"},
 		{[]string{"a:1", "b:1"}, "is not held by a:1 or b:1\n"},
 	} {
 		args := []string{"unlock", "--force", "--for", "1s", name}
@@ -306,7 +306,7 @@ func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
 	name := redistest.Key(t)
 	s.Do(t, "HSET", name, "mode", "read", program.RedissonOwner, 1, program.RedlatchOwner, 1)
 	s.Do(t, "PEXPIRE", name, 3_000_000)
-	got := program.Fails(t, s.URL(), 2, "If you know that it is dead: --dead "+program.RedissonOwner+". --even", "unlock", "--force", "--for", "1s", "--json", name)
+	got := program.Fails(t, s.URL(), 2, "If you are sure that it is dead: --dead "+program.RedissonOwner+". --even", "unlock", "--force", "--for", "1s", "--json", name)
 	reported := program.JSON(t, got.Stdout)
 	require.Equal(t, "readwrite", reported["kind"])
 	require.Equal(t, "not_known_dead", reported["refused"])

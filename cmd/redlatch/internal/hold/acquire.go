@@ -158,7 +158,7 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 	case errors.Is(err, redlatch.ErrWrongType):
 		err = inspect.WrongType(ctx, srv, name)
 	case connect.Denied(err):
-		return cli.Errorf(cli.CodeRunFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
+		return cli.Errorf(cli.CodeRunFailed, "Redis at %s rejected the request: %s", srv, o.denied(ctx, srv, name, err))
 	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &refusal):
 		err = srv.Problem(err)
 	}

@@ -98,7 +98,7 @@ func (o *lockFlags) lossOf(over, unlocked error) string {
 	case why == redlatch.LossLeaseOver:
 		return fmt.Sprintf("its lease of %v was over", o.lease)
 	case why == redlatch.LossNotRenewed && errors.As(errs, &refusal):
-		return string(why) + ": the server refused to renew it: " + connect.Reason(refusal)
+		return string(why) + ": the server rejected its renewal: " + connect.Reason(refusal)
 	}
 	return string(why)
 }

@@ -235,7 +235,7 @@ func TestLossOfNamesTheRefusalOfRenewals(t *testing.T) {
 	for want, over := range map[string]error{
 		"its lease of 5s was over":          redlatch.LossLeaseOver,
 		"the lease was not renewed in time": redlatch.LossNotRenewed,
-		"the lease was not renewed in time: the server refused to renew it: NOREPLICAS Not enough good replicas to write": fmt.Errorf("%w: %w", redlatch.LossNotRenewed, refused),
+		"the lease was not renewed in time: the server rejected its renewal: NOREPLICAS Not enough good replicas to write": fmt.Errorf("%w: %w", redlatch.LossNotRenewed, refused),
 		string(redlatch.LossTaken): fmt.Errorf("%w: %w", redlatch.LossTaken, refused),
 	} {
 		require.Equal(t, want, (&lockFlags{lease: 5 * time.Second}).lossOf(over, over))

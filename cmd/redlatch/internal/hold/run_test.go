@@ -125,7 +125,7 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 		{"no server", program.NoServer(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
 		{"no server, --try", program.NoServer(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
 		{"no address", "user:sesame@host:6379", run("x", "--", "true"), "the scheme is missing: write redis://"},
-		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: something else uses this name"},
+		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: another program uses this name"},
 		{"no name", s.URL(), run("", "--", "true"), "name"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

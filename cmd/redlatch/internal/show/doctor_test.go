@@ -21,7 +21,7 @@ var volatile = []struct {
 }{
 	{regexp.MustCompile(`redis://127\.0\.0\.1:\d+`), "redis://ADDRESS"},
 	{regexp.MustCompile(`(Redis|Valkey) \d+\.\d+\.\d+`), "Redis VERSION"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s) (ahead|behind)|in step with this machine's`), "OFFSET"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s) (ahead|behind)|in sync with this machine's`), "OFFSET"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`), "TIME"},
 	{regexp.MustCompile(`NOPERM [^"]*`), "NOPERM"},
 	{regexp.MustCompile(`(no sharded pub/sub|sharded pub/sub works);`), "SHARDED;"},

@@ -117,14 +117,14 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	require.Contains(t, got.Stdout, "app:job ")
 	require.NotContains(t, got.Stdout, "secret")
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "1 key was not looked into: this user may not read it (NOPERM")
+	require.Contains(t, got.Stderr, "1 key was not inspected: this user may not read it (NOPERM")
 	got = program.Finish(t, url, "list", "sec*")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stdout)
 	require.Contains(t, got.Stderr, "\nredlatch: no locks that this user may see that match sec*\n")
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
-	program.Fails(t, url, 1, "refuses: NOPERM", "list")
+	program.Fails(t, url, 1, "rejected the request: NOPERM", "list")
 }
 
 func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {

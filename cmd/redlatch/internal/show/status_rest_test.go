@@ -51,7 +51,7 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")
 	got := program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
 	require.Contains(t, got.Stdout, "\n         and 1480 more, all unknown (--waiters 0 shows all)\n")
-	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
+	require.Contains(t, program.Words(got.Stdout), "note cannot count subscribers: redis: NOPERM")
 }
 
 func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
@@ -194,9 +194,9 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 	program.Narrow(t, got.Stdout)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	got = program.Finish(t, url, "status", name)
-	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
+	require.Contains(t, program.Words(got.Stdout), "note cannot count subscribers: redis: NOPERM")
 
-	program.Fails(t, "redis://"+user+":sesame@"+s.Addr(), 1, "refuses: WRONGPASS", "status", name)
+	program.Fails(t, "redis://"+user+":sesame@"+s.Addr(), 1, "rejected the request: WRONGPASS", "status", name)
 }
 
 func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {

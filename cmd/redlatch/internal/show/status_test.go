@@ -44,7 +44,7 @@ func TestStatusAndWatchSayWhatIsNotALock(t *testing.T) {
 		says      string
 	}{
 		{s.URL(), list, 1, "holds a list, and a lock is a hash"},
-		{s.URL(), hash, 1, "is a hash, but no lock: its field \"name\" is no owner"},
+		{s.URL(), hash, 1, "is a hash but not a lock: its field \"name\" is not an owner"},
 		{s.URL(), noQueue, 1, "holds a string, and the queue of a fair lock is a list"},
 		{s.URL(), noDeadlines, 1, "holds a set, and the deadlines of a fair lock are a zset"},
 		{s.URL(), "", 2, "name is empty"},
@@ -102,11 +102,11 @@ func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
 	statusGolden(t, s, "mails", 1)
 
 	s.Do(t, "HSET", "odd", "mode", "read", "\x1b[2J", "1")
-	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: \"odd\" is a hash, but no lock: its field \"\\x1b[2J\" is no owner\n"},
+	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: \"odd\" is a hash but not a lock: its field \"\\x1b[2J\" is not an owner\n"},
 		program.Finish(t, s.URL(), "status", "odd"))
 	s.Do(t, "HSET", "secret", program.RedissonOwner, "sesame")
 	got := program.Finish(t, s.URL(), "status", "--json", "secret")
-	require.Contains(t, got.Stdout, `"why": "what it has for `+program.RedissonOwner+` is no count"`)
+	require.Contains(t, got.Stdout, `"why": "its value of `+program.RedissonOwner+` is not a count"`)
 	require.NotContains(t, got.Stdout+got.Stderr, "sesame")
 }
 
@@ -123,16 +123,16 @@ func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	s.Do(t, "HSET", append([]any{"readers"}, owners...)...)
 	s.Do(t, "HSET", "readers", "mode", "read")
 	s.Do(t, "CONFIG", "RESETSTAT")
-	require.Contains(t, program.Finish(t, s.URL(), "status", "big-map").Stderr, " is no owner\n")
-	require.Contains(t, program.Finish(t, s.URL(), "status", "owners").Stderr, `it has many owners, and no field "mode"`)
-	require.Contains(t, program.Finish(t, s.URL(), "watch", "big-map").Stderr, " is no owner\n")
+	require.Contains(t, program.Finish(t, s.URL(), "status", "big-map").Stderr, " is not an owner\n")
+	require.Contains(t, program.Finish(t, s.URL(), "status", "owners").Stderr, `it has many owners but no field "mode"`)
+	require.Contains(t, program.Finish(t, s.URL(), "watch", "big-map").Stderr, " is not an owner\n")
 	require.Zero(t, s.CommandStats(t)["hgetall"])
 	require.Contains(t, program.OK(t, s.URL(), "status", "readers"), "  kind   read/write, held for reading\n")
 
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl",
 		"+lrange", "+zrange", "+psubscribe", "allkeys", "allchannels")
 	for _, command := range []string{"status", "watch"} {
-		program.Fails(t, "redis://reader:password@"+s.Addr(), 1, " is no owner\n", command, "big-map")
+		program.Fails(t, "redis://reader:password@"+s.Addr(), 1, " is not an owner\n", command, "big-map")
 	}
 }
 

@@ -141,7 +141,7 @@ func (s *status) printNote(w io.Writer) {
 	case s.Note != "":
 		fmt.Fprint(w, cli.Indented("note", s.Note))
 	case s.Uncounted != "":
-		fmt.Fprint(w, cli.Indented("note", "listeners cannot be counted: "+s.Uncounted))
+		fmt.Fprint(w, cli.Indented("note", "cannot count subscribers: "+s.Uncounted))
 	}
 }
 

@@ -208,7 +208,7 @@ func TestWatchRejectsNumbers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "SET", "pool", 3)
-	program.Fails(t, s.URL(), 1, "the key \"pool\" holds a string, and a lock is a hash: something else uses this name. "+
+	program.Fails(t, s.URL(), 1, "the key \"pool\" holds a string, and a lock is a hash: another program uses this name. "+
 		"For a semaphore or a latch use `redlatch status pool`\n", "watch", "pool")
 }
 

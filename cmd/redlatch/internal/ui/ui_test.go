@@ -215,7 +215,7 @@ func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
 		status, text := send(t, address+action+"?name=app:job", "ops", "s3cret", form)
 		require.Equal(t, 500, status, action)
 		require.Contains(t, text, "<h1>Not done", action)
-		require.Regexp(t, `Redis at \S+ refuses: .*redlatch doctor. shows which rights are missing, docs/operations.md what they are for\.<`, text, action)
+		require.Regexp(t, `Redis at \S+ rejected the request: .*redlatch doctor. shows the missing rights; docs/operations.md explains them\.<`, text, action)
 	}
 	require.True(t, program.Exists(t, s, "app:job"))
 	require.Len(t, program.QueueOf(t, s, "app:job"), 1)

@@ -174,7 +174,7 @@ func (f *Figures) countLoss(p *pair, struck time.Time) {
 	}
 }
 
-const columns = "| the master | servers | with | nobody acquired for: plain, fair | locks that replicas had: kept | that none had: holders told | after the failure | two at once | for at most | who waited: served | after the lock was free |\n" +
+const columns = "| the master | servers | with | nobody acquired for: plain, fair | replicated locks: kept | unreplicated locks: holders notified | after the failure | two holders | for at most | who waited: served | after the lock was free |\n" +
 	"|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 
 func (f Figures) row(what, servers, adapter string) string {

@@ -178,7 +178,7 @@ func has(pairs []*pair) bool {
 func (tr *trial) recover() {
 	tr.t.Helper()
 	if tr.loses {
-		assert.Eventually(tr.t, func() bool { return has(tr.lost) }, soon, 5*time.Millisecond, "a waiter of a lost lock waits, or its holder has no ErrLost")
+		assert.Eventually(tr.t, func() bool { return has(tr.lost) }, soon, 5*time.Millisecond, "a waiter of a lost lock still waits, or its holder did not get ErrLost")
 	}
 	tr.progress(10)
 	free := tr.kept
