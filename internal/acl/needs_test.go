@@ -149,7 +149,7 @@ func TestInspectAndRepairUsersCannotLock(t *testing.T) {
 	})
 }
 
-// Redis rejects a pattern beside ~*.
+// Redis rejects a pattern together with ~*.
 func TestServerAcceptsRuleForAllNames(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {

@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// intrusions are what the user of one prefix may try with a lock of another.
+// intrusions are attempts of one prefix's user on a lock of another prefix.
 func intrusions(ctx context.Context, l *rlock.Lock) map[string]func() error {
 	owner := codec.NewOwner(uuid.New(), 7)
 	return map[string]func() error{
@@ -40,7 +40,7 @@ func intrusions(ctx context.Context, l *rlock.Lock) map[string]func() error {
 	}
 }
 
-// commands are what that user may send.
+// commands are the commands that this user may send.
 func commands(name string) [][]any {
 	return [][]any{
 		{"DEL", name},
@@ -140,7 +140,7 @@ func listenTo(t *testing.T, s *redistest.Server, channels ...string) func(n int)
 	}
 	return func(n int) {
 		t.Helper()
-		// Whatever was published before comes before the answer.
+		// Earlier messages arrive before the reply.
 		require.NoError(t, sub.Ping("over"))
 		for range n {
 			require.IsType(t, redis.Message{}, sub.ReceiveWithTimeout(soon))

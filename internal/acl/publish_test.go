@@ -89,7 +89,7 @@ var countable = map[string]operation{
 	}),
 }
 
-// withoutPublishing are the rules that take away the right to publish, with what the error says.
+// withoutPublishing maps rules that remove the right to publish to the text of the error.
 func (o operation) withoutPublishing() map[string]string {
 	return map[string]string{"resetchannels": "the user lacks &" + o.channel, "-publish": "the user lacks +publish: "}
 }
@@ -155,7 +155,7 @@ func TestUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 				c := unpublished(t, s, kind, "allchannels")
 				leave, err := o.call(callers.Within(t), c)
 				require.NoError(t, err)
-				if strings.HasPrefix(kind, "fair") { // without a waiter nothing is published
+				if strings.HasPrefix(kind, "fair") { // no waiter, so no message
 					(&trial{T: t, server: s}).queuedByHand("k", map[string]time.Duration{foreign: time.Hour}, foreign)
 				}
 				s.Do(t, "ACL", "SETUSER", "app", word)

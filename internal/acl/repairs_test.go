@@ -55,7 +55,7 @@ func (x *trial) repairs() error {
 	return x.until("the clocks are compared", func() bool { return x.server.CommandStats(x)["time"] > 0 })
 }
 
-// takesFromOne takes a lock from one of two readers, and a permit back.
+// takesFromOne forces out one of two readers, and releases one permit.
 func (x *trial) takesFromOne(name string) error {
 	const permit = "30313233343536373839616263646566"
 	if strings.Contains(name, "{") {
@@ -88,7 +88,7 @@ func (x *trial) semaphores() error {
 	})
 }
 
-// permits takes permits with ids, gives them back, and looks at them.
+// permits acquires, releases and inspects permits with IDs.
 func (x *trial) permits(name string) error {
 	s := rsemaphore.NewExpirable(x.client, name)
 	if made, err := s.TrySetPermits(x.Context(), 1); err != nil || !made {
@@ -107,7 +107,7 @@ func (x *trial) permits(name string) error {
 	}
 	_, err1 := s.Available(x.Context())
 	_, err2 := s.Inspect(x.Context())
-	// One whose lease is over is given back by the next that asks.
+	// The next acquire releases an expired permit.
 	x.server.Do(x, "ZADD", protocol.PermitsKey(name), 1, "0123456789abcdef")
 	other, err3 := s.Acquire(x.Context(), 2, atMost)
 	if err3 == nil {
@@ -120,7 +120,7 @@ func (x *trial) permits(name string) error {
 // waited for.
 var atMost = rlock.WithWait(time.Second)
 
-// counter does what there is to do with one that only counts.
+// counter uses every operation of a counting semaphore.
 func (x *trial) counter(name string) error {
 	s := rsemaphore.New(x.client, name)
 	if _, err := s.TrySetPermits(x.Context(), 1, time.Hour); err != nil {

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 const (
-	// soon bounds waits for what should happen at once.
+	// soon bounds waits for events that should be immediate.
 	soon = 10 * time.Second
 	// lease is longer than any wait of the tests.
 	lease = time.Minute
@@ -30,8 +30,7 @@ const (
 	foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 )
 
-// refusals are the words in which servers refuse a command, by itself and in a
-// script.
+// refusals are the texts with which servers reject a command, directly and in a script.
 var refusals = []string{"NOPERM", "can't run this", "can't access at least", "can't publish", "ACL failure in script"}
 
 // trial is one use of a client of a user.
@@ -57,9 +56,8 @@ func eachServer(t *testing.T, body func(t *testing.T, s *redistest.Server)) {
 	})
 }
 
-// try makes a user with the rights given, the words of ACL SETUSER, and returns what
-// goes wrong when use uses it: an error of its own, or what was refused in the
-// background.
+// try creates a user with the given rights (arguments of ACL SETUSER), runs use, and
+// returns its error, or a rejection in the background.
 func try(t *testing.T, s *redistest.Server, rights []any, use func(x *trial) error, opts ...redlatch.Option) (wrong error) {
 	t.Helper()
 	s.Do(t, "FLUSHALL")
@@ -76,7 +74,7 @@ func try(t *testing.T, s *redistest.Server, rights []any, use func(x *trial) err
 	}
 	x.client = client
 	defer func() {
-		// So that nothing is left to be settled while it closes.
+		// Close then has no unresolved calls.
 		s.Do(t, "ACL", "SETUSER", user, "on", "allkeys", "allchannels", "allcommands")
 		require.NoError(t, client.Close())
 	}()
@@ -86,7 +84,7 @@ func try(t *testing.T, s *redistest.Server, rights []any, use func(x *trial) err
 	return x.refused()
 }
 
-// refused returns what was refused so far, as far as it was logged.
+// refused returns the rejections logged so far.
 func (x *trial) refused() error {
 	if lines := x.log.Lines(refusals...); len(lines) > 0 {
 		return errors.New(lines[0])
@@ -180,7 +178,7 @@ func (x *trial) listening(name string) int {
 	return n
 }
 
-// waiting is a call of Lock on a goroutine of its own.
+// waiting is a call of Lock on a separate goroutine.
 type waiting struct {
 	done   chan struct{}
 	cancel context.CancelFunc
@@ -214,7 +212,7 @@ func (w *waiting) over() bool {
 	}
 }
 
-// unlock waits for the lock and gives it up.
+// unlock waits for the lock and releases it.
 func (w *waiting) unlock() error {
 	<-w.done
 	if w.err != nil {

@@ -30,7 +30,7 @@ func (x *trial) plainLocks() error {
 	return x.each(x.holdsTwice, x.looksOn, x.waits, x.forces)
 }
 
-// holdsTwice takes a lock, enters it again, renews it, and gives it up.
+// holdsTwice acquires a lock, reenters it, renews it, and releases it.
 func (x *trial) holdsTwice(name string) error {
 	l := rlock.New(x.client, name)
 	hold, err := l.TryLock(x.Context(), rlock.WithLease(lease))
@@ -99,8 +99,7 @@ func (x *trial) forces(name string) error {
 	return err
 }
 
-// waitsForReplicas takes a lock that a replica shall have. There is none, and to hear
-// that is enough.
+// waitsForReplicas requires a replica for the lock. The server has none; the error is enough.
 func (x *trial) waitsForReplicas() error {
 	return x.each(func(name string) error {
 		_, err := rlock.New(x.client, name).TryLock(x.Context())
@@ -111,7 +110,7 @@ func (x *trial) waitsForReplicas() error {
 	})
 }
 
-// tokens takes a lock with tokens twice, and asks for the last one.
+// tokens acquires a fenced lock twice, and reads the last token.
 func (x *trial) tokens() error {
 	return x.unbraced(func(name string) error {
 		l := rfencedlock.New(x.client, name)
@@ -224,8 +223,8 @@ func (x *trial) fairLocks() error {
 	})
 }
 
-// movesUp takes the lock from before others, which are put there and taken away by hand, and wants their
-// deadlines to be moved all at once.
+// movesUp acquires the lock ahead of waiters added by hand, and expects all their deadlines to move
+// together.
 func (x *trial) movesUp(l *rlock.Lock) error {
 	key, deadline := codec.TimeoutKey(l.Name()), time.Now().Add(time.Hour).UnixMilli()
 	for i := range int64(5) {

@@ -52,7 +52,7 @@ type server struct {
 	lied     int
 	conns    map[net.Conn]bool
 	asked    []string
-	asking   map[string]string // by key: the target of ASK
+	asking   map[string]string // by key: the target of an ASK redirect
 	replicas []string
 	subs     map[string][]net.Conn // by kind and channel
 	acks     int                   // replicas that have the writes
@@ -262,7 +262,7 @@ func span2text(first, last int, nodes []string) string {
 func (s *server) redirect(key string, asking bool) string {
 	slot := transport.HashSlot(key)
 	switch {
-	case s.lies != "" && s.lied < 1000: // without a pause, fake time stands still
+	case s.lies != "" && s.lied < 1000: // without a pause, fake time does not advance
 		s.lied++
 		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.lies)
 	case s.w.owner[slot] == "", s.unready == key && s.lied < 1000:
@@ -324,7 +324,7 @@ func (w *world) publish(addr, kind, channel, payload string) {
 	}
 }
 
-// await returns what comes within a minute.
+// await returns the value received within a minute.
 func await[T any](w *world, came <-chan T) (first T) {
 	w.Helper()
 	select {

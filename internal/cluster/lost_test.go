@@ -57,7 +57,7 @@ func TestSilentMasterIsLeftAfterFailover(t *testing.T) {
 	})
 }
 
-// A machine that is gone answers no dial. A renewal has no timeout and would wait for the dial.
+// A lost machine does not answer a dial. A renewal does not time out and would wait for the dial.
 func TestFailoverAbortsDialToLostMaster(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)

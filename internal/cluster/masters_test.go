@@ -25,7 +25,7 @@ func addrs(w *world) (all []string) {
 
 func TestCallOnMasterIsNotRedirected(t *testing.T) {
 	inWorld(t, func(w *world) {
-		masters, err := w.Masters(w.Context()) // the first thing that is asked of it
+		masters, err := w.Masters(w.Context()) // its first query
 		require.NoError(w, err)
 		require.Len(w, masters, 2)
 		for _, m := range masters {

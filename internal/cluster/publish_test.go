@@ -75,7 +75,7 @@ func TestSilentNodeDoesNotDecidePublishCommand(t *testing.T) {
 	})
 }
 
-// brokenConn is what a pool returns after a failed dial.
+// brokenConn is a connection of a pool whose dial failed.
 type brokenConn struct {
 	redis.Conn
 	err error

@@ -44,7 +44,7 @@ func TestEstablishedSubscriptionWaitsForUnreadyNode(t *testing.T) {
 func TestFullServerDoesNotDecideSubscribeCommand(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)
-		// There is room for one of the two subscription connections.
+		// The server accepts only the first subscription connection.
 		w.do(func() { w.servers[one].full = func(conns int) bool { return conns > 2 } })
 		for range 2 {
 			sub, err := w.Subscribe(w.Context(), key)

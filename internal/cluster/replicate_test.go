@@ -51,7 +51,7 @@ func TestWaitRunsOnSlotsMaster(t *testing.T) {
 	})
 }
 
-// The slot's former node has no replicas and delays WAIT.
+// The slot's former node lacks replicas, which delays WAIT.
 func TestReplicatedCallFollowsSlotImmediately(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.requireIncr(key, 1)

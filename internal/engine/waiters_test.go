@@ -18,7 +18,7 @@ type hearing struct {
 	*faketransport.Fake
 	counts []int64
 	err    error
-	mute   bool // counts what it is asked never
+	mute   bool // counts nothing
 	open   int  // subscriptions
 }
 

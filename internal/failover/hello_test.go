@@ -33,7 +33,7 @@ func TestOnlyNewerEpochWithNewMasterIsSwitch(t *testing.T) {
 		{claim{"m", "b:1", 2}, false, false}, // from before
 		{claim{"other", "b:1", 9}, true, false},
 		{claim{"m", "b:1", 4}, false, true},
-		{claim{"m", "a:1", 3}, false, false}, // a Sentinel that has not heard of it yet
+		{claim{"m", "a:1", 3}, false, false}, // a Sentinel that does not know it yet
 		{claim{"m", "b:1", 6}, false, false}, // a fail-over that came to nothing
 		{claim{"m", "a:1", 5}, false, false},
 		{claim{"m", "a:1", 7}, false, true},

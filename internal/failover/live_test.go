@@ -47,7 +47,7 @@ func TestSwitchClosesConnectionsAndDialsToFormerMaster(t *testing.T) {
 	require.Equal(t, 2, l.cut("b:1"))
 	<-old.closed
 	require.ErrorIs(t, context.Cause(ctx), errReplaced)
-	late := newPlainConn() // that heeded no context
+	late := newPlainConn() // that ignored its context
 	_, err = under.made(late, nil)
 	require.ErrorIs(t, err, errReplaced)
 	<-late.closed

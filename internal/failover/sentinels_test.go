@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // watch is a set of Sentinels.
 type watch struct {
-	mu    sync.Mutex // guards asked
+	mu    sync.Mutex // guards the queries
 	asked map[string]int
 	says  map[string]func() (any, error) // to get-master-addr-by-name; nil: it never answers
 	knows []string                       // to SENTINEL SENTINELS, ports of 10.0.0.9

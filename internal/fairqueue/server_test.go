@@ -29,7 +29,7 @@ type fakeServer struct {
 	listeners   map[string]int64
 	refusal     error            // of counting
 	outage      error            // of everything else
-	mute        bool             // counts have no answer
+	mute        bool             // counts get no reply
 	garbled     bool             // all replies are of another form
 	args        map[string][]any // of the last call of each name
 }

@@ -26,7 +26,7 @@ func enter(qs *queues) (*queue, *caller) {
 	return l, c
 }
 
-// withTurn returns queues, and the one of a caller with the turn, which it passes on at the end.
+// withTurn returns queues, and a queue whose turn the caller holds until the test ends.
 func withTurn(t *testing.T) (*queues, *queue) {
 	t.Helper()
 	qs := emptyQueues()

@@ -173,7 +173,7 @@ func TestWaitForTransferIsBounded(t *testing.T) {
 		b.Settle(engine.ErrLost)
 		require.ErrorIs(t, b.Wait(time.Minute), engine.ErrLost)
 		time.Sleep(time.Hour)
-		b = transferOf(qs) // the same, maybe: nothing is left of its timer
+		b = transferOf(qs) // the same, perhaps: its timer has fired
 		b.Settle(nil)
 		require.NoError(t, b.Wait(time.Hour))
 	})

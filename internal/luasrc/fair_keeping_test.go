@@ -150,7 +150,7 @@ var fairHeartbeats = []fairStory{
 		f.beat(0, living(a1), 64)
 		f.beat(-1, living(a1), 64)
 		f.leaves(lock(f.l, -1, a9, "1"), f.entries(in(a1, fairWait), in(a2, fairWait+10)))
-		f.beat(fairWait, living(a1), 64, waiter{a1, 5}) // as one of its own
+		f.beat(fairWait, living(a1), 64, waiter{a1, 5}) // as its own waiter
 		f.command("PEXPIRE", f.l, fairLease)
 		f.beat(fairWait, living(a1), 0)
 	}},

@@ -32,7 +32,7 @@ type fairCall struct {
 	Wait, Lease int64
 	Target      int64
 	Latch       string   // the id of a shared release
-	More        []waiter // that give up in the same call
+	More        []waiter // that leave in the same call
 
 	// Of heartbeats and evictions.
 	Keep, Fair int64
@@ -279,7 +279,7 @@ func (m *fairModel) Heartbeat(c fairCall) any {
 }
 
 func (m *fairModel) putOff(b fairCall, mine map[string]int64) {
-	var ahead, before, after float64 // of the one in front: its deadline, old and new
+	var ahead, before, after float64 // old and new deadline of the waiter in front
 	seen := map[string]bool{}
 	others := make(map[string]reply.Other, len(b.Others))
 	for _, o := range b.Others {
@@ -330,7 +330,7 @@ func (m *fairModel) score(owner string) string {
 	return strconv.FormatFloat(deadline, 'f', -1, 64)
 }
 
-// Evict removes dead waiters from the front of the queue as long as they have the given deadlines.
+// Evict removes dead waiters from the front of the queue while their deadlines match.
 func (m *fairModel) Evict(c fairCall) any {
 	evicted := []any{}
 	var late []float64
@@ -356,11 +356,11 @@ func (m *fairModel) Evict(c fairCall) any {
 	return evicted
 }
 
-// fall returns what the eviction of dead waiters takes off the other deadlines: their part beyond the
-// lease and a heartbeat's keep, but no more than leaves that to the others. It depends on the lock's
-// remaining time, which remains shows.
+// fall returns by how much the eviction of dead waiters lowers the other deadlines: by their part beyond
+// the lease and the heartbeat's keep, but each remaining waiter keeps at least that much. It depends on
+// the lock's remaining time (see remains).
 func (m *fairModel) fall(c fairCall, late []float64) float64 {
-	soonest := math.Inf(1) // of those that can wait for their turn
+	soonest := math.Inf(1) // of waiters that can reach their turn
 	for _, deadline := range m.Deadlines {
 		if deadline > float64(c.Now) {
 			soonest = min(soonest, deadline)

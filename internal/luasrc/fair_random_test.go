@@ -25,7 +25,7 @@ type fairOp struct {
 	When          int // by the caller's own clock, or around the head's deadline
 	Wait, Lease   int64
 	Target, Latch int64
-	More          []int // owners that give up in the same call
+	More          []int // owners that leave in the same call
 
 	// Of heartbeats and evictions. The even owners belong to one process, the odd ones to another.
 	Mine       []int // owners of the caller's process, and perhaps others

@@ -160,7 +160,7 @@ var fairTakes = []fairStory{
 			take(a1, 0, 1000)
 		}
 		f.push(a2)
-		f.acquire(a9, -9000000, 250) // the reply has no fraction
+		f.acquire(a9, -9000000, 250) // the reply is an integer
 	}},
 	{"5.2 reentry renews the lease, and needs no place", func(f *fairPlayer) {
 		f.try(a1, 0, fairWait)

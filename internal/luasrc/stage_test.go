@@ -77,8 +77,8 @@ type scenario struct {
 type stage struct {
 	t        *testing.T
 	conn     redis.Conn
-	listener redis.PubSubConn // hears every channel
-	monitor  redis.Conn       // nil where the server has no MONITOR
+	listener redis.PubSubConn // subscribes to every channel
+	monitor  redis.Conn       // nil if the server lacks MONITOR
 	marks    int
 	known    map[string]string // the digests of the texts that the server knows
 	calls    string            // commands that the script of the last run has run

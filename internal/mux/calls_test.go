@@ -216,7 +216,7 @@ func TestLostConnectionIsReportedImmediately(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, i, notified.Load())
 			require.Error(t, do(t, m, command("BREAK")).err)
-			<-lost // there is no reconnect
+			<-lost // does not reconnect
 			synctest.Wait()
 			require.Equal(t, i+1, notified.Load())
 		}

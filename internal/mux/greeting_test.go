@@ -126,7 +126,7 @@ func TestOddGreetingsAreTolerated(t *testing.T) {
 				c := transport.NewScript("s", "x")
 				call := eval(c, 0)
 				require.NoError(t, do(t, m, call).err)
-				_ = m.Fence(t.Context(), call) // whatever it says, it says it
+				_ = m.Fence(t.Context(), call) // any text that it sends
 			})
 		}
 	}

@@ -21,7 +21,7 @@ type fakeServer struct {
 	scripted.Server
 	t      *testing.T
 	mute   atomic.Bool                 // take commands and answer none
-	refuse func(command string) string // an error to answer with, or ""; set while no command is under way
+	refuse func(command string) string // an error reply, or ""; set between commands
 }
 
 func (f *fakeServer) answer(_ int, args []string) string {

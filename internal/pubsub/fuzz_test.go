@@ -23,7 +23,7 @@ func FuzzPushes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, shape uint8, word, name, payload []byte) {
 		sub := &Subscriber{table: table{channels: map[string]*channel{}, most: batchSize}}
 		acked, asked := pushTable(t, sub)
-		for range 3 { // a second and a third of the kind meet what the first has left
+		for range 3 { // repeats meet the state that the first message left
 			takePush(sub, shape, word, name, payload)
 			sub.table.collect(time.Second)
 		}

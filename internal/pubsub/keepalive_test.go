@@ -161,7 +161,7 @@ func TestConnectionDialedDuringCloseIsClosed(t *testing.T) {
 		f.Answer(f.answer)
 		dialed := make(chan struct{})
 		s := New(Config{Dial: func(ctx context.Context) (redis.Conn, error) {
-			<-dialed // whatever ctx says
+			<-dialed // regardless of ctx
 			return f.Dial(ctx)
 		}})
 		subscribeLater(s, "c")

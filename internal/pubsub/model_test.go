@@ -26,8 +26,8 @@ type world struct {
 	x    *session
 	mine []*probe
 
-	in         []*op           // commands on their way to the server
-	out        []reply         // what the server has sent and we have not read
+	in         []*op           // commands in flight to the server
+	out        []reply         // sent by the server and not read yet
 	subscribed map[string]bool // the server's truth
 	unserved   bool            // it refuses the channel "c" for now
 }

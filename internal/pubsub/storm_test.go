@@ -103,7 +103,7 @@ func TestTemporarilyRejectedChannelIsRetriedEverySecond(t *testing.T) {
 		require.Zero(t, time.Since(start), "the first answer is reported at once")
 		time.AfterFunc(9500*time.Millisecond, func() { down.Store(false) })
 		a := &again{failed: make(chan error, 1), acked: make(chan struct{}, 1)}
-		s.Listen("lost", a)() // which leaves at once
+		s.Listen("lost", a)() // which leaves immediately
 		require.Equal(t, 9, a.listen(t, s, "lost"))
 		require.Equal(t, 10*time.Second, time.Since(start))
 		synctest.Wait()
@@ -125,7 +125,7 @@ func TestRejectedChannelIsForgottenAfterUnsubscribe(t *testing.T) {
 	})
 }
 
-// The server may be the wrong one by now.
+// The address may now lead to a different server.
 func TestServerRejectingEverythingIsRedialedAfterPauses(t *testing.T) {
 	t.Parallel()
 	for refusal, greets := range map[string]bool{

@@ -66,7 +66,7 @@ func TestFullServerDoesNotRejectName(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	// Mutants of the conformance suite mostly wait.
-	parallel := flag.Lookup("test.parallel").Value // not what the command line says, yet
+	parallel := flag.Lookup("test.parallel").Value // not yet the test program's command line
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 6 {
 		_ = parallel.Set("6") // it takes any number
 	}

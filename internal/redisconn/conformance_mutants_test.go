@@ -55,7 +55,7 @@ func (b *broken) awaited(call *transport.Call, done transport.Done) (over chan s
 	return over
 }
 
-// copied has states of its own, so that the original's Abandon and Claim have no effect.
+// copied has separate state, so the original's Abandon and Claim do not affect it.
 func copied(call *transport.Call) *transport.Call {
 	return &transport.Call{Script: call.Script, Command: call.Command, NumKeys: call.NumKeys, Args: call.Args, Urgent: call.Urgent}
 }

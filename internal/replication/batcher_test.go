@@ -32,7 +32,7 @@ func TestBatchEndsWithOneWait(t *testing.T) {
 	})
 }
 
-// A queued call's time counts from the start, and the last call of a batch gets all of its own.
+// A queued call's time counts from the start. The last call of a batch gets its full time.
 func TestQueuedCallsShareOneWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t

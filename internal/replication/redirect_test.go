@@ -50,7 +50,7 @@ func TestAbandonedRedirectedCallIsNotSent(t *testing.T) {
 	})
 }
 
-// The server may have no replicas.
+// The server may lack replicas.
 func TestRejectedCallEndsBeforeWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
@@ -148,7 +148,7 @@ func TestFullServerRanNothing(t *testing.T) {
 		began := time.Now()
 		has(t, b, set("a"), time.Second, 1)
 		require.GreaterOrEqual(t, time.Since(began), clock.DefaultMin/2, "a pause after a useless connection")
-		p.Cut() // what was sent on this one may have run
+		p.Cut() // calls sent on this connection may have run
 		isFull = true
 		o := await(t, start(b, set("b"), time.Second))
 		require.ErrorIs(t, o.err, transport.ErrUncertain)

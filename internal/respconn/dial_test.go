@@ -26,7 +26,7 @@ func server(t *testing.T, answers map[string]string) (at redisurl.Server, comman
 	return serverCalling(t, func() {}, answers)
 }
 
-// serverCalling is a server that calls unanswered when it has no answer to a command.
+// serverCalling is a server that calls unanswered for a command without a canned reply.
 func serverCalling(t *testing.T, unanswered func(), answers map[string]string) (at redisurl.Server, commands func() string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,7 +108,7 @@ func TestLoginEndsWithContextOrTimeout(t *testing.T) {
 		if other, err := net.Dial("tcp", at.Addr); err == nil { //nolint:noctx // it waits for nothing
 			_ = other.Close() // the only connection, if a slow machine had no time for one
 		}
-		commands() // it is closed, however far it got
+		commands() // the connection is closed at any stage
 	}
 }
 

@@ -63,7 +63,7 @@ func TestGuardPassesLockReplies(t *testing.T) {
 		"-" + strings.Repeat("e", 60<<10) + "\r\n",
 		"$1048576\r\n" + strings.Repeat("n", 1<<20) + "\r\n:1\r\n",
 		"*100000\r\n" + strings.Repeat(":1\r\n", 100_000) + "*100000\r\n" + strings.Repeat(":1\r\n", 100_000),
-		strings.Repeat("*530000\r\n"+strings.Repeat("*0\r\n", 530_000), 2), // each reply counts for itself
+		strings.Repeat("*530000\r\n"+strings.Repeat("*0\r\n", 530_000), 2), // each reply is counted separately
 		"not a reply at all", "\r\n\r\n", "\n",
 	} {
 		for _, most := range chunks(text) {

@@ -20,7 +20,7 @@ const patience = 3 * time.Second
 // errGone is the error of an unreachable node.
 var errGone = fmt.Errorf("%w: connection refused", transport.ErrNotSent)
 
-// silence is no reply until Close.
+// silence withholds the reply until Close.
 type silence struct{}
 
 // node is a scripted node.
@@ -120,8 +120,8 @@ func roleOf(ports ...string) any {
 
 func at(port string) string { return "10.0.0.1:" + port }
 
-// heard returns a reply to PUBSUB NUMSUB for one channel.
-func heard(n int64) any { return []any{[]byte("somebody"), n} }
+// numsub returns a PUBSUB NUMSUB reply for one channel.
+func numsub(n int64) any { return []any{[]byte("somebody"), n} }
 
 // deployment is a master with replicas, and a Counter.
 type deployment struct {
@@ -132,15 +132,15 @@ type deployment struct {
 	dialled  []string
 }
 
-// newDeployment returns one with a subscriber on the master and on each replica.
+// newDeployment returns a deployment with a subscriber on the master and on each replica.
 func newDeployment(t *testing.T, ports ...string) *deployment {
 	t.Helper()
 	w := &deployment{replicas: map[string]*node{}}
 	w.master = &node{replaced: make(chan struct{}), answers: map[string]any{
-		"HELLO": hello("standalone", "master"), "ROLE": roleOf(ports...), "PUBSUB": heard(1),
+		"HELLO": hello("standalone", "master"), "ROLE": roleOf(ports...), "PUBSUB": numsub(1),
 	}}
 	for _, port := range ports {
-		w.replicas[at(port)] = &node{answers: map[string]any{"HELLO": hello("standalone", "replica"), "PUBSUB": heard(1)}}
+		w.replicas[at(port)] = &node{answers: map[string]any{"HELLO": hello("standalone", "replica"), "PUBSUB": numsub(1)}}
 	}
 	w.Counter = New(Config{Master: w.master, Replica: w.dial, Publish: "PUBLISH", Command: patience})
 	t.Cleanup(w.Close)

@@ -94,7 +94,7 @@ func TestCountRestartsAfterMasterChange(t *testing.T) {
 	w := newDeployment(t)
 	once := sync.OnceFunc(func() {
 		w.master.set("ROLE", roleOf("1"))
-		w.replicas[at("1")] = &node{answers: map[string]any{"HELLO": hello("standalone", "replica"), "PUBSUB": heard(1)}}
+		w.replicas[at("1")] = &node{answers: map[string]any{"HELLO": hello("standalone", "replica"), "PUBSUB": numsub(1)}}
 		w.master.reconnect()
 	})
 	w.master.before = func(command string) {

@@ -106,7 +106,7 @@ func TestRenewalsSentBeforeDoubtAreResent(t *testing.T) {
 		w, d := newDoubtingLoop(s)
 		defer w.Close()
 		h := hold(w, 30*time.Second, false)
-		time.Sleep(10*time.Second + 200*time.Millisecond) // the renewal is under way
+		time.Sleep(10*time.Second + 200*time.Millisecond) // the renewal is in flight
 		d.raise()
 		sleep(5 * time.Second)
 		require.Equal(t, []float64{10, 10.5}, s.seconds(start))

@@ -326,7 +326,7 @@ func TestU3SweepMovesEndedLeasesToFront(t *testing.T) {
 		h := &holder{lease: Lease{TTL: time.Minute, Fixed: true}}
 		h.lease.Holder = h
 		h.lease.Hold(time.Now(), always(0))
-		h.lease.next = time.Now().Add(2 * time.Hour) // by the clock that stood still, there is time
+		h.lease.next = time.Now().Add(2 * time.Hour) // by the stalled clock, time remains
 		other := &holder{lease: Lease{TTL: time.Hour, Fixed: true}}
 		other.lease.Hold(time.Now(), always(0))
 		for _, l := range []*Lease{&other.lease, &h.lease} {

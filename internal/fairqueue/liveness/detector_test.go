@@ -27,7 +27,7 @@ type scene struct {
 	queue     []string
 	listeners map[string]int64
 	ours      string
-	other     string // another one of this process
+	other     string // another waiter of this process
 }
 
 func newScene(t *testing.T, queue ...string) *scene {

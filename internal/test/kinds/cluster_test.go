@@ -19,7 +19,7 @@ func TestClusterRejectsNamesSpanningSlots(t *testing.T) {
 	near, far := callers.Connect(t, url), callers.Connect(t, url)
 	for kind, o := range objects {
 		odds, names := []string{"a{b", "{}x", "x{}{y}"}, []string{redistest.Key(t), "замок " + redistest.Key(t)}
-		if tagged := "{tag}" + redistest.Key(t); kind == "latch" { // its channel has no tag of the name
+		if tagged := "{tag}" + redistest.Key(t); kind == "latch" { // its channel lacks the name's hash tag
 			odds = append(odds, tagged, "a{b}c", "a}b")
 		} else {
 			names = append(names, tagged)

@@ -68,7 +68,7 @@ func addLocks(t *testing.T, s redistest.Target) {
 	s.Do(t, "HSET", "many-readers", "mode", "read")
 	s.Do(t, "HSET", "user", "name", "x")
 	s.Do(t, "RPUSH", "list", java)
-	s.Do(t, "RPUSH", codec.QueueKey("user"), java) // of something that is no lock
+	s.Do(t, "RPUSH", codec.QueueKey("user"), java) // of a key that is not a lock
 	s.Do(t, "SET", engine.LabelKey(uuid.MustParse(ours[:36])), "billing@host-3")
 }
 
