@@ -1,12 +1,11 @@
 -- Evicts dead owners from the front of the queue of a fair lock, even while it is held.
 --
--- It evicts the first, then the next first, as long as each is the given owner with the given deadline:
--- a changed deadline proves that the owner is alive. An evicted owner did not have its turn. The part
--- of its deadline beyond the lease and a heartbeat's keep is taken off all other deadlines, or they
--- would grow with each death; but never so much that the next one due has less than that left.
+-- It evicts the head of the queue repeatedly while it is the given owner with the given deadline: a
+-- changed deadline proves that the owner is alive. An evicted owner did not have its turn. Therefore the
+-- part of its deadline beyond the lease and a heartbeat's keep is subtracted from all other deadlines,
+-- or they would grow with each death; but the next deadline due keeps at least that much.
 --
--- All deadlines fall by the same time, so their order stays, and they are read and set in parts of a
--- thousand.
+-- All deadlines fall by the same time and keep their order. They are read and set a thousand at a time.
 --
 -- KEYS[1]       the lock: a hash of owner -> count
 -- KEYS[2]       the queue: a list of waiting owners, the next one first
@@ -19,9 +18,9 @@
 -- ARGV[5..2n+4] n pairs, in the order of the queue: owner, and its deadline as a heartbeat or ZSCORE
 --               returned it, '' for none
 -- Replies:  an array of the evicted owners
--- Effects:  evicted owners lose their places and deadlines; all other deadlines fall by what these
---           deadlines, each less what those before it took off, exceed now + what the lock has left +
---           keep, at most by what leaves that much to the first deadline that is still to come
+-- Effects:  evicted owners lose their places and deadlines. Each evicted deadline, less the reductions
+--           before it, lowers all other deadlines by its part beyond now + the lock's remaining time +
+--           keep, but the first deadline still to come keeps at least that much
 -- Messages: if the lock is free and an owner was evicted, the message on the channels of the waiters in
 --           front, up to the first that is not overdue
 -- Uses:     set_deadlines, wake_front

@@ -9,7 +9,7 @@
 -- without a deadline are not searched for: they are not queued. If the queue has more or fewer places
 -- than deadlines, all of it is read: keys were damaged, and an owner may have several places.
 --
--- One of the owners may have been notified that the lock is free. Therefore this notifies the waiters
+-- An owner may have been notified that the lock is free. Therefore this notifies the waiters
 -- in front of a free lock: the new head and, if it is overdue, all up to the first that is not.
 --
 -- Redis rejects ZADD and ZINCRBY as a script's first write if it is out of memory; the ZREM before them

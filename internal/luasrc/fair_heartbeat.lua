@@ -4,15 +4,15 @@
 -- takes its wait off all other deadlines. Therefore this raises the given deadlines to where they
 -- survive the acquisitions of all waiters before them. A waiter behind a raised one stays at least its
 -- wait behind it. Waiters of other processes that are known to be alive are kept in the same way: their
--- process may be Redisson, which has no heartbeats. The first of them is kept for the fair wait, and
--- only while the lock is held: a free lock is for it to acquire.
+-- process may be Redisson, which does not send heartbeats. The first of them is kept for the fair wait,
+-- and only while the lock is held: it should acquire a free lock.
 --
--- The wait of another process's waiter is not stored. This assumes what the caller has observed, and at
--- least the fair wait; without an observation, the distance to the deadline before it, or the fair wait
--- for the first.
+-- The wait of another process's waiter is not stored. The script assumes the wait that the caller has
+-- observed, and at least the fair wait; without an observation, the distance to the preceding deadline,
+-- or the fair wait for the first.
 --
--- It skips owners without a deadline, and of several places of one owner counts the first. It removes
--- no waiter: an overdue one that no script has removed yet can still be kept.
+-- It skips owners without a deadline, and counts only the first place of an owner. It does not remove
+-- waiters: an overdue waiter that is still queued can be kept.
 --
 -- Redis rejects ZADD as a script's first write if it is out of memory; the ZREM before it changes
 -- nothing and is accepted.

@@ -1,7 +1,7 @@
 -- Reads the holders of a fair lock, its TTL and its waiters at one moment. Overdue waiters stay.
 --
 -- A part of a long queue costs by its own length. As a rule deadlines are in the order of the queue, so
--- the part's deadlines are adjacent; the others are read one by one. For a user without the right to
+-- the part's deadlines are adjacent; the others are read individually. For a user without the right to
 -- ZSCORE, the 5,000 deadlines on either side are read instead, and those farther away are left out.
 -- Without the right to LLEN, the length is found by a search.
 --

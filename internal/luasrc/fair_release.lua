@@ -18,7 +18,7 @@
 -- ARGV[6]   message
 -- Replies:  nil if another owner holds the lock; 1 if it is free now; 0 if the owner still holds it; 2
 --           if it was free
--- Effects:  overdue waiters leave the head of the queue; target 0 deletes the lock, whatever the count; a
+-- Effects:  overdue waiters leave the head of the queue; target 0 deletes the lock, regardless of the count; a
 --           count above a higher target becomes the target, and the TTL the lease; the lock of another
 --           owner stays
 -- Messages: if the lock is free, the message on the channel of the next waiter

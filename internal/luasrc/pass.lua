@@ -7,7 +7,7 @@
 -- ARGV[2]   heir: an owner that was never used
 -- ARGV[3]   lease of the heir, milliseconds
 -- Replies:  nil if the heir holds the lock now; 0 if the owner does not hold it
--- Effects:  if the owner holds the lock, the heir alone holds it, once, whatever the owner's count was,
+-- Effects:  if the owner holds the lock, the heir alone holds it, once, regardless of the owner's count,
 --           and the TTL is the lease
 local lock, owner, heir, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('HEXISTS', lock, owner) == 0 then

@@ -5,7 +5,7 @@
 -- KEYS[2]   the permits: a sorted set of id -> end of lease, ms since 1970, 922337203685477 for never
 -- KEYS[3]   the channel of the semaphore
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
--- ARGV[2]   ids: one for each permit, 16 bytes each, concatenated
+-- ARGV[2]   ids: 16 bytes for each permit, concatenated
 -- ARGV[3]   lease, milliseconds
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- Replies:  how many permits are available now, if acquired; else an array of the milliseconds until

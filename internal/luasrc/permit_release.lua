@@ -8,7 +8,7 @@
 -- ARGV[3]   size: the bytes of each id, 16 unless the permits were made by hand
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- Replies:  an array of how many permits were released, and of how many of them had expired
--- Effects:  the ids have no permits, and as many more are available
+-- Effects:  the ids lose their permits, and as many more are available
 -- Messages: as announce sends, if permits were released
 -- Uses:     available, announce
 local semaphore, permits, channel = KEYS[1], KEYS[2], KEYS[3]

@@ -2,8 +2,8 @@
 -- as the writer.
 --
 -- It sets the lock's TTL before the hold's, which is as long: as the server's clock may advance within
--- the script, the lock must not outlive its longest hold (see outlived). But a lock without expiry gets
--- the TTL of its longest hold, this one included, so the hold is set first.
+-- the script, the lock must not outlive its longest hold (see outlived). For a lock without expiry,
+-- the hold is set first: the lock gets the TTL of its longest hold, including this hold.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot moves

@@ -10,7 +10,7 @@
 -- ARGV[5]   message
 -- Replies:  nil if the owner is not a reader of the lock; 1 if it no longer is, or the lock was deleted;
 --           0 if it still is
--- Effects:  target 0 removes the reader, whatever the count; a count above a higher target becomes the
+-- Effects:  target 0 removes the reader, regardless of the count; a count above a higher target becomes the
 --           target, and the keys of the remaining holds get the lease. Then the lock is deleted if no
 --           live reader holds it. Else
 --           the lock gets the TTL of the longest hold of a reader, but while write-locked

@@ -11,7 +11,7 @@
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
 -- Replies:  nil if the owner does not hold the lock; 1 if it is free now; 0 if the owner still holds it
--- Effects:  target 0 deletes the lock, whatever the count; a count above a higher target becomes the
+-- Effects:  target 0 deletes the lock, regardless of the count; a count above a higher target becomes the
 --           target, and the TTL the lease; otherwise nothing changes
 -- Messages: if the lock became free, the message on the channel
 local lock, channel = KEYS[1], KEYS[2]

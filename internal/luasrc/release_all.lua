@@ -7,7 +7,7 @@
 -- ARGV[3]        message
 -- Replies:       an array of n: 1 for a lock that is free now, nil for one that the owner does not hold,
 --                or a key of another type
--- Effects:       the locks that the owner holds are deleted, whatever the count
+-- Effects:       the locks that the owner holds are deleted, regardless of the count
 -- Messages:      the message on the channel of each lock that became free, in their order
 local owner, publish, message = ARGV[1], ARGV[2], ARGV[3]
 local n, freed = #KEYS / 2, {}

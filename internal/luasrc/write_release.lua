@@ -12,7 +12,7 @@
 -- ARGV[5]   message
 -- Replies:  nil if the owner is not the writer; 1 if it no longer is; 0 if it still is
 -- Effects:  target 0 leaves the lock to the writer's own reads, with the TTL of the longest, if one is
---           alive, and else deletes it, whatever the count; a count above a higher target becomes the
+--           alive, and else deletes it, regardless of the count; a count above a higher target becomes the
 --           target, and the TTL the lease, or that of the longest read; otherwise nothing changes
 -- Messages: if the owner is no longer the writer, the message on the channel
 -- Uses:     end_write, longest_read

@@ -1,7 +1,6 @@
--- Announces available permits: one message for each new one, at most a
--- hundred. Redisson sends one in all, which wakes one of its asynchronous waiters. The last message has
--- the number of available permits, as Redisson's has, by which it wakes as many threads; each of the
--- others wakes one.
+-- Announces available permits: one message for each new permit, at most a hundred. Redisson sends one
+-- message in total, which wakes only a single asynchronous waiter. Like Redisson's, the last message has
+-- the number of available permits and wakes as many threads; each other message wakes one.
 local function announce(channel, publish, freed, free)
     for i = 2, math.min(freed, free, 100) do
         redis.call(publish, channel, 1)

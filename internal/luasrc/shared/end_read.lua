@@ -1,10 +1,10 @@
--- Completes the release of a reader or of one of its holds: if no live reader holds the lock, it
--- deletes the lock, sends the message and returns 1, else 0. The lock gets the TTL of the longest hold
--- of a reader; while write-locked, at least what it had.
+-- Completes the release of a reader or of one hold: if no live reader holds the lock, it deletes the
+-- lock, sends the message and returns 1, else 0. The lock gets the TTL of the longest hold of a reader;
+-- while write-locked, its TTL never falls.
 --
--- fields is how many fields the lock has, 0 if the reader still holds it, and left what its longest
--- hold had left. With more than four others, the search ends at a hold with as much left as the lock;
--- with more than sixteen see outlived.
+-- fields is the number of the lock's fields, 0 if the reader still holds it; left is the remaining time
+-- of the reader's longest hold. With more than four other readers, the search ends at a hold with the
+-- lock's TTL; with more than sixteen see outlived.
 --
 -- Uses: last_as, lengthen, longest_read, outlived
 local function end_read(lock, channel, mode, publish, message, fields, left)

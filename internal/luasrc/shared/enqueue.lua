@@ -1,8 +1,8 @@
--- Puts an owner at the end of the queue of a fair lock; one with a deadline keeps it and its place.
--- Returns the milliseconds to wait and the place, from 1, if it was queued now, else 0.
+-- Puts an owner at the end of the queue of a fair lock; an owner with a deadline keeps it and its place.
+-- Returns the milliseconds to wait and, for a newly queued owner, its place from 1, else 0.
 --
--- The wait of an owner with a deadline is what the lock has left, at least 0; of one queued now, the
--- time to the deadline of the last in the queue, or what the lock has left.
+-- An owner with a deadline waits for the lock's remaining time, at least 0; a newly queued owner, until
+-- the deadline of the last waiter, or for the lock's remaining time.
 local function enqueue(lock, queue, timeouts, now, owner, wait)
     local left, queued = redis.call('PTTL', lock), 0
     if redis.call('ZSCORE', timeouts, owner) then

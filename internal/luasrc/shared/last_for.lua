@@ -1,4 +1,4 @@
--- Raises the TTL of a lock that a reader holds to at least these milliseconds; left is what it has. A
+-- Raises the TTL of a lock that a reader holds to at least these milliseconds; left is its TTL now. A
 -- lock without expiry gets the TTL of the longest hold of a reader, but not while it is write-locked:
 -- the writer's lease is not known.
 --

@@ -1,6 +1,5 @@
--- Returns the next token, as a text where a number would lose digits. A counter below least, such as
--- one that was lost and started again, is an error, and so is one that INCR rejects. Therefore this
--- must come before all other writes.
+-- Returns the next token, as text if a number would lose digits. A counter below least is an error (it
+-- was lost and restarted), as is a counter that INCR rejects. Therefore call this before any other write.
 local function next_token(counter, least)
     local at = tonumber(least) > 0 and (redis.call('GET', counter) or '0')
     if at and string.find(at, '^%-?%d+$') and tonumber(at) < tonumber(least) then

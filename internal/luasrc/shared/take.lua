@@ -1,4 +1,4 @@
--- Acquires a free fair lock if no other owner is before this one in the queue, whose head is given, or
+-- Acquires a free fair lock if no other owner precedes this owner in the queue, whose head is given, or
 -- reenters it. Returns whether the owner holds the lock now; with a counter, the token instead of true.
 --
 -- An owner that acquires the lock leaves the queue, and all other deadlines fall by its wait.
