@@ -14,7 +14,7 @@ type Pattern struct {
 	sign    string                   // as in ACL SETUSER: ~ for keys, & for channels
 	of      func(name string) string // the key or channel of a lock; nil if the same for all names
 	fixed   string                   // then the pattern, which ends in a star
-	bracing bool                     // for names that have braces
+	bracing bool
 }
 
 // The patterns of needs. Scripts declare channels as keys, so that a cluster can route them.
@@ -93,7 +93,6 @@ func (p *Pattern) AppliesTo(prefix string) bool {
 	return !p.bracing || prefix != "" && !strings.Contains(prefix, "{")
 }
 
-// globbed escapes text for a pattern.
 func globbed(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

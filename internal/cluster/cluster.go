@@ -48,8 +48,8 @@ type Cluster struct {
 	byTag     map[int64]*node
 	tags      int64
 	changed   chan struct{} // see Reconnected
-	lost      chan struct{} // see Lost
-	lacks     [kinds]bool   // the servers do not know this kind of subscription
+	lost      chan struct{}
+	lacks     [kinds]bool // the servers do not know this kind of subscription
 }
 
 var (

@@ -39,7 +39,6 @@ func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, e
 	return counts, nil
 }
 
-// group is the channels whose slots one node serves.
 type group struct {
 	node     *node
 	channels []string
@@ -102,7 +101,6 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 	}
 }
 
-// replicas queries n for its replicas.
 func (n *node) replicas(ctx context.Context) ([]string, error) {
 	reply, err := mux.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
 	if err != nil {
@@ -120,7 +118,6 @@ func (n *node) replicas(ctx context.Context) ([]string, error) {
 	return nil, fmt.Errorf("%w: %s is no longer a master", transport.ErrNotSent, n.addr)
 }
 
-// count stores the numbers of g's channels in counts.
 func (g *group) count(ctx context.Context, c *Cluster, counts []int64) error {
 	var numbers [kinds][]int64
 	var errs [kinds]error

@@ -23,7 +23,6 @@ const formerTime = time.Minute
 
 var errNoFence = errors.New("redlatch: no cluster node knows the call's connection")
 
-// kind is a kind of subscription.
 type kind int
 
 const (
@@ -32,7 +31,6 @@ const (
 	kinds               // how many there are
 )
 
-// published is the kind that receives messages published by command.
 func published(command string) kind {
 	if command == "SPUBLISH" {
 		return sharded
@@ -50,8 +48,8 @@ type node struct {
 	copies *replication.Batcher
 
 	// Guarded by Cluster.mu.
-	pending     int       // calls in progress
-	channelSubs int       // channel subscriptions on it
+	pending     int // calls in progress
+	channelSubs int
 	left        time.Time // when it was demoted, or created; zero: it is a master
 	served      bool      // it is or was a master
 }
@@ -106,7 +104,6 @@ func (c *Cluster) replaced(n *node) bool {
 	return served && !master
 }
 
-// close closes all connections of n.
 func (n *node) close() {
 	for k := range kinds {
 		_ = n.subs[k].Close() // always nil

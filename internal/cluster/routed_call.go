@@ -15,7 +15,6 @@ import (
 // maxHops is how many redirections a call follows.
 const maxHops = 5
 
-// routedCall is a call that is being sent to a node.
 type routedCall struct {
 	c      *Cluster
 	call   *transport.Call
@@ -34,7 +33,6 @@ type routedCall struct {
 	caller builtin.Caller
 }
 
-// newRoutedCall determines the call's slot.
 func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *routedCall {
 	t := &routedCall{c: c, call: call, done: done, slot: -1}
 	if call.NumKeys > 0 {
@@ -73,7 +71,6 @@ func (t *routedCall) board(n *node) {
 	t.node = n
 }
 
-// send gives the call to the node that it boarded.
 func (t *routedCall) send() {
 	switch {
 	case t.sync != nil:
@@ -194,7 +191,6 @@ func (c *Cluster) settle(slot int, n *node) {
 	broadcast(&c.changed)
 }
 
-// syncing is a call's demand on replicas.
 type syncing struct {
 	replicas int
 	until    time.Time // over all nodes that the call is sent to

@@ -176,7 +176,6 @@ func (s *subscription) offer(e transport.Event) {
 	s.events <- e
 }
 
-// unsubscribed records the loss of a channel subscription's connection.
 func (s *subscription) unsubscribed(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +184,6 @@ func (s *subscription) unsubscribed(k kind) {
 	}
 }
 
-// fail ends s.
 func (s *subscription) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +211,6 @@ func (s *subscription) failLocked(err error) {
 	close(s.events)
 }
 
-// channelSub is a subscription's listener of one kind on one node.
 type channelSub struct {
 	s    *subscription
 	kind kind

@@ -53,7 +53,6 @@ var slot = engine.Slot[*engine.Registry[name, *queue]]{
 	Make: func(*engine.Engine) *engine.Registry[name, *queue] { return &engine.Registry[name, *queue]{} },
 }
 
-// join returns the queue of a semaphore. Each join needs a leave.
 func join(e *engine.Engine, n name) *queue {
 	all := slot.Of(e)
 	return all.Join(n, func() *queue { return &queue{name: n, queues: all} })

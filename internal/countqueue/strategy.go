@@ -27,7 +27,6 @@ func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return &caller{strategy: s, queue: join(s.engine, s.name)}
 }
 
-// caller is one acquisition.
 type caller struct {
 	*strategy
 	queue *queue

@@ -69,7 +69,6 @@ func (e *Engine) Announce() {
 	}
 }
 
-// close makes run delete the key and return.
 func (l *label) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

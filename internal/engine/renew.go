@@ -19,7 +19,6 @@ func slotsOf(t transport.Transport) func(*watchdog.Lease) int {
 	}
 }
 
-// renew sends one renewal script for leases, which share it.
 func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
 	call := &transport.Call{Urgent: true, Vital: true}
 	script := leases[0].Renewal

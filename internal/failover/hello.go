@@ -14,7 +14,6 @@ import (
 // master: every two seconds, and immediately after a failover.
 const Channel = "__sentinel__:hello"
 
-// claim is a Sentinel's message about a master.
 type claim struct {
 	name  string // the master's, in the Sentinel's configuration
 	addr  string // host:port
@@ -75,7 +74,6 @@ type helloListener struct {
 	news   news
 }
 
-// news is the messages since the last take.
 type news struct {
 	received bool   // any message
 	master   string // the address of a first claim or a failover
@@ -88,7 +86,6 @@ func newHelloListener() *helloListener {
 	return &helloListener{wake: make(chan struct{}, 1), claims: claims{}}
 }
 
-// take returns the news and resets them.
 func (l *helloListener) take() news {
 	l.mu.Lock()
 	defer l.mu.Unlock()

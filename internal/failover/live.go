@@ -31,7 +31,6 @@ type liveConn struct {
 	astray                bool                    // it leads to a former master
 }
 
-// cutsSoFar returns the argument of begin.
 func (l *live) cutsSoFar() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +53,6 @@ func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*li
 	return c, nil
 }
 
-// made ends the dial with its results.
 func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
 	timed, ok := conn.(redis.ConnWithTimeout)
 	if err = redisconn.AtNode(c.addr, err); err == nil && !ok {

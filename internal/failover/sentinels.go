@@ -93,7 +93,6 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	return best.master, nil
 }
 
-// known returns the addresses to query.
 func (s *Sentinels) known() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +118,6 @@ func (s *Sentinels) learn(addrs []string) {
 	}
 }
 
-// ask queries one Sentinel.
 func (s *Sentinels) ask(ctx context.Context, addr string) word {
 	w := word{from: addr}
 	conn, err := s.dial(ctx, addr)
@@ -159,7 +157,6 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 	return w
 }
 
-// othersOf decodes the reply to SENTINEL SENTINELS. An invalid reply has none.
 func othersOf(reply any, _ error) (addrs []string) {
 	all, err := redis.Values(reply, nil)
 	if err != nil {

@@ -34,13 +34,11 @@ type dequeuer struct {
 	inFlight int
 }
 
-// leaving has the owners that leave one queue.
 type leaving struct {
 	waiting []*departure // in the order of the queue
 	begun   int          // calls
 }
 
-// departure is an owner that leaves a queue.
 type departure struct {
 	kind    Kind
 	name    string          // the lock's, for the log
@@ -186,7 +184,6 @@ func (dq *dequeuer) sent(all []*departure, err error) {
 	}
 }
 
-// resolve passes a departure whose call was rejected to the engine.
 func (dq *dequeuer) resolve(d *departure) {
 	dq.engine.Resolve(&engine.InDoubt{
 		Name: d.name, Owner: d.owner(), Lease: millis(d.request.Lease), Lasts: dq.lasts(&d.request),

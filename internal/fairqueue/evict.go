@@ -57,7 +57,6 @@ const (
 
 var errChanged = errors.New("its place changed on each check")
 
-// sighting is a part of a queue.
 type sighting struct {
 	reply.Inspection
 	first int // the index of the part's first place in the queue
@@ -215,7 +214,6 @@ func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time
 	return max(0, min(own.Sub(before), most))
 }
 
-// holds reports whether an owner holds the lock.
 func holds(in reply.Inspection, owner string) bool {
 	return slices.ContainsFunc(in.Held, func(h reply.Held) bool { return h.Owner == owner })
 }
@@ -267,7 +265,6 @@ func (e *Eviction) behind(ctx context.Context, asked map[string]bool, first, las
 	return err
 }
 
-// heads evicts the first in the queue as long as it is in asked.
 func (e *Eviction) heads(ctx context.Context, asked map[string]bool, done *Evictions) error {
 	for range maxLooks + len(asked) {
 		seen, err := e.look(ctx, 0, 0)

@@ -112,7 +112,6 @@ func (g *group) heartbeats() {
 	}
 }
 
-// rest waits for the next heartbeat. It returns false when the client closes.
 func (b *heartbeater) rest(timer *time.Timer, next time.Duration, reconnected <-chan struct{}) bool {
 	more := b.pause(timer, next, reconnected)
 	select {
@@ -188,7 +187,6 @@ func (b *heartbeater) send(waiters []Waiter) (reply.Beat, error) {
 	return beat, err
 }
 
-// count counts the listeners of the front of the queue.
 func (b *heartbeater) count() {
 	owners := b.detector.Ask()
 	if len(owners) == 0 {

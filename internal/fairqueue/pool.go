@@ -164,7 +164,6 @@ func (qs *Queues) sweep() {
 	closeAll(over)
 }
 
-// close ends all subscriptions.
 func (qs *Queues) close() {
 	qs.mu.Lock()
 	qs.closed = true

@@ -66,7 +66,6 @@ type Waiter struct {
 	Wait any
 }
 
-// lockID is a lock of one kind.
 type lockID struct{ kind, key string }
 
 func idOf(k Kind) lockID { return lockID{k.Name(), k.Key()} }
@@ -174,7 +173,6 @@ func (g *group) use(n int) {
 	g.queues.arm()
 }
 
-// join puts a waiter that the server has queued for the lock called name at the end of its group.
 func (c *caller) join(name string, w Waiter) {
 	qs := c.queues
 	qs.mu.Lock()

@@ -25,7 +25,6 @@ func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return c
 }
 
-// caller is one acquisition.
 type caller struct {
 	*strategy
 	pooled *subscription  // if sub came from the pool
@@ -42,7 +41,6 @@ type caller struct {
 	sub    transport.Subscription // of its channel, acknowledged by the server
 }
 
-// free returns a caller to the pool.
 func (c *caller) free() {
 	qs := c.queues
 	*c = caller{}

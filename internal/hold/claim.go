@@ -292,7 +292,6 @@ func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 	return d
 }
 
-// lateRelease is an ownership with a release that no caller waits for.
 type lateRelease ownership
 
 // Late implements engine.Resolver: it waits until the release can no longer run.

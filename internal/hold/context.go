@@ -106,8 +106,6 @@ func (l *life) end(why *ending) bool {
 	return true
 }
 
-// holdContext is derived from a holder. The standard context inside has the cause and the
-// children.
 type holdContext struct {
 	context.Context //nolint:containedctx // it is a context
 	of              holder
@@ -155,7 +153,6 @@ func (h *Hold) end(why *ending) bool {
 	return true
 }
 
-// whenKnown is the state of a hold that is returned to its caller.
 func (h *Hold) whenKnown() uint32 {
 	if h.ownership.lock.Engine.Hooks.Ended == nil {
 		return reported
@@ -280,7 +277,6 @@ func Do(ctx context.Context, hooks *engine.Hooks, e engine.Event, h Public, fn f
 	return run(h.Context(ctx), hooks, e, fn)
 }
 
-// run calls fn and reports its start and end.
 func run(ctx context.Context, hooks *engine.Hooks, e engine.Event, fn func(ctx context.Context) error) (err error) {
 	if hooks.DoStarted == nil {
 		return fn(ctx)

@@ -121,7 +121,6 @@ func (g *Group) prove(key proofKey) *Hold {
 	return nil
 }
 
-// final returns the first one's of the members.
 func (g *Group) final() (first time.Time, ends bool) {
 	for _, h := range g.Holds() {
 		if end, is := h.final(); is && (!ends || end.Before(first)) {

@@ -32,7 +32,7 @@ type Hold struct {
 	warned  bool          // a waiter has waited long
 	counted bool          // it was added to the ownership
 
-	queued bool          // it was queued on the server
+	queued bool
 	frees  bool          // the release frees the lock
 	known  atomic.Uint32 // whether the hold was returned to the caller and reported to the observer
 	within *Hold         // whose proof it was entered with; nil: none
@@ -283,7 +283,6 @@ func (h *Hold) endKept(why *ending) {
 	}
 }
 
-// watched is a hold as the watchdog's Holder.
 type watched Hold
 
 func (w *watched) LockOf() (name, kind string) {

@@ -154,7 +154,6 @@ func (h *Hold) passSlot() {
 	close(first.ready)
 }
 
-// dismiss wakes the waiters for the slot of a hold that has ended.
 func (h *Hold) dismiss() {
 	o := h.ownership
 	o.mu.Lock()

@@ -61,7 +61,7 @@ type Lock struct {
 	// Err is why the name is invalid, nil if it is valid.
 	Err error
 
-	key   any           // of the lock, boxed
+	key   any
 	proof any           // the proofKey, boxed
 	trust time.Duration // how long a confirmed lease counts; 0: all of it
 }
@@ -256,7 +256,6 @@ func Ask[O ~func(*Terms)](l *Lock, opts []O) (Terms, error) {
 	return a, err
 }
 
-// check checks the options and completes them.
 func (a *Terms) check(l *Lock) error {
 	if err := CheckWait(a.Bound); err != nil {
 		return err

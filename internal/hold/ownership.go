@@ -13,8 +13,6 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// ownership is one owner's holds of one lock: the first and its re-entries. The server's count
-// is their number.
 type ownership struct {
 	lock  *Lock
 	owner codec.Owner
@@ -68,7 +66,6 @@ func (o *ownership) fence(token int64) {
 	}
 }
 
-// add adds an acquired hold, whose call was sent at sent.
 func (o *ownership) add(h *Hold, sent time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -69,7 +69,6 @@ func (o *ownership) reenters(answer any) (bool, error) {
 	return held, err
 }
 
-// beginReentry begins the re-entry, which is then the current change of the count.
 func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) error {
 	if err := o.awaitChange(ctx, outer, waits); err != nil {
 		return err

@@ -47,7 +47,6 @@ func (c *contenders) met(holder codec.Owner, now time.Time) {
 	c.seen = append(c.seen, contender{holder.Client(), now})
 }
 
-// allRedlatch reports whether all n other processes are clients of this library.
 func (c *contenders) allRedlatch(n int, now time.Time) bool {
 	if now.Sub(c.counted) >= countedFor || c.foreign(now) {
 		return false
@@ -66,7 +65,6 @@ func (c *contenders) foreign(now time.Time) bool {
 	return now.Sub(c.foreignAt) < foreignFor
 }
 
-// forget resets it for another lock.
 func (c *contenders) forget() {
 	c.counted, c.foreignAt, c.seen = time.Time{}, time.Time{}, c.seen[:0]
 }

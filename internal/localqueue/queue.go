@@ -33,7 +33,7 @@ type queue struct {
 	contenders contenders
 	pace       time.Duration // of an undelayed turn
 	poll       *time.Timer   // nil until a caller has waited
-	polls      bool          // poll is running
+	polls      bool
 }
 
 type lockID struct{ kind, key string }
@@ -186,7 +186,6 @@ func (q *queue) granted(owner codec.Owner) {
 	}
 }
 
-// refused says that another process had a turn: holder had the lock, with ttl left.
 func (q *queue) refused(holder codec.Owner, ttl time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -50,11 +50,10 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	return c
 }
 
-// caller is one acquisition.
 type caller struct {
 	*strategy
-	queue  *queue                 // while it waits for the turn, or has it
-	turn   bool                   // the turn has come
+	queue  *queue // while it waits for the turn, or has it
+	turn   bool
 	ready  chan struct{}          // while it waits, receives for the turn, and for each poll before
 	sub    transport.Subscription // nil while it does not listen
 	yields *yielding              // while others go first
@@ -105,7 +104,6 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error)
 	return err
 }
 
-// subscription returns the queue's subscription, which later callers share.
 func (c *caller) subscription(ctx context.Context, a *acquire.Acquisition) (transport.Subscription, error) {
 	if sub := c.queue.subscription(); sub != nil {
 		select {

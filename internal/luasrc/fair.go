@@ -33,7 +33,6 @@ func (f *Fair) fill(c *transport.Call, script *transport.Script, args ...any) {
 	c.Args = append(c.Args, args...)
 }
 
-// fenced is fill for a script that gives tokens.
 func (f *Fair) fenced(c *transport.Call, script *transport.Script, args ...any) {
 	fill(c, script, 5, f.Key, f.Queue, f.Timeouts, f.Counter, f.Channel)
 	c.Args = append(append(c.Args, args...), f.Least)

@@ -29,7 +29,6 @@ const tell = "1"
 // latchMillis is the TTL of a latch in milliseconds, the least of Redisson's.
 var latchMillis any = int64(16_000)
 
-// fill fills c, which was reset, with a call of a script; the first args are keys.
 func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
 	c.Script, c.NumKeys = script, keys
 	c.Args = append(c.Args, args...)

@@ -72,7 +72,6 @@ func (m *Mux) passed(ctx context.Context, name int64) bool {
 	return answered && ping.Conn() == name
 }
 
-// kill ends a former connection on the server.
 func (m *Mux) kill(ctx context.Context, who identity) error {
 	if denied := m.denied.Load(); denied != nil {
 		return *denied

@@ -69,7 +69,6 @@ func (l *link) own() error {
 	return err
 }
 
-// age is the link's clock.
 func (l *link) age() time.Duration { return time.Since(l.born) }
 
 // fail closes the connection, which also ends reads and writes on it. The first cause stays.
@@ -109,7 +108,6 @@ func (l *link) drain() {
 	}
 }
 
-// tell wakes drain.
 func (l *link) tell() {
 	select {
 	case l.news <- struct{}{}:
@@ -203,7 +201,6 @@ func (r *history) enter(l *link) (again bool) {
 	return again
 }
 
-// leave records that the current connection has ended.
 func (r *history) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

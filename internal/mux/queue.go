@@ -7,7 +7,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// entry is a call in the Mux.
 type entry struct {
 	call   *transport.Call
 	done   transport.Done

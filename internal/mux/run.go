@@ -72,7 +72,6 @@ func (m *Mux) dial() (*link, error) {
 	}
 }
 
-// open dials and sets up the connection.
 func (m *Mux) open(ctx context.Context) (*link, error) {
 	conn, err := respconn.Timed(m.cfg.Dial(ctx))
 	if err != nil {
@@ -132,7 +131,6 @@ func denied(refusal *transport.ServerError) string {
 	return ""
 }
 
-// infoField returns the value of one name=value pair in a line of them.
 func infoField(info, name string) string {
 	for pair := range strings.FieldsSeq(info) {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {

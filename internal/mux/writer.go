@@ -55,7 +55,6 @@ func (w *writer) serve(m *Mux, l *link) {
 	}
 }
 
-// rest flushes the last calls written to a retired link.
 func (w *writer) rest(l *link) {
 	if w.unflushed == 0 {
 		return

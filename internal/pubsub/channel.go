@@ -29,7 +29,7 @@ type channel struct {
 	unanswered int  // commands sent but not answered
 	alone      bool // must not share a SUBSCRIBE, since a shared one failed
 	paused     bool // refused for now, until table.resume
-	dirty      bool // in table.dirty
+	dirty      bool
 }
 
 func (c *channel) wanted() bool { return len(c.listeners) > 0 }
@@ -81,7 +81,6 @@ func (c *channel) failPending(err error) {
 // batchSize is how many channels one SUBSCRIBE or UNSUBSCRIBE may name.
 const batchSize = 256
 
-// kind is a kind of command.
 type kind uint8
 
 const (
@@ -117,7 +116,6 @@ func (o *op) names() []any {
 	return args
 }
 
-// batches groups channels into commands.
 type batches struct {
 	most int // channels per command
 	ops  []*op

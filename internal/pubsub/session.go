@@ -234,7 +234,6 @@ func (x *session) next() (ops []*op, wait time.Duration) {
 	return ops, t.until(now, min(max(o.sent, heard)+cfg.DeadAfter, o.sent+patience*cfg.DeadAfter)-now)
 }
 
-// command returns the name of a command.
 func (s *Subscriber) command(k kind) string {
 	if s.cfg.Sharded && k != ping {
 		return "S" + k.String()
@@ -295,7 +294,6 @@ func (x *session) take(reply any, refusal *transport.ServerError) error {
 	return nil
 }
 
-// takePush handles an array. Shard channels have their own words.
 func (x *session) takePush(word, channel []byte, rest []any) {
 	t := &x.sub.table
 	switch string(word) {

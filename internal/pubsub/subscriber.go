@@ -181,7 +181,6 @@ func (s *Subscriber) Close() error {
 	return nil
 }
 
-// shut fails all listeners and returns the current connection.
 func (s *Subscriber) shut() *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +293,6 @@ func (l *listener) message(payload string) {
 	l.offer(transport.Event{Payload: payload})
 }
 
-// fail ends a listener that was removed from its channel.
 func (l *listener) fail(err error) {
 	l.err, l.ch = err, nil
 	if l.sink != nil {

@@ -60,7 +60,6 @@ func (t *table) settle(c *channel) {
 	}
 }
 
-// mark makes the writer compare wanted and asked.
 func (t *table) mark(c *channel) {
 	if t.attached && !c.dirty && !c.paused && c.wanted() != c.asked {
 		c.dirty = true
@@ -85,7 +84,6 @@ func (t *table) detach() {
 	}
 }
 
-// collect returns the commands that are due, sent at now.
 func (t *table) collect(now time.Duration) []*op {
 	t.resume(now)
 	b := batches{most: t.most}
@@ -123,7 +121,6 @@ func (t *table) popOp() {
 	t.ops = t.ops[1:]
 }
 
-// pong answers a PING.
 func (t *table) pong() {
 	if o := t.oldest(); o != nil && o.kind == ping {
 		t.popOp()
@@ -269,7 +266,6 @@ func (t *table) count() (listeners, pending int) {
 // pauseTime is how long a channel that was refused for now pauses.
 const pauseTime = time.Second
 
-// passing reports whether err is temporary.
 func passing(err *transport.ServerError) bool {
 	switch err.Code() {
 	case "BUSY", "LOADING", "MASTERDOWN":

@@ -168,7 +168,6 @@ func withPort(text, port string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
-// takeSocket parses the rest of the address of a Unix socket.
 func (a *Address) takeSocket(host, path, query string) error {
 	file, err := url.PathUnescape(path)
 	_, after, _ := strings.Cut(file, ":")
@@ -207,7 +206,6 @@ func (a *Address) takeDatabase(text string) error {
 	return nil
 }
 
-// takePath parses the path of the address of servers.
 func (a *Address) takePath(path string) error {
 	text := strings.Trim(path, "/")
 	switch {
@@ -221,7 +219,6 @@ func (a *Address) takePath(path string) error {
 	return nil
 }
 
-// takeMaster parses /master and /master/db.
 func (a *Address) takeMaster(path string) error {
 	name, db, more := strings.Cut(path, "/")
 	master, err := url.PathUnescape(name)
@@ -239,7 +236,6 @@ func (a *Address) takeMaster(path string) error {
 	return nil
 }
 
-// takeOptions parses the options of clusters and Sentinels.
 func (a *Address) takeOptions(query string) error {
 	options, err := url.ParseQuery(query)
 	if err != nil {
@@ -276,7 +272,6 @@ var (
 		"rediss://host:port for TLS, or unix:///path")
 )
 
-// schemeOf returns an address of the scheme's kind.
 func schemeOf(name string) (*Address, bool) {
 	a := &Address{}
 	if name == "unix" {

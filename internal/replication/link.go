@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// request is a call in the Batcher.
 type request struct {
 	call     *transport.Call
 	replicas int
@@ -97,7 +96,6 @@ func (l *link) exchange(batch []*request, command time.Duration) (left []*reques
 	return left, verdict{have, refusal}, nil
 }
 
-// notRun records that the server has run none of the calls.
 func notRun(batch []*request) {
 	for _, r := range batch {
 		r.sent--

@@ -103,7 +103,6 @@ func InspectedReadWrite(reply any) (Inspection, error) {
 	return in, nil
 }
 
-// holders decodes field, value, field ...
 func holders(reply any) ([]Held, error) {
 	fields, err := pairs("inspection", reply)
 	if err != nil {
@@ -120,7 +119,6 @@ func holders(reply any) ([]Held, error) {
 	return held, nil
 }
 
-// pairs decodes pairs of texts.
 func pairs(of string, reply any) ([][2]string, error) {
 	all, err := texts(of, reply)
 	if err != nil || len(all)%2 != 0 {
@@ -149,7 +147,6 @@ func texts(of string, reply any) ([]string, error) {
 	return out, nil
 }
 
-// waiters decodes a queue with its deadlines and the listeners of its front.
 func waiters(order, deadlines, listeners any) ([]Queued, error) {
 	owners, err := texts("inspection", order)
 	if err != nil {

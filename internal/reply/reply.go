@@ -214,7 +214,6 @@ func Millis(reply any) (time.Duration, error) {
 	return limits.FromMillis(ms), nil
 }
 
-// bulk returns the text of a bulk string, which clients return in different types.
 func bulk(reply any) (string, bool) {
 	switch text := reply.(type) {
 	case string:
@@ -243,7 +242,6 @@ func badReply(of string, reply any) error {
 	return fmt.Errorf("%w to %s: %T%s", transport.ErrBadReply, of, reply, value)
 }
 
-// parseDecimal parses an int64 in its canonical form.
 func parseDecimal(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -316,7 +314,6 @@ func DecodeBeat(reply any) (Beat, error) {
 	return b, nil
 }
 
-// places decodes owners and deadlines in turn.
 func places(reply any) ([]Place, error) {
 	all, err := pairs("heartbeat", reply)
 	if err != nil {

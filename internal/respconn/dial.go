@@ -145,7 +145,6 @@ func Timed(conn redis.Conn, err error) (redis.ConnWithTimeout, error) {
 	return timed, nil
 }
 
-// over returns a connection of the client library over g, with a timeout for each reply.
 func over(g *Guarded, reply time.Duration) redis.Conn {
 	timed, _ := redis.NewConn(g, reply, 0).(redis.ConnWithTimeout) // it is one
 	return &overGuarded{timed, g}

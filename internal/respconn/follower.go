@@ -71,7 +71,6 @@ func (f *follower) follow(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// read consumes part of a line.
 func (f *follower) read(part []byte) error {
 	if len(part) == 0 {
 		return nil
@@ -101,7 +100,6 @@ func (f *follower) read(part []byte) error {
 	return nil
 }
 
-// ends consumes the end of a line.
 func (f *follower) ends() error {
 	f.size += f.line
 	kind := f.kind

@@ -113,7 +113,6 @@ func (g *Guarded) Fill() error {
 	return err
 }
 
-// makeRoom makes room in the buffer.
 func (g *Guarded) makeRoom() {
 	switch {
 	case g.read == g.end && (g.buf == nil || len(g.buf) > aheadKeep):

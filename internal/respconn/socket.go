@@ -5,7 +5,6 @@ import (
 	"syscall"
 )
 
-// looker can be peeked at.
 type looker interface {
 	// Look reports whether unread bytes have arrived, without waiting. An error means that
 	// the connection has ended.
@@ -34,7 +33,6 @@ func lookable(conn net.Conn) (at looker, covered bool) {
 	}
 }
 
-// socket is an operating system's socket.
 type socket struct {
 	raw  syscall.RawConn
 	peek func(fd uintptr) bool // bound once: a function value costs an allocation

@@ -35,7 +35,6 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	return &caller{strategy: s, queue: join(s.engine, s.key)}
 }
 
-// caller is one acquisition.
 type caller struct {
 	*strategy
 	queue *queue
@@ -47,7 +46,7 @@ type caller struct {
 	parked bool // in one of the queue's lists
 	first  bool // the turn waits for its reply
 	asked  bool // it was refused: it is not a new reader
-	turn   bool // has the writers' turn
+	turn   bool
 }
 
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {

@@ -63,7 +63,6 @@ var slot = engine.Slot[*engine.Registry[string, *queue]]{
 	Make: func(*engine.Engine) *engine.Registry[string, *queue] { return &engine.Registry[string, *queue]{} },
 }
 
-// join returns the queue of a lock. Each join needs a leave.
 func join(e *engine.Engine, key string) *queue {
 	all := slot.Of(e)
 	return all.Join(key, func() *queue { return &queue{key: key, queues: all} })
@@ -172,7 +171,6 @@ func (q *queue) passOn() {
 	}
 }
 
-// writeTurn is the turn of a writer.
 type writeTurn queue
 
 // readTurn is kept with the hold of a reader.

@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// replicaList is the master's list of replicas.
 type replicaList struct {
 	at       time.Time       // when the master was queried
 	replaced <-chan struct{} // closed when the connection to the master is replaced
@@ -66,7 +65,6 @@ func (c *Counter) current(ctx context.Context) (*replicaList, error) {
 	return s, s.err
 }
 
-// ask queries the master for its mode and its replicas.
 func (c *Counter) ask(ctx context.Context) ([]string, error) {
 	if c.cfg.Replicas != nil {
 		return c.cfg.Replicas(ctx)
@@ -174,7 +172,6 @@ func address(replica any) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// numbers returns the n numbers in a reply to PUBSUB NUMSUB, which alternates channels and numbers.
 func numbers(reply any, n int) ([]int64, error) {
 	pairs, ok := reply.([]any)
 	if !ok || len(pairs) != 2*n {

@@ -54,7 +54,6 @@ func (c *Counter) use(s *replicaList) ([]*replica, error) {
 	return replicas, nil
 }
 
-// release ends the use of replicas.
 func (c *Counter) release(replicas []*replica) {
 	now := time.Now()
 	c.mu.Lock()

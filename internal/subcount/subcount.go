@@ -148,7 +148,6 @@ func (c *Counter) count(ctx context.Context, s *replicaList, channels []string) 
 	return sum, nil
 }
 
-// args returns the arguments of PUBSUB.
 func (c *Counter) args(channels []string) []any {
 	args := make([]any, 0, 1+len(channels))
 	if c.cfg.Publish == "SPUBLISH" {
@@ -186,7 +185,6 @@ func (a asked) blame(err error) error {
 	return fmt.Errorf("redlatch: cannot count subscribers on %s: %s: %w", a.where, a.Name(), err)
 }
 
-// numbers returns the n numbers of a node.
 func (a asked) numbers(ctx context.Context, n int) ([]int64, error) {
 	reply, err := a.await(ctx)
 	if err != nil {
@@ -196,7 +194,6 @@ func (a asked) numbers(ctx context.Context, n int) ([]int64, error) {
 	return counts, a.blame(err)
 }
 
-// replicaNumbers returns the n numbers of a node that is a replica.
 func replicaNumbers(ctx context.Context, hello, theirs asked, n int) ([]int64, error) {
 	who, err := hello.await(ctx)
 	if err != nil {

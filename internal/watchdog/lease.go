@@ -155,7 +155,6 @@ func (l *Lease) Failure() error {
 	return nil
 }
 
-// counts returns how long a confirmation counts.
 func (l *Lease) counts() time.Duration {
 	if l.Trust > 0 {
 		return min(l.Trust, l.TTL)
@@ -202,7 +201,6 @@ func (l *Lease) following(sent time.Time) time.Time {
 	return next
 }
 
-// schedule is a heap of leases by next.
 type schedule []*Lease
 
 var _ heap.Interface = (*schedule)(nil)

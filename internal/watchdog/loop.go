@@ -44,13 +44,13 @@ type Loop struct {
 	lines lines
 
 	// Owned by the goroutine.
-	last    time.Time // of the last tick
+	last    time.Time
 	recheck time.Time // when to renew all leases; zero: never
 
 	// mu guards the fields below. It is not held during calls and callbacks.
 	mu      sync.Mutex
 	sched   schedule
-	oldest  *Lease // of the watched leases
+	oldest  *Lease
 	newest  *Lease
 	armed   time.Time // when the goroutine wakes; zero: never
 	added   bool      // a lease, since it woke
@@ -61,7 +61,7 @@ type Loop struct {
 	closed  bool
 	cut     int       // leases that Close ended
 	doubted time.Time // confirmations of calls sent earlier are doubtful
-	doubtAt time.Time // of the last doubt
+	doubtAt time.Time
 
 	// doubt is the next doubt. Set by New, so that none is missed, and then by the goroutine, which
 	// may read it without mu.
@@ -289,7 +289,7 @@ func (w *Loop) run() {
 type lines struct {
 	mu      sync.Mutex // not held while a line is written
 	waiting []func()
-	writing bool // writeLines runs
+	writing bool
 }
 
 // log queues a warning. Only the loop's goroutine may call it.

@@ -13,7 +13,6 @@ const lookout = time.Second
 // rechecks is the minimum interval of renewals of all leases because of doubts.
 const rechecks = time.Second
 
-// tick does the work that is due at now and returns when to wake.
 func (w *Loop) tick(now time.Time) time.Time {
 	if w.jumped(now) {
 		w.sweep(now)
@@ -78,7 +77,6 @@ func (w *Loop) hasten(now time.Time) {
 	heap.Init(&w.sched)
 }
 
-// tell notifies the holder of an expired lease.
 func (w *Loop) tell(l *Lease, now time.Time) {
 	if l.Over(now) == EndMax {
 		l.Holder.LeaseLost(EndMax)

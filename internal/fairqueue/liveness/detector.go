@@ -71,7 +71,7 @@ type Detector struct {
 	proof   string
 	asked   []string
 	isFree  bool
-	looked  time.Time // the last look
+	looked  time.Time
 	counted time.Time // the look before the last proven count
 	known   bool      // the last look was followed by a proven count
 
@@ -80,7 +80,6 @@ type Detector struct {
 	nudged time.Time
 }
 
-// member is a queued owner.
 type member struct {
 	place     int
 	wait      int64     // see reply.Other
@@ -144,7 +143,6 @@ func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) 
 	}
 }
 
-// meet updates the members from the front of the queue.
 func (d *Detector) meet(front []reply.Place) {
 	there := make(map[string]*member, len(front))
 	before := math.NaN()

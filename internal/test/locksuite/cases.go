@@ -115,7 +115,6 @@ func wokenByOwn(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// wokenByPeers releases the lock as another library does, with each publish command.
 func wokenByPeers(t *testing.T, s suite) {
 	t.Helper()
 	l, called := s.sleeper(t, redistest.Key(t))
@@ -207,7 +206,6 @@ func closing(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// inOrder queues waiters of two clients alternately.
 func inOrder(t *testing.T, s suite) {
 	t.Helper()
 	const waiters = 10

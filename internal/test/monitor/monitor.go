@@ -77,7 +77,6 @@ func unquote(text string) (arg, rest string, err error) {
 	return "", "", fmt.Errorf("%w: no closing quote after %.80q", ErrBadLine, text)
 }
 
-// unescape returns the character and length of an escape; length 0 is invalid.
 func unescape(text string) (c byte, length int) {
 	if len(text) < 2 {
 		return 0, 0

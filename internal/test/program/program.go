@@ -171,7 +171,6 @@ func Finish(t *testing.T, url string, args ...string) Outcome {
 	return finish(t, url, args, "demo", "hold", "release", "run", "__guard")
 }
 
-// finish runs redlatch. The commands in apart get a separate process.
 func finish(t *testing.T, url string, args []string, apart ...string) Outcome {
 	t.Helper()
 	if slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(apart, arg) }) {

@@ -45,7 +45,6 @@ type reply struct {
 	Stdout, Stderr []byte
 }
 
-// finishInResident runs a command line in a process that has run others.
 func finishInResident(t *testing.T, url string, args []string) Outcome {
 	t.Helper()
 	p := takeIdle(t)

@@ -107,7 +107,6 @@ func (c *Cluster) introduce(tb testing.TB) {
 	}
 }
 
-// shareOut assigns each master its slots.
 func (c *Cluster) shareOut(tb testing.TB, masters int) {
 	tb.Helper()
 	for i, s := range c.nodes[:masters] {
@@ -192,7 +191,6 @@ func (c *Cluster) Owner(tb testing.TB, key string) *Server {
 	return c.Node(tb, best)
 }
 
-// ownerOf returns the address of the node that serves slot, according to s.
 func (s *Server) ownerOf(slot int) (string, error) {
 	ranges, err := redis.Values(s.try("CLUSTER", "SLOTS"))
 	if err != nil {
@@ -265,7 +263,6 @@ func (c *Cluster) guess(tb testing.TB, key string) *Server {
 	return s
 }
 
-// follow runs a command on node and follows up to five redirections.
 func (c *Cluster) follow(tb testing.TB, node *Server, cmd string, args []any) (any, error) {
 	tb.Helper()
 	reply, err := node.try(cmd, args...)

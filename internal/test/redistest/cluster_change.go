@@ -153,14 +153,12 @@ func (s *Server) masterOf(tb testing.TB) (addr string, connected bool) {
 	return net.JoinHostPort(host, strconv.Itoa(port)), state == "connected"
 }
 
-// try runs one command on a pooled connection.
 func (s *Server) try(cmd string, args ...any) (any, error) {
 	c := s.pool.Get()
 	defer func() { _ = c.Close() }() // back to the pool
 	return c.Do(cmd, args...)
 }
 
-// tryAsking is try for a node that is importing the slot.
 func (s *Server) tryAsking(cmd string, args ...any) (any, error) {
 	c := s.pool.Get()
 	defer func() { _ = c.Close() }() // back to the pool

@@ -199,7 +199,6 @@ func ping(c redis.Conn, _ time.Time) error {
 	return err
 }
 
-// closedWith returns c, which the test's cleanup closes.
 func closedWith(tb testing.TB, c redis.Conn, err error) redis.Conn {
 	tb.Helper()
 	if err != nil {

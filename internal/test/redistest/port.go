@@ -28,7 +28,6 @@ func UnusedPort(tb testing.TB) int {
 	return 0
 }
 
-// isFree reports whether a port has no listener and no claim.
 func isFree(port int) bool {
 	claimed, err := claimPort(port)
 	if err != nil {
@@ -70,7 +69,6 @@ func Refusing(tb testing.TB) string {
 	return ""
 }
 
-// settle reserves a port for the proxy and listens on it.
 func (p *Proxy) settle() (l net.Listener, err error) {
 	for range startAttempts {
 		if p.port, err = reserve(loopback(FreePort())); err != nil {

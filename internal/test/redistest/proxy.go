@@ -229,7 +229,6 @@ func (p *Proxy) serve(l net.Listener) {
 	})
 }
 
-// accept starts a link for a client that the listener from accepted.
 func (p *Proxy) accept(client *net.TCPConn, from net.Listener) {
 	ctx, kill := context.WithCancel(context.Background())
 	l := newLink(p, client, ctx.Done(), kill)

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// link is one connection through a proxy, with a pipe for each direction.
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
@@ -22,7 +21,6 @@ type link struct {
 	server *net.TCPConn // nil until dialled
 }
 
-// pipe carries bytes one way: its reader fills the queue, its writer drains it.
 type pipe struct {
 	link *link
 	dir  Direction
@@ -116,7 +114,6 @@ func (q *pipe) read(src net.Conn) {
 	}
 }
 
-// push queues bytes, split at the matches that hold the rest.
 func (q *pipe) push(data []byte, end bool) {
 	p := q.link.proxy
 	p.mu.Lock()
@@ -262,7 +259,6 @@ func (q *pipe) cutShort(data []byte) step {
 	return step{data: data[:c.left], then: cutLink}
 }
 
-// poke wakes the writer.
 func (q *pipe) poke() {
 	select {
 	case q.wake <- struct{}{}:

@@ -45,7 +45,6 @@ func repeat(t *testing.T, longest func(from, to time.Time) time.Duration, test f
 	return errors.New("the machine stalled each time")
 }
 
-// attempt is the testing.TB of one run. It keeps failures to itself.
 type attempt struct {
 	testing.TB
 

@@ -76,7 +76,6 @@ func resolve(tb testing.TB, opts []Option) config {
 	return cfg
 }
 
-// start starts a server on one of several free ports.
 func start(cfg config) (*Server, error) {
 	// tb.TempDir is too long for the address of a unix socket.
 	dir, err := os.MkdirTemp("", "redistest-")
@@ -257,7 +256,6 @@ func (s *Server) discard() {
 	s.release()
 }
 
-// release releases the claim on the port.
 func (s *Server) release() {
 	if s.claim != nil {
 		_ = s.claim.Close() // a socket that was never used
@@ -272,7 +270,6 @@ type process struct {
 
 }
 
-// spawn starts binary on cpus and appends its output to the file logPath.
 func spawn(binary string, args []string, logPath string, cpus []int) (*process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -291,7 +288,6 @@ func spawn(binary string, args []string, logPath string, cpus []int) (*process, 
 	return p, nil
 }
 
-// run starts the process and waits for its exit on one OS thread; see StartOn.
 func (p *process) run(cpus []int) {
 	defer close(p.done)
 	runtime.LockOSThread()

@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// stage is the testing.TB of a program.
 type stage struct {
 	testing.TB // nil: the package calls only the methods below
 

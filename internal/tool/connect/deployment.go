@@ -185,7 +185,6 @@ func (r *routed) start(command string, args []any) *mux.Pending {
 	return mux.Begin(r.nodes, call)
 }
 
-// await waits for a reply, within the bounds of the cluster.
 func (r *routed) await(p *mux.Pending) (any, error) {
 	reply, err := p.Wait(context.Background())
 	var refusal *transport.ServerError

@@ -28,7 +28,6 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timed) && timed.Timeout()
 }
 
-// places returns the network and the addresses of the servers.
 func (s *Server) places() (network string, hosts []string) {
 	if s.at.Kind == redisurl.Socket {
 		return "unix", []string{s.at.Path}
@@ -36,7 +35,6 @@ func (s *Server) places() (network string, hosts []string) {
 	return "tcp", s.at.Hosts
 }
 
-// accepts reports whether a server accepts a connection. It sends nothing.
 func (s *Server) accepts() bool {
 	network, hosts := s.places()
 	for _, host := range hosts {

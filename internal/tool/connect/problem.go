@@ -82,7 +82,6 @@ func joined(what, remedy string) string {
 	return what + ". " + remedy
 }
 
-// placeOf names the server that failed.
 func (s *Server) placeOf(err error) string {
 	switch at := (*redisconn.NodeError)(nil); {
 	case s.of != nil:
@@ -101,7 +100,6 @@ func (s *Server) calls() string {
 	return "the master that " + s.String() + " names"
 }
 
-// isBadReply reports whether err is an unexpected reply. The client library exports no type for it.
 func isBadReply(err error) bool {
 	if errors.Is(err, transport.ErrBadReply) || errors.Is(err, respconn.ErrLimit) || errors.Is(err, redis.ErrNil) {
 		return true

@@ -83,7 +83,6 @@ func bad(advice, format string, args ...any) Finding {
 // probeLease is the lease of the lock to try, for the case that we are killed.
 const probeLease = 10 * time.Second
 
-// examination is the examination of one master.
 type examination struct {
 	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
 	on      connect.Node
@@ -104,7 +103,6 @@ type examination struct {
 	mute       bool // scripts cannot publish
 }
 
-// check is a named check.
 type check struct {
 	name    string
 	make    func(*examination) Finding
@@ -305,7 +303,6 @@ func (e *examination) read() {
 	e.info = fields(text)
 }
 
-// fields returns the values of a reply with lines key:value.
 func fields(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -43,7 +43,6 @@ func isElsewhere(err error) bool {
 	return errors.As(err, &said) && (strings.HasPrefix(said.Error(), "MOVED ") || strings.HasPrefix(said.Error(), "ASK "))
 }
 
-// scripts runs a script by text and by checksum.
 func (e *examination) scripts() Finding {
 	// Locks do not need SCRIPT LOAD.
 	for _, command := range [][]any{
@@ -64,7 +63,6 @@ func (e *examination) scripts() Finding {
 	return good("EVAL and EVALSHA work")
 }
 
-// scriptKeys tries a script that uses an undeclared key.
 func (e *examination) scriptKeys() Finding {
 	err := e.try([]any{"EVAL", luasrc.UndeclaredKey.Text(), 1, e.name})
 	if f, known := e.untried(err); known {

@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// question is about the rights of one need.
 type question struct {
 	id  string // of the need
 	use string // the things with this need, in the plural
@@ -66,7 +65,6 @@ var questions = []question{
 	{id: acl.Viewer, use: "inspections by dashboards", named: true, advice: "Grant the missing rights:", absent: "admin.Inspect does not work."},
 }
 
-// usual is a question about a kind of object.
 func usual(id, use, kind string, named bool) question {
 	return question{
 		id: id, use: use, named: named,
@@ -74,7 +72,6 @@ func usual(id, use, kind string, named bool) question {
 	}
 }
 
-// feature is a question about a function of the library.
 func feature(id, use, function string) question {
 	return question{id: id, use: use, advice: "Grant it where " + function + " is used:", absent: function + " does not work."}
 }
@@ -231,7 +228,6 @@ func (e *examination) tried(need *acl.Need) (t trial) {
 
 func spaced(words []string) string { return strings.Join(words, " ") }
 
-// names returns the pattern of the names that were tried.
 func (e *examination) names() string {
 	return strings.TrimPrefix(acl.Of(acl.Plain).Patterns[0].Word(e.prefix), "~")
 }

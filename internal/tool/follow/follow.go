@@ -203,7 +203,6 @@ func (l *Lock) event(what, owner string) Event {
 // change is an event without the state of the lock.
 type change struct{ what, owner string }
 
-// changed returns the changes of the holders.
 func changed(before, now *inspect.Snapshot, heard *received, first bool) []change {
 	had, has := before.Holders, now.Holders
 	switch {
@@ -264,7 +263,6 @@ func countsOf(holders []inspect.Holder) map[string]inspect.Count {
 	return counts
 }
 
-// counted returns the change of a holder's count.
 func counted(h inspect.Holder, count inspect.Count) []change {
 	was, _ := strconv.ParseInt(string(h.Count), 10, 64) // 0 if not a number
 	is, _ := strconv.ParseInt(string(count), 10, 64)

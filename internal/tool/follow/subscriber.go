@@ -88,10 +88,9 @@ type ChannelSubscriber struct {
 
 	t    transport.Transport
 	wg   sync.WaitGroup
-	subs map[string]map[string]*channelSub // by lock and channel
+	subs map[string]map[string]*channelSub
 }
 
-// channelSub delivers m for each message on a channel.
 type channelSub struct {
 	m    Message
 	sub  transport.Subscription
@@ -206,7 +205,7 @@ type PatternSubscriber struct {
 	patterns [len(families)][]string
 	matches  func(name string) bool
 	conn     redis.Conn // of SubscribePatterns
-	unheard  error      // see Unheard
+	unheard  error
 }
 
 // SubscribePatterns subscribes to the channels of one lock, or of the locks whose names match a pattern.

@@ -155,7 +155,6 @@ func (l *Lock) QueueKey() string { return codec.QueueKey(l.Name) }
 
 var queuePrefix = strings.TrimSuffix(codec.QueueKey("{"), "{")
 
-// lockOf returns the lock's name in the key of a queue.
 func lockOf(queueKey string) string { return Unbraced(strings.TrimPrefix(queueKey, queuePrefix)) }
 
 // Unbraced returns the name in the key of a queue or a channel, without the braces that Redisson adds.
@@ -246,7 +245,6 @@ func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 	return unread
 }
 
-// longer returns the longer of left and a reply to PTTL.
 func longer(left time.Duration, ms int64) time.Duration {
 	switch {
 	case left == redlatch.NoTTL || ms == -1:

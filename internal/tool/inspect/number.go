@@ -29,7 +29,6 @@ type Number struct {
 // Waiters returns the number of waiting connections.
 func (n *Number) Waiters() int64 { return n.PermitWaiters + n.LatchWaiters }
 
-// kind guesses the kind from permits and waiters.
 func (n *Number) kind() Kind {
 	switch {
 	case n.Taken > 0 || n.PermitWaiters > 0:

@@ -139,7 +139,6 @@ func (l *Lock) take(replies []any) bool {
 	return l.Kind != ReadWrite || isMode(l.Mode)
 }
 
-// label sets the labels of holders and waiters.
 func (s *scan) label(locks []*Lock) error {
 	var owners []string
 	for _, l := range locks {
@@ -199,10 +198,8 @@ func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, re
 	return own, plain, readWrite
 }
 
-// tokenCall reads the last token. GETRANGE is short regardless of the value.
 func tokenCall(name string) call { return command("GETRANGE", protocol.TokenKey(name), 0, 19) }
 
-// tokenOf returns the token in a reply, 0 for none.
 func tokenOf(reply any) int64 {
 	token, err := strconv.ParseInt(text(reply), 10, 64)
 	if err != nil {
@@ -280,7 +277,6 @@ func text(reply any) string {
 	return s
 }
 
-// number returns a reply as a number, 0 for other replies.
 func number(reply any) int64 {
 	n, isNumber := reply.(int64)
 	if !isNumber {

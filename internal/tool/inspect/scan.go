@@ -83,7 +83,6 @@ func (u *Unread) Text(what string) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s not inspected: %s. %s", keys, connect.Reason(u.Why), connect.Remedy(u.Why)), ". ")
 }
 
-// scan is a running Request.
 type scan struct {
 	Request
 	seed   maphash.Seed

@@ -83,7 +83,6 @@ func (t *Target) CheckIsLock(ctx context.Context, name string) error {
 	return t.use(ctx, func(c redis.Conn) error { return inspect.Glance(c, name) })
 }
 
-// use calls do with a connection to read from.
 func (t *Target) use(ctx context.Context, do func(redis.Conn) error) error {
 	return connect.Use(ctx, t.Dial, func(c redis.Conn) error {
 		err := do(c)

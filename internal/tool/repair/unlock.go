@@ -257,7 +257,6 @@ func (u *Unlock) take(ctx context.Context, seen *look) error {
 	return err
 }
 
-// takeable returns the judged holders whose holds are unchanged in the last look.
 func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	if seen.judged == nil {
 		u.judge(seen)

@@ -30,9 +30,9 @@ type look struct {
 type judged struct {
 	owner, count string
 	left         time.Duration // at the first look, negative for none
-	last         time.Duration // at the last look
-	renewed      string        // "" while that is not known
-	unread       bool          // its lease could not be read
+	last         time.Duration
+	renewed      string // "" while that is not known
+	unread       bool   // its lease could not be read
 }
 
 func (u *Unlock) look(ctx context.Context) (*look, error) {
@@ -180,7 +180,6 @@ func (l *look) compare(before *look) {
 	}
 }
 
-// conclude records the verdicts in Forced.
 func (l *look) conclude() {
 	l.Renewed = ""
 	for _, j := range l.judged {
@@ -208,7 +207,6 @@ func (l *look) conclude() {
 	}
 }
 
-// isSemaphore reports whether the name holds a number.
 func (u *Unlock) isSemaphore(ctx context.Context) (is bool) {
 	err := u.use(ctx, func(c redis.Conn) error {
 		found, err := inspect.NumberAt(ctx, c, u.Name)
@@ -218,7 +216,6 @@ func (u *Unlock) isSemaphore(ctx context.Context) (is bool) {
 	return is && err == nil
 }
 
-// lookPermits reads the permits to take back. Taken permits become Holders.
 func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 	l := &look{Forced: &Forced{
 		Named: inspect.NameOf(u.Name), Kind: string(inspect.Semaphore), Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown,

@@ -135,7 +135,6 @@ func (tr *trial) figures() Figures {
 	return f
 }
 
-// there returns when the new master first granted a lost lock.
 func (tr *trial) there() (first time.Time) {
 	for _, p := range tr.lost {
 		p.mu.Lock()

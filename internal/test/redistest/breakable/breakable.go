@@ -163,7 +163,6 @@ func (c Nodes) do(tb testing.TB, cmd string, args ...any) (reply any) {
 	return reply
 }
 
-// subscribers counts the subscribers of channel at the master of its slot.
 func (c Nodes) subscribers(tb testing.TB, channel string) (sum int64) {
 	tb.Helper()
 	asks := []string{"NUMSUB"}
