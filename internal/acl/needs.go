@@ -1,11 +1,9 @@
-// Package acl lists the rights that users of the server need, without an unneeded one. There is a
-// [Need] for each purpose, such as fair locks. The rights in docs/operations.md and in `redlatch
-// doctor` follow this list.
+// Package acl lists exactly the rights that server users need. There is a [Need] for each purpose, such
+// as fair locks. The rights in docs/operations.md and in `redlatch doctor` follow this list.
 //
-// The tests create the user of each line of the manual and use it: with all rights nothing fails, and
-// without any one of them there is an error or a line in the log. A missing optional right gives one
-// line in the log that names it. A user with all rights for one prefix can neither take, release, see
-// nor wake the locks of another.
+// The tests create a user for each line of the manual: with all rights nothing fails, and each missing
+// right causes an error or, if optional, one log line that names it. A user with all rights for one
+// prefix cannot acquire, release, read or wake locks of another prefix.
 package acl
 
 import (

@@ -75,8 +75,8 @@ func (p *Pattern) Example(name string) string {
 // IsChannels reports whether the pattern is for channels, not keys.
 func (p *Pattern) IsChannels() bool { return p.sign == "&" }
 
-// Listened returns the argument of PSUBSCRIBE for the pattern, "" if the user subscribes to channels
-// one by one.
+// Listened returns the argument of PSUBSCRIBE for the pattern, "" if the user subscribes to single
+// channels.
 func (p *Pattern) Listened() string {
 	if p.IsChannels() {
 		return p.fixed

@@ -40,8 +40,8 @@ type Caller interface {
 	Waits() bool
 }
 
-// IsFull reports whether err is the error of a server without room for another connection: it
-// answers the first command with an error that has no code, has run nothing, and hangs up.
+// IsFull reports whether err is the error of a server at its connection limit: it answers the first
+// command with an error without a code, does not run it, and closes the connection.
 func IsFull(err error) bool {
 	var refusal *transport.ServerError
 	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, "ERR max number of clients")

@@ -135,8 +135,8 @@ type Master struct {
 // Addr returns the master's host:port.
 func (m Master) Addr() string { return m.node.addr }
 
-// Start is transport.Transport's, for this server whatever the call's keys: a redirection is an
-// error.
+// Start implements transport.Transport for this server, regardless of the call's keys: a redirection is
+// an error.
 func (m Master) Start(call *transport.Call, done transport.Done) {
 	m.of.mu.Lock()
 	m.node.pending++

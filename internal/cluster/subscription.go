@@ -87,8 +87,8 @@ func (s *subscription) Close() {
 	s.settle()
 }
 
-// settle moves s to the master of its slot, or nowhere if it is over. If there is no master, s stays:
-// its node reports when there is one.
+// settle moves s to the master of its slot, unless s has ended. Without a master, s stays: its node
+// reports a new master.
 func (s *subscription) settle() {
 	s.moving.Lock()
 	defer s.moving.Unlock()

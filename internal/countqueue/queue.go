@@ -44,8 +44,8 @@ type queue struct {
 	sub     transport.Subscription // of the first waiting caller, or nil
 	expiry  *time.Timer            // begins a round when a lease ends
 
-	// silence has no events. It replaces the subscription of callers that others wake, so that the
-	// loop does not assume a gap. Each queue makes its own: channels belong to synctest bubbles.
+	// silence never has events. It replaces the subscription of callers that others wake, so that the
+	// loop does not assume a gap. It is per queue because channels belong to synctest bubbles.
 	silence chan transport.Event
 }
 

@@ -51,8 +51,8 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 	return held, nil
 }
 
-// lease returns the TTL that a renewal sets, in milliseconds: the longest lease of the
-// same owner. A fixed lease needs no more than is owed.
+// lease returns the TTL that a renewal sets, in milliseconds: the longest lease of the same owner. A
+// fixed lease needs only its remaining time.
 func lease(l *watchdog.Lease) any {
 	owed := max(l.Holder.Owed(), time.Millisecond)
 	if !l.Fixed {

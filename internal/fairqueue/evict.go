@@ -105,7 +105,7 @@ func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string
 		}
 	}
 	i = e.indexIn(seen)
-	long := seen.Waiting > pageOf // then; meanwhile the waiter may come into the part that was read
+	long := seen.Waiting > pageOf // then; until then the waiter may enter the part that was read
 	for last := seen.Waiting - 1; i < 0 && last >= 0 && long; last -= pageOf {
 		if seen, err = e.look(ctx, max(0, last-pageOf), last); err != nil {
 			return nil, 0, "", err
@@ -226,8 +226,8 @@ type Evictions struct {
 	Woken string
 }
 
-// All evicts the owners without a subscriber, as Run would one by one from the end of the queue; it
-// ignores Owner. last is the highest place of any of them, from 1.
+// All evicts the owners without a subscriber, as Run would individually from the end of the queue; it
+// ignores Owner. last is their highest place, from 1.
 func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictions, error) {
 	asked := make(map[string]bool, len(owners))
 	for _, owner := range owners {

@@ -160,7 +160,7 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 	}
 	b.call(beat.Missing...) // they must queue again
 	if beat.Free() && len(beat.Front) > 0 {
-		b.call(beat.Front[0].Owner) // if it is one of ours
+		b.call(beat.Front[0].Owner) // if it is our waiter
 	}
 	b.detector.Look(time.Now(), beat, func(owner string) bool { return ours[owner] }, subscribed)
 	b.count()

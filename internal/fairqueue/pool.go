@@ -32,7 +32,7 @@ type subscription struct {
 	queues *Queues
 
 	// Guarded by queues.mu.
-	of    *group // nil: it is no longer kept
+	of    *group // nil: not kept
 	until time.Time
 	idle  bool
 }

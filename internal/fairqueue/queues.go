@@ -223,7 +223,7 @@ func (g *group) first() *caller {
 	return nil
 }
 
-// wakeFirst wakes the waiter that leads now, mu held, if one that led has gone.
+// wakeFirst wakes the new leader, mu held, if the former leader has left.
 func (g *group) wakeFirst(led bool) {
 	if first := g.first(); led && first != nil {
 		acquire.Signal(first.wake)
@@ -263,8 +263,8 @@ func (g *group) call(owners ...string) {
 	}
 }
 
-// callAll calls all waiters of an owner: their common place on the server is gone when one of them has given
-// it up, or holds the lock.
+// callAll calls all waiters of an owner: their shared place on the server is gone when any of them
+// leaves it or acquires the lock.
 func (g *group) callAll(owner string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -273,8 +273,8 @@ func (g *group) callAll(owner string) {
 	}
 }
 
-// sawGap reports that messages may have been missed. If the waiter leads, it must ask, else the first is
-// called: one reply shows all of the group what was missed.
+// sawGap reports that messages may have been missed. If the waiter leads, it must retry, else the first
+// is called: one reply shows the whole group what was missed.
 func (c *caller) sawGap() (leads bool) {
 	g := c.group
 	g.mu.Lock()

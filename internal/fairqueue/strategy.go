@@ -231,7 +231,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	c.queues.keep(c.kind, a.Lock, c.pooled, waited)
 }
 
-// Leave gives up the place in the queue.
+// Leave removes the caller from the queue.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	defer c.free()
 	c.unsubscribe()

@@ -29,8 +29,8 @@ func (h *Hold) Request() *acquire.Request {
 	return &r
 }
 
-// Asks implements acquire.Claim. A shared owner's release that is sent during the attempt may
-// reach the server after it, and must leave it its lease.
+// Asks implements acquire.Claim. A shared owner's release sent during the attempt may reach the server
+// later, and must keep the attempt's lease.
 func (h *Hold) Asks(yes bool) {
 	o := h.ownership
 	if !o.shared {

@@ -18,8 +18,8 @@ type proofKey struct {
 	family, key string
 }
 
-// Proof returns the hold of this lock that ctx proves, nil if there is none, it was released or
-// the kind has no re-entry. It returns an error if the hold was lost.
+// Proof returns the hold of this lock that ctx proves, nil if there is none, it was released or the kind
+// is not reentrant. It returns an error if the hold was lost.
 func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	h, ok := ctx.Value(l.proof).(*Hold)
 	if !ok || l.Owning == nil {

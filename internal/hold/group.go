@@ -157,8 +157,8 @@ func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []
 	return g.errs
 }
 
-// unlockTogether releases holds that were added together: the last ones of their owners by free,
-// the others, whose locks stay with a re-entry, one by one.
+// unlockTogether releases holds that were added together: the last holds of their owners by free, and
+// the others, whose locks stay held by a reentry, individually.
 func unlockTogether(holds []*Hold, free func(holds []*Hold, bound time.Duration) []error) {
 	e := holds[0].ownership.lock.Engine
 	e.Join()

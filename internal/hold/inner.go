@@ -35,8 +35,8 @@ func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
 	return errInner
 }
 
-// requestSlot takes the slot of outer if it is free, else it joins its queue if wait is set. A
-// hold that has ended has no slot.
+// requestSlot takes the slot of outer if it is free, else it joins its queue if wait is set. An ended
+// hold does not have a slot.
 func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan struct{}) {
 	o := outer.ownership
 	o.mu.Lock()

@@ -130,7 +130,8 @@ type Kind interface {
 	// a kind without roles is its name.
 	Family() string
 
-	// Prepare reads what the scripts depend on. It returns early if ctx ends, or after a while.
+	// Prepare reads the state that the scripts depend on. It returns early if ctx ends, or after a
+	// while.
 	Prepare(ctx context.Context)
 
 	// Release fills c with the call that lowers r.Owner's count to r.Target; 0 frees the lock.
@@ -158,8 +159,8 @@ type Owning interface {
 	// Reenter fills c with the call that enters the lock again for an owner that holds it: up to
 	// count r.Target, which may run more than once, or with target 0 by one, for a shared owner.
 	Reenter(c *transport.Call, r *acquire.Request)
-	// Reentered decodes its reply: false means that the owner does not hold the lock. Token is the
-	// new one of a kind that fences, else 0.
+	// Reentered decodes its reply: false means that the owner does not hold the lock. Token is the new
+	// token of a fenced kind, else 0.
 	Reentered(reply any) (held bool, token int64, err error)
 	// Fences reports whether grants have tokens. Then Resume re-enters up to count 1, for a new one.
 	Fences() bool

@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// ErrNotReentered means that a proof is void: its hold was released, or is of a kind within which
-// this one has no role.
+// ErrNotReentered means that a proof is void: its hold was released, or its kind does not allow this
+// reentry.
 var ErrNotReentered = errors.New("not a valid proof")
 
 // Reenter makes h, which is zero, a hold of l for the owner of outer. It waits until outer has no

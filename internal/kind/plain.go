@@ -150,5 +150,5 @@ func (k *Plain) ReleaseShared(c *transport.Call, r *acquire.Request, latch strin
 // ForceRelease implements hold.Owning.
 func (k *Plain) ForceRelease(c *transport.Call) { k.scripts.ForceRelease(c) }
 
-// Inspect implements hold.Owning. The server has no queue to show.
+// Inspect implements hold.Owning. A plain lock does not have a queue.
 func (k *Plain) Inspect(c *transport.Call, _, _ int64) { k.scripts.Inspect(c) }

@@ -122,8 +122,8 @@ const slots = 16384
 // whole key if it has none.
 func HashSlot(key string) int { return int(crc16(HashTag(key))) % slots }
 
-// HashTag returns the part of key that Redis hashes: between the first '{' and the next '}', or
-// the whole key if there is no such pair or nothing inside.
+// HashTag returns the part of key that Redis hashes: between the first '{' and the next '}', or the
+// whole key without such a nonempty part.
 func HashTag(key string) string {
 	open := strings.IndexByte(key, '{')
 	if open < 0 {

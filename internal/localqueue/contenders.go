@@ -19,10 +19,10 @@ const (
 	countedFor = time.Second
 )
 
-// contenders records the other processes that want the lock. Clients of this library free it once
-// for a burst of turns; others, such as Redisson, after each turn. All count as Redlatch clients if
-// as many as there are subscribers held the lock within seenFor, and no other within foreignFor.
-// If that is wrong, one of the others gets only one turn per burst for a while.
+// contenders records the other processes that want the lock. Redlatch clients release it once per burst
+// of turns; others, such as Redisson, after each turn. All count as Redlatch clients if as many Redlatch
+// clients as there are subscribers held the lock within seenFor, and no other client within foreignFor.
+// If that is wrong, another client gets only one turn per burst for a while.
 type contenders struct {
 	self      uuid.UUID
 	counted   time.Time // zero: their number is a guess
@@ -89,13 +89,13 @@ type yield struct {
 	// turns is how often each of the others is to free the lock: once for each turn here, or once
 	// in all if it frees it once per burst.
 	turns int
-	// least is how long each of them may have the lock before that counts: one with a single caller
-	// frees it after each turn.
+	// least is how long each of them may hold the lock before it counts: a process with a single caller
+	// releases it after each turn.
 	least time.Duration
 	// most is how long each of them may have the lock, 0 for no limit: an unknown process may have
 	// bursts of any length.
 	most time.Duration
-	// patience is how long one of them may need to acquire the lock.
+	// patience bounds how long a contender may need to acquire the lock.
 	patience time.Duration
 }
 

@@ -92,8 +92,8 @@ func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 	f.fill(c, FairGiveUp, now, owner, wait, f.Publish, protocol.MessageUnlock)
 }
 
-// Inspect fills c with a call of [FairInspect] for the places from first to last, which counts the
-// listeners of the first ones by this subcommand of PUBSUB.
+// Inspect fills c with a call of [FairInspect] for the places from first to last. It counts the
+// listeners of the first places with this PUBSUB subcommand.
 func (f *Fair) Inspect(c *transport.Call, listeners, count any, first, last int64) {
 	f.fill(c, FairInspect, listeners, count, first, last)
 }

@@ -136,10 +136,10 @@ type Tokens struct {
 // FillRaise fills c with [Raise].
 func FillRaise(c *transport.Call, counter, least any) { fill(c, Raise, 1, counter, least) }
 
-// The scripts of several plain locks at once.
+// The scripts of several plain locks.
 var (
 	AcquireAll = load("acquire_all", guard) // acquires many plain locks of one slot, or none
-	ReleaseAll = load("release_all")        // frees those of an owner; may run late or twice
+	ReleaseAll = load("release_all")        // releases an owner's locks; may run late or twice
 )
 
 // All fills calls of the scripts for several plain locks of one slot, as [Plain] does.

@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errNoFence means that the ID of the call's connection is unknown, so the server cannot be
-// asked about it.
+// errNoFence means that the ID of the call's connection is unknown, so the server cannot be queried
+// about it.
 var errNoFence = errors.New("mux: the server does not know the call's connection")
 
 // Fence returns nil if call, which was abandoned or whose done has run, has either run on the

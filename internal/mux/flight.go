@@ -15,7 +15,7 @@ const (
 	// 1 ms, to more than a server can do.
 	flightMax = 1024
 
-	// urgentMax is the bound for urgent calls, of which there is about one for each answered call.
+	// urgentMax bounds urgent calls: about one for each answered call.
 	urgentMax = 2 * flightMax
 
 	// boundless is the bound for the few others.
@@ -35,8 +35,8 @@ type room [lanes]int
 // all is the room of an empty flight.
 var all = room(flightOf)
 
-// inflight is the calls that were or are being written to a connection, in the order of their
-// replies. The goroutine with the write token adds, the one with the read token removes.
+// inflight is the calls written to a connection, in the order of their replies. The goroutine with the
+// write token adds calls, and the goroutine with the read token removes them.
 type inflight struct {
 	more func() // called when a full lane has room again
 

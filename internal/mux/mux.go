@@ -63,8 +63,8 @@ type Config struct {
 	// OnLost, if not nil, runs like OnReconnect after a connection ended other than by Close.
 	OnLost func()
 
-	// OnMoved, if not nil, runs like OnReconnect when a connection replaced one whose server
-	// had become a replica: other connections to that address should be replaced as well.
+	// OnMoved, if not nil, runs like OnReconnect when a connection replaced one whose server had become
+	// a replica: other connections to that address should also be replaced.
 	OnMoved func()
 }
 

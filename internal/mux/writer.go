@@ -64,8 +64,8 @@ func (w *writer) rest(l *link) {
 	}
 }
 
-// settle runs when there is nothing to write: it yields once, flushes, or waits for calls. It
-// returns false if the Mux was closed or l is dead.
+// settle runs when no call is queued: it yields once, flushes, or waits for calls. It returns false if
+// the Mux was closed or l is dead.
 func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
 	case w.unflushed == 0:

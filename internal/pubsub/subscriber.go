@@ -273,8 +273,8 @@ func (l *listener) establish() {
 	close(l.ready)
 }
 
-// offer never blocks: if an event is pending, it counts this one there. There is no other sender,
-// so the send cannot block.
+// offer never blocks: it adds the event to a pending one. As the only sender, it can send without
+// blocking.
 func (l *listener) offer(e transport.Event) {
 	select {
 	case first := <-l.events:

@@ -152,8 +152,8 @@ func (b *Batcher) take() []*request {
 	return batch
 }
 
-// serve sends calls until each has ended. If the connection was not made for this batch and breaks,
-// the calls are sent again on a new one, as they are if the client's other connection was replaced.
+// serve sends calls until each has ended. If an older connection breaks, or the client's other
+// connection was replaced, the calls are sent again on a new connection.
 func (b *Batcher) serve(batch []*request) {
 	var lost error // why calls are sent again
 	for len(batch) > 0 {

@@ -35,7 +35,7 @@ type link struct {
 	readOnly bool                         // the server has replied READONLY
 }
 
-// errFull means that the server has no room for the connection and has run nothing.
+// errFull means that the server's connection limit is reached and nothing has run.
 var errFull = errors.New("the server's connection limit is reached")
 
 // newLink returns a link of conn, which is closed when ctx ends.

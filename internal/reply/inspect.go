@@ -265,7 +265,7 @@ type Semaphore struct {
 	// Available is the text of its number, empty if it does not exist.
 	Available string
 	Taken     int64
-	// Permits are the requested ones of these, in the order in which they end.
+	// Permits are the requested permits, in the order in which they expire.
 	Permits []Permit
 }
 

@@ -30,8 +30,8 @@ const (
 	aheadKeep = 64 << 10
 )
 
-// Guarded is a connection with limits on what the server may announce.
-// No Read returns bytes of more than one reply. Reads and Fills must not overlap, nor writes.
+// Guarded is a connection with limits on announced lengths. No Read returns bytes of more than one
+// reply. Reads and Fills must not overlap, nor writes.
 type Guarded struct {
 	net.Conn
 	deadlines net.Conn // accepts read deadlines from any goroutine
@@ -49,8 +49,8 @@ type Guarded struct {
 	covered bool      // by TLS: its bytes may not be replies
 }
 
-// Guard returns conn with limits on what the server may announce. Once one is exceeded, every
-// Read fails with an error that wraps [ErrLimit]. conn must be unread.
+// Guard limits the lengths that the server may announce on conn. Once a limit is exceeded, every Read
+// fails with an error that wraps [ErrLimit]. conn must be unread.
 func Guard(conn net.Conn) *Guarded {
 	g := &Guarded{Conn: conn, deadlines: conn}
 	if b, ok := conn.(*bounded); ok {

@@ -43,7 +43,7 @@ type caller struct {
 	woken bool
 
 	// Guarded by queue.mu.
-	parked bool // in one of the queue's lists
+	parked bool // in a list of the queue
 	first  bool // the turn waits for its reply
 	asked  bool // it was refused: it is not a new reader
 	turn   bool

@@ -30,8 +30,9 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// A waiting writer lets in burstMax readers of its process, or those of burstTime. Then it holds back
-// others until these have left, and for patience more, by when it has the lock unless other processes read.
+// A waiting writer admits burstMax readers of its process, or readers for burstTime. It then blocks new
+// readers until these have left, and for patience longer; by then it has the lock unless other processes
+// read.
 const (
 	burstMax  = 32
 	burstTime = 20 * time.Millisecond

@@ -78,8 +78,8 @@ func (c *Counter) update(s *replicaList) {
 	}
 }
 
-// forget decides whether a replica's failure can be ignored: a former replica that cannot be
-// reached, or is no longer a replica, has no subscribers. It is not queried again.
+// forget reports whether a replica's failure can be ignored: an unreachable or promoted former replica
+// lacks subscribers, and is not queried again.
 func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) {

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Fake is a transport whose outcomes the test chooses one by one, or with Answer.
+// Fake is a transport whose outcomes the test chooses individually, or with Answer.
 type Fake struct {
 	Conn   int64 // for Claim; 0 if unknown
 	Queues bool  // calls are queued, not sent

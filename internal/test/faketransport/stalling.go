@@ -40,8 +40,8 @@ func (s *Stalling) Start(call *transport.Call, done transport.Done) {
 	start(call)
 }
 
-// InFlight claims a call and returns what the network delivers: a copy that runs even if the caller
-// has left since.
+// InFlight claims a call and returns the copy that the network delivers: it runs even if the caller has
+// left since.
 func InFlight(call *transport.Call) *transport.Call {
 	call.Claim(0)
 	return &transport.Call{

@@ -193,7 +193,7 @@ func (s suite) same(t *testing.T, l *rlock.Lock, opts ...redlatch.Option) *rlock
 	return s.kind.New(s.Client(t, opts...), l.Name())
 }
 
-// free waits until the server has no key of the lock.
+// free waits until all keys of the lock are deleted.
 func (s suite) free(t *testing.T, name string) {
 	t.Helper()
 	assert.Eventually(t, func() bool {

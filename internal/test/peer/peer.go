@@ -219,7 +219,8 @@ func Look(tb testing.TB, root, release string) (Program, error) {
 	return program, err
 }
 
-// Find is Look for tests that need the program. Without it they are skipped; loss is what they miss.
+// Find is Look for tests that need the program. Without it they are skipped; loss names the missing
+// coverage.
 func Find(tb testing.TB, root, release, loss string) Program {
 	tb.Helper()
 	program, err := Look(tb, root, release)

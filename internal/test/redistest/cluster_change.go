@@ -180,7 +180,7 @@ func awaitTrue(tb testing.TB, bound time.Duration, what string, is func() bool) 
 }
 
 // StartReplica starts a replica of master and waits until it is in sync: from then on the replica's
-// subscribers receive what is published on the master. It passes on the master's password. Start a master's
+// subscribers receive the master's messages. It passes on the master's password. Start a master's
 // replicas one at a time.
 func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	tb.Helper()

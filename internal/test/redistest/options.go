@@ -43,7 +43,7 @@ type config struct {
 	unixSocket bool
 	password   string
 	cpus       []int
-	redis6     bool   // has no cluster-port option
+	redis6     bool   // lacks the cluster-port option
 	sentinel   string // configuration of a Sentinel, or ""
 }
 

@@ -42,7 +42,7 @@ func isFree(port int) bool {
 	return true
 }
 
-// port is a loopback port that stays reserved while it has no listener, so that no other server takes it.
+// port is a loopback port that stays reserved without a listener, so that no other server takes it.
 type port struct {
 	addr    string
 	config  net.ListenConfig

@@ -50,8 +50,8 @@ func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sen
 	return set
 }
 
-// StartSentinel starts one Sentinel for the master at addr, host:port, with a quorum of one. It names the
-// master from the start, so there is no wait.
+// StartSentinel starts one Sentinel for the master at addr, host:port, with a quorum of one. It knows
+// the master from the start, so this does not wait.
 func StartSentinel(tb testing.TB, addr string, opts ...Option) *Server {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)

@@ -16,8 +16,7 @@ type stage struct {
 	err     error
 }
 
-// Perform runs f in a program that is no test, until it returns or fails, then its cleanups, and returns the
-// failure.
+// Perform runs f and its cleanups outside a test, and returns the failure.
 func Perform(f func(tb testing.TB)) error {
 	s := &stage{}
 	done := make(chan struct{})

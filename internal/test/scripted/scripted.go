@@ -22,14 +22,14 @@ import (
 const (
 	// OK is the reply OK.
 	OK = "+OK\r\n"
-	// Silence is no reply.
+	// Silence withholds the reply.
 	Silence = ""
 	// HangUp at the end of a reply closes the connection.
 	HangUp = "\x00"
 )
 
-// Server is a scripted server behind net.Pipe, which has no buffer. Connections have numbers from 1, which
-// failed dials use up as well.
+// Server is a scripted server behind an unbuffered net.Pipe. Connections are numbered from 1, including
+// failed dials.
 type Server struct {
 	// Client makes a connection of its end of the pipe. Default: the client library's.
 	Client func(net.Conn) redis.Conn

@@ -1,6 +1,6 @@
-// Package testlevel chooses the tests that only `make test-all` runs: those that need a Java machine, a
-// cluster, much load, long leases or many rounds. `make test-all` and CI set REDLATCH_TEST=all; without it
-// these tests are skipped or run fewer rounds. -short means a machine without a server.
+// Package testlevel chooses the tests that only `make test-all` runs: they need Java, a cluster, much
+// load, long leases or many rounds. `make test-all` and CI set REDLATCH_TEST=all; otherwise these tests
+// are skipped or run fewer rounds. -short means a machine without a server.
 package testlevel
 
 import (

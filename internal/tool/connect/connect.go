@@ -32,7 +32,7 @@ import (
 type Settings struct {
 	// Address is the URL of a server, a cluster or Sentinels, see redlatch.Open.
 	Address string `json:"address"`
-	// User and Password override those of the address.
+	// User and Password override the address.
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
 	TLS      TLS    `json:"tls"`

@@ -232,7 +232,7 @@ func (s *Server) answer() []byte {
 	return nil
 }
 
-// ask sends PING, and returns the first line of the answer.
+// ask sends PING, and returns the first line of the reply.
 func (s *Server) ask(network, host string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), probe)
 	defer cancel()

@@ -253,7 +253,7 @@ func isDenial(text string) bool {
 	return begins("NOPERM") || slices.ContainsFunc(deniedInScript, begins)
 }
 
-// remedies say what to do about a refusal, by its code.
+// remedies advises on rejections, by error code.
 var remedies = map[string]string{ //nolint:gosec // G101: it names where passwords come from, and has none
 	"READONLY":   "It is a replica: use its master (redis-cli ROLE shows it), or its Sentinels (redis-sentinel://).",
 	"OOM":        "Its memory is full: free memory, or raise maxmemory. Locks are small, but fail like all other writes.",
@@ -312,7 +312,7 @@ func remedy(text string, rights ...string) string {
 	return remedies[code]
 }
 
-// lacked names the missing rights, as far as they are known.
+// lacked names the known missing rights.
 func lacked(text string, rights []string) string {
 	m := deniedCommand.FindStringSubmatch(text)
 	switch {

@@ -158,7 +158,7 @@ func isUnwritable(err error) bool {
 	return denied(err) == deniedKey
 }
 
-// pattern tries the right to the keys or channels of a pattern on those that belong to the lock to try.
+// pattern tests the right to a pattern's keys or channels on the test lock.
 func (e *examination) pattern(p *acl.Pattern) verdict {
 	example := p.Example(e.name)
 	switch {

@@ -1,4 +1,4 @@
-// Package follow finds out what happens to locks, from looks at them and messages on their channels.
+// Package follow reports changes of locks, from looks at them and messages on their channels.
 //
 // A message means that a lock was released; in a fair lock it names the next owner, but never the former
 // one. No message is published when a lock is acquired, when its lease expires, or when a fair lock with

@@ -114,7 +114,7 @@ func Glance(c redis.Conn, name string) error {
 // NotLock is the error for a name that is not a lock. Commands print it as JSON.
 type NotLock struct {
 	Named
-	// Fault is one of the constants.
+	// Fault is one of the Fault constants.
 	Fault string `json:"error"`
 	// Key is the key that does not fit a lock, Type its type.
 	Key  string `json:"key"`

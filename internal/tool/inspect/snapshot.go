@@ -221,11 +221,10 @@ func NotCounted(err error) string {
 }
 
 const (
-	// LookedAt is how many places of a queue commands look at: what they read and show is bounded,
-	// however many wait.
+	// LookedAt limits the places of a queue that commands read and show.
 	LookedAt = 10_000
-	// placesAtOnce is how many places of a queue are read at once: what a look costs the
-	// server must not grow with the queue.
+	// placesAtOnce limits the places read by one call: a look's cost to the server must not grow with
+	// the queue.
 	placesAtOnce = 200
 	// CountedAtOnce is the number of waiters whose subscribers are counted together.
 	CountedAtOnce = 1000

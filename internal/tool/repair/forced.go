@@ -127,7 +127,7 @@ func (f *Forced) IsLock() bool { return !f.odd }
 // IsSemaphore reports whether the holders are permits.
 func (f *Forced) IsSemaphore() bool { return f.Kind == string(inspect.Semaphore) }
 
-// Heard says which waiters were notified.
+// Heard describes the notified waiters.
 func (f *Forced) Heard() string {
 	switch {
 	case f.Subscribers == nil || *f.Subscribers > 0:

@@ -155,8 +155,8 @@ func (e *Evict) refused(err error) error {
 }
 
 // EvictAll evicts the owners without a subscriber from their places. It returns them in the order of the
-// queue, and the owner that was woken, "" for none. The effect is that of admin.Evict for each, the last
-// first, but the server does not read the whole queue for each.
+// queue, and the owner that was woken, "" for none. The effect equals admin.Evict of each, the last
+// first, without reading the whole queue each time.
 func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
 	l := hold.Of(rfairlock.New(client, at.Name))
 	kind, _ := l.Kind.(fairqueue.Inspected) // true for a fair lock

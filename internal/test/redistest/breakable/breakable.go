@@ -45,8 +45,8 @@ func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harn
 	return h
 }
 
-// Outage returns a Stop and Start that make a running server unreachable. Before clients can reach it again,
-// do runs forget, the command that drops what a restart would lose.
+// Outage returns a Stop and Start that make a running server unreachable. Before clients can reach it
+// again, do runs forget, the command that drops unsaved state.
 func Outage(
 	proxy *redistest.Proxy, do func(tb testing.TB, cmd string, args ...any) any, forget string, args ...any,
 ) (stop, start func(testing.TB)) {
