@@ -76,14 +76,14 @@ func Notes(outcomes []Outcome) string {
 		givenBack += o.GivenBack
 	}
 	ms := func(values []float64, q float64) float64 { return stats.Quantile(values, q) / 1000 }
-	text := fmt.Sprintf("%d holds. Between two looks at a hold there were %.2f ms in the middle, %.2f ms at p99, "+
-		"%.2f ms at most.", holds, ms(gaps, 0.5), ms(gaps, 0.99), ms(gaps, 1))
+	text := fmt.Sprintf("%d holds. Each hold was checked every %.2f ms (median), %.2f ms (p99), "+
+		"%.2f ms (maximum).", holds, ms(gaps, 0.5), ms(gaps, 0.99), ms(gaps, 1))
 	if len(rivals) > 0 {
-		text += fmt.Sprintf(" Rivals, who ask every %v, found %d keys free between %.1f ms and %.1f ms after the expiry "+
-			"that the server had written down, in the middle %.1f ms.", rivalEvery, len(rivals),
+		text += fmt.Sprintf(" Polling every %v, rivals found %d keys free between %.1f ms and %.1f ms after the expiry "+
+			"in the server's append-only file (median %.1f ms).", rivalEvery, len(rivals),
 			ms(rivals, 0), ms(rivals, 1), ms(rivals, 0.5))
 	}
-	return text + fmt.Sprintf(" Keys that were free early, because holders that had been told gave them back: %d.\n", givenBack)
+	return text + fmt.Sprintf(" Keys released early by notified holders: %d.\n", givenBack)
 }
 
 // Tables returns the tables of merged outcomes: all ways that keep the lock, each way and lease of those, and
@@ -92,8 +92,8 @@ func Tables(outcomes []Outcome) []report.Table {
 	stays, forgotten := parted(outcomes)
 	return []report.Table{
 		worst(stays),
-		grid("How long before another client could acquire the holder was told: least / middle ms", stays, Outcome.inTime),
-		grid("How late a holder was told that Redis had forgotten the lock: middle / most ms", forgotten, Outcome.howLate),
+		grid("Time from notification until another client could acquire: minimum / median ms", stays, Outcome.inTime),
+		grid("Time from losing the key to notification: median / maximum ms", forgotten, Outcome.howLate),
 	}
 }
 
@@ -140,7 +140,7 @@ func (o Outcome) howLate() string {
 // grid has a row for each way and lease, and a column for each signal.
 func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Table {
 	tellers := each(outcomes, Outcome.teller)
-	t := report.Table{Title: title, Head: append([]string{"way", "lease s"}, tellers...)}
+	t := report.Table{Title: title, Head: append([]string{"failure", "lease s"}, tellers...)}
 	for _, w := range Ways() {
 		here := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return o.Way != w.Name })
 		for _, lease := range each(here, Outcome.seconds) {
@@ -156,10 +156,10 @@ func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Ta
 
 // worst has a row for each signal: all trials, and the worst way for each lease.
 func worst(outcomes []Outcome) report.Table {
-	t := report.Table{Title: "All ways in which the lock stays", Head: []string{"told by", "trials", "too late"}}
+	t := report.Table{Title: "All failures in which the server keeps the lock", Head: []string{"signal", "trials", "too late"}}
 	leases := each(outcomes, Outcome.seconds)
 	for _, lease := range leases {
-		t.Head = append(t.Head, "lease "+lease+" s, the worst way: least / middle ms")
+		t.Head = append(t.Head, "lease "+lease+" s, worst failure: minimum / median ms")
 	}
 	for _, teller := range each(outcomes, Outcome.teller) {
 		own := only(outcomes, Outcome.teller, teller)
