@@ -1,5 +1,5 @@
-// Package docs tests the documents: tests that they name exist, Go snippets are compiled, links lead
-// somewhere, names of our packages are declared, and each user scenario has a test.
+// Package docs checks the documentation: links resolve, the tests and identifiers it names exist, Go
+// snippets are part of examples, and each user scenario has a test.
 package docs
 
 import (
@@ -20,10 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// root is the root of the repository.
 const root = "../.."
 
-// sources returns the texts of the repository's files with a suffix, by path.
+// sources returns the contents of the repository's files with the suffix, by path.
 func sources(t *testing.T, suffix string) map[string]string {
 	t.Helper()
 	all, err := everyText()
@@ -37,7 +36,7 @@ func sources(t *testing.T, suffix string) map[string]string {
 	return texts
 }
 
-// everyText returns the texts of the repository's programs, documents and lists, by path.
+// everyText returns the contents of all Go, Markdown and text files, by path.
 var everyText = sync.OnceValues(func() (map[string]string, error) {
 	texts := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -65,7 +64,7 @@ func declaredTests(t *testing.T) map[string]bool {
 	declared, declaration := map[string]bool{}, regexp.MustCompile(`^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 	for _, text := range sources(t, "_test.go") {
 		for line := range strings.Lines(text) {
-			if !strings.HasPrefix(line, "func ") { // the expression alone would take seconds with the race detector
+			if !strings.HasPrefix(line, "func ") { // faster than the regular expression alone
 				continue
 			}
 			if m := declaration.FindStringSubmatch(line); m != nil {
@@ -73,12 +72,12 @@ func declaredTests(t *testing.T) map[string]bool {
 			}
 		}
 	}
-	require.Greater(t, len(declared), 50, "the tests were not found: the check itself is broken")
+	require.Greater(t, len(declared), 50, "found too few tests")
 	return declared
 }
 
-// Exported errors and reasons for a loss.
-func TestEachExportedErrorHasAnExample(t *testing.T) {
+// The exported errors include the reasons for a loss.
+func TestExportedErrorsHaveExamples(t *testing.T) {
 	t.Parallel()
 	declared, found := declaredTests(t), 0
 	private := regexp.MustCompile(`^(cmd|examples|test|bench|scripts|tools)/|internal/|_test\.go$`)
@@ -92,10 +91,10 @@ func TestEachExportedErrorHasAnExample(t *testing.T) {
 			assert.True(t, declared["Example"+m[1]], "%s: %s has no Example", path, m[1])
 		}
 	}
-	require.Greater(t, found, 30, "the errors were not found: the check itself is broken")
+	require.Greater(t, found, 30, "found too few errors")
 }
 
-func TestEveryTestNamedInTheDocumentsExists(t *testing.T) {
+func TestDocsNameExistingTests(t *testing.T) {
 	t.Parallel()
 	declared := declaredTests(t)
 	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Z]\\w*)`")
@@ -108,12 +107,12 @@ func TestEveryTestNamedInTheDocumentsExists(t *testing.T) {
 			}
 		}
 	}
-	require.Positive(t, found, "no document names a test: the check itself is broken")
+	require.Positive(t, found, "found no test names")
 }
 
-// Each Go block of the documents is part of an example, word for word. scripts/newcomer.sh builds and
-// runs the whole programs of the quickstart.
-func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
+// Each Go block must occur in an example, except for the programs of the quickstart, which
+// scripts/newcomer.sh builds and runs.
+func TestDocsSnippetsAreInExamples(t *testing.T) {
 	t.Parallel()
 	var examples strings.Builder
 	for path, text := range sources(t, ".go") {
@@ -127,20 +126,20 @@ func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
 		for _, b := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1) {
 			found[filepath.ToSlash(path)]++
 			if regexp.MustCompile(`(?m)^package `).MatchString(b[1]) {
-				require.Equal(t, "docs/quickstart.md", filepath.ToSlash(path), "programs there are not compiled")
+				require.Equal(t, "docs/quickstart.md", filepath.ToSlash(path), "only the programs of the quickstart are compiled")
 				continue
 			}
 			if !strings.Contains(examples.String(), words(b[1])) {
-				t.Errorf("%s: this snippet is in no example:\n%s", path, b[1])
+				t.Errorf("%s: no example contains this snippet:\n%s", path, b[1])
 			}
 		}
 	}
 	for _, path := range []string{"README.md", "README.zh-CN.md", "docs/migration.md", "docs/quickstart.md"} {
-		require.Positive(t, found[path], "%s has no Go snippet: the check itself is broken", path)
+		require.Positive(t, found[path], "found no Go snippet in %s", path)
 	}
 }
 
-// words removes differences of indentation.
+// words normalizes white space.
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 var publicPackages = []string{
@@ -148,7 +147,7 @@ var publicPackages = []string{
 	"admin", "fence", "codec", "transport", "pubsub", "embedded", "redlatchui",
 }
 
-func TestNoInternalTypeIsInAPublicDeclaration(t *testing.T) {
+func TestPublicDeclarationsUseNoInternalTypes(t *testing.T) {
 	t.Parallel()
 	looked := 0
 	for _, folder := range publicPackages {
@@ -162,15 +161,15 @@ func TestNoInternalTypeIsInAPublicDeclaration(t *testing.T) {
 			require.NoError(t, err)
 			looked++
 			for _, name := range internalTypes(file) {
-				t.Errorf("%s declares something of %s, which users cannot name", path, name)
+				t.Errorf("%s: an exported declaration uses the internal type %s", path, name)
 			}
 		}
 	}
-	require.Greater(t, looked, 30, "no files were found: the check itself is broken")
+	require.Greater(t, looked, 30, "found too few files")
 }
 
-// internalTypes returns the types of internal packages in a file's exported declarations, such as
-// engine.Engine. Values of variables do not count.
+// internalTypes returns the types of internal packages, such as engine.Engine, that a file's exported
+// declarations use. It ignores the values of variables.
 func internalTypes(file *ast.File) []string {
 	internal := map[string]bool{}
 	for _, spec := range file.Imports {
@@ -203,7 +202,7 @@ func internalTypes(file *ast.File) []string {
 	return found
 }
 
-// isHidden reports whether a function is a method of a type that is not exported.
+// isHidden reports whether f is a method of an unexported type.
 func isHidden(f *ast.FuncDecl) bool {
 	if f.Recv == nil {
 		return false
@@ -227,30 +226,30 @@ func TestPlantedBugsOfAssuranceExist(t *testing.T) {
 	}
 }
 
-// laterScenarios have no row.
+// laterScenarios lists the scenarios without a row.
 var laterScenarios = map[int]string{
 	12: "fencing tokens", 45: "locks of several names",
 }
 
-// Each scenario has a row with a test, which TestEveryTestNamedInTheDocumentsExists looks for, or a
-// reason why it does not apply.
-func TestEveryScenarioHasATestOrAReason(t *testing.T) {
+// Each scenario must have a row with a test or with the reason why it does not apply.
+// TestDocsNameExistingTests checks that the tests exist.
+func TestScenariosHaveTestOrReason(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "reliability.md"))
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(text), "\n## Scenarios\n")
-	require.True(t, found, "the section has gone")
+	require.True(t, found, "no section Scenarios")
 	rows := map[int][]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| U(\d+) \|(.*)\|$`).FindAllStringSubmatch(section, -1) {
 		n, err := strconv.Atoi(row[1])
 		require.NoError(t, err)
-		assert.NotContains(t, rows, n, "U%d stands there twice", n)
+		assert.NotContains(t, rows, n, "U%d has two rows", n)
 		rows[n] = strings.Split(row[2], "|")
 	}
 	test := regexp.MustCompile("`Test[A-Z]\\w*`")
 	for n := 1; n <= 45; n++ {
 		if laterScenarios[n] != "" {
-			assert.NotContains(t, rows, n, "U%d is here: take it from the list", n)
+			assert.NotContains(t, rows, n, "U%d has a row: remove it from laterScenarios", n)
 			continue
 		}
 		if !assert.Len(t, rows[n], 3, "U%d has no row", n) {
@@ -258,13 +257,13 @@ func TestEveryScenarioHasATestOrAReason(t *testing.T) {
 		}
 		does, tests := strings.TrimSpace(rows[n][1]), rows[n][2]
 		reason, without := strings.CutPrefix(does, "does not apply: ")
-		assert.NotEmpty(t, does, "U%d: what does it do?", n)
-		assert.Equal(t, without, !test.MatchString(tests), "U%d has neither a test nor a reason, or both", n)
-		assert.NotEmpty(t, reason, "U%d: why?", n)
+		assert.NotEmpty(t, does, "U%d: empty second column", n)
+		assert.Equal(t, without, !test.MatchString(tests), "U%d must have either a test or a reason", n)
+		assert.NotEmpty(t, reason, "U%d: no reason", n)
 	}
 }
 
-func TestEachSettingOfRedissonIsInTheMigrationPage(t *testing.T) {
+func TestMigrationPageListsRedissonSettings(t *testing.T) {
 	t.Parallel()
 	list, err := os.ReadFile(filepath.Join("testdata", "redisson-settings.txt"))
 	require.NoError(t, err)
@@ -274,14 +273,14 @@ func TestEachSettingOfRedissonIsInTheMigrationPage(t *testing.T) {
 	for line := range strings.Lines(string(list)) {
 		if name := strings.TrimSpace(line); !strings.HasPrefix(name, "#") {
 			found++
-			assert.Contains(t, page, "`"+name+"`", "no row says what becomes of it")
+			assert.Contains(t, page, "`"+name+"`", "setting without a row")
 		}
 	}
 	require.Greater(t, found, 90)
 }
 
-// Where Java throws on unlocking a lost lock, Go returns ErrLost, not ErrNotHeld.
-func TestTheReadmeNamesTheErrorOfAnUnlockThatComesTooLate(t *testing.T) {
+// Unlocking a lost lock throws in Java and returns ErrLost, not ErrNotHeld, in Go.
+func TestReadmeNamesErrorOfLateUnlock(t *testing.T) {
 	t.Parallel()
 	texts := sources(t, ".md")
 	for _, path := range []string{"README.md", "README.zh-CN.md"} {

@@ -20,7 +20,7 @@ var (
 	mdLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// anchor returns the link to a heading, as GitHub makes it.
+// anchor returns GitHub's anchor for a heading.
 func anchor(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -34,7 +34,7 @@ func anchor(heading string) string {
 	return b.String()
 }
 
-func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
+func TestDocsLinksResolve(t *testing.T) {
 	t.Parallel()
 	anchors := map[string]map[string]bool{}
 	prose := map[string]string{}
@@ -58,16 +58,16 @@ func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 				target = filepath.Join(filepath.Dir(path), filepath.FromSlash(file))
 			}
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s links to %s, which is not there", path, m[1])
+				t.Errorf("%s: link to missing file %s", path, m[1])
 			} else if section != "" && !anchors[target][section] {
-				t.Errorf("%s links to %s, and there is no such heading", path, m[1])
+				t.Errorf("%s: link to missing heading %s", path, m[1])
 			}
 		}
 	}
-	require.Greater(t, found, 50, "no links were found: the check itself is broken")
+	require.Greater(t, found, 50, "found too few links")
 }
 
-func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
+func TestDocsNameDeclaredIdentifiers(t *testing.T) {
 	t.Parallel()
 	declaration := regexp.MustCompile(`^(?:func |type |var |const |\t)([A-Z]\w*)`)
 	folders := map[string]string{
@@ -102,20 +102,20 @@ func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
 	for path, text := range sources(t, ".md") {
 		for line := range strings.Lines(text) {
 			if !packageNamed(line) {
-				continue // the expression would take long
+				continue // faster than the regular expression alone
 			}
 			for _, m := range name.FindAllStringSubmatch(line, -1) {
 				found++
 				if !declared[folders[m[1]]][m[2]] {
-					t.Errorf("%s names %s, which is not declared", path, m[0])
+					t.Errorf("%s: undeclared name %s", path, m[0])
 				}
 			}
 		}
 	}
-	require.Greater(t, found, 50, "no names were found: the check itself is broken")
+	require.Greater(t, found, 50, "found too few names")
 }
 
-func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
+func TestDocsStateEvictionDelays(t *testing.T) {
 	t.Parallel()
 	seconds := map[string]string{
 		"Redlatch": fmt.Sprint(liveness.DefaultGrace.Seconds()),
@@ -141,13 +141,13 @@ func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 		"README.md", "README.zh-CN.md", "CHANGELOG.md", "docs/fair-lock.md", "docs/migration.md",
 		"docs/operations.md", "docs/quickstart.md", "rfairlock/fair.go",
 	} {
-		require.GreaterOrEqual(t, reported[path], 2, "%s must say it of both kinds, as in \"Redisson's after 30 seconds\"", path)
+		require.GreaterOrEqual(t, reported[path], 2, "%s must state both delays, as in \"Redisson's after 30 seconds\"", path)
 	}
 }
 
-// The golden lists of metrics, with which the modules compare theirs, agree with the tables of the
-// page. Metrics of the exporter have no names of OpenTelemetry.
-func TestGoldenListIsWhatThePageSays(t *testing.T) {
+// The modules compare their metrics with the golden lists. The exporter's metrics have no
+// OpenTelemetry names.
+func TestMetricsPageMatchesGoldenLists(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "observability.md"))
 	require.NoError(t, err)
@@ -155,19 +155,18 @@ func TestGoldenListIsWhatThePageSays(t *testing.T) {
 		"metrics.txt":  "(?m)^\\| `(redlatch_\\w+)` \\| `(redlatch\\.[a-z_.]+)` \\| (\\w+) \\| ([^|]+) \\|",
 		"exporter.txt": "(?m)^\\| `(redlatch_(?:server|exporter)_\\w+)` \\|( )(\\w+) \\| ([^|]+) \\|",
 	} {
-		var said []metric
+		var documented []metric
 		for _, m := range regexp.MustCompile(row).FindAllStringSubmatch(string(page), -1) {
 			labels := strings.NewReplacer("`", "", ",", "").Replace(m[4])
 			if labels == "none" {
 				labels = "-"
 			}
-			said = append(said, metric{name: m[1], kind: m[3], labels: labels, otel: strings.TrimSpace(m[2])})
+			documented = append(documented, metric{name: m[1], kind: m[3], labels: labels, otel: strings.TrimSpace(m[2])})
 		}
-		require.Equal(t, golden(t, list), said, list)
+		require.Equal(t, golden(t, list), documented, list)
 	}
 }
 
-// metric is a row of a golden list.
 type metric struct{ name, kind, labels, otel string }
 
 func golden(t *testing.T, file string) (list []metric) {
@@ -185,6 +184,6 @@ func golden(t *testing.T, file string) (list []metric) {
 		}
 		list = append(list, m)
 	}
-	require.Greater(t, len(list), 10, "the list was not found: the check itself is broken")
+	require.Greater(t, len(list), 10, "found too few metrics")
 	return list
 }
