@@ -171,7 +171,7 @@ type Way struct {
 // own release and re-entry scripts.
 var Ways = []Way{
 	{"an owner of our own", Ours{}},
-	{"an owner that travels", Ours{Shared: true}},
+	{"a shared owner", Ours{Shared: true}},
 }
 
 func (o Ours) request(s Step) request {

@@ -13,12 +13,12 @@ const (
 	anyLonger  = "renewal: time to live"
 	ownLatch   = "release: latch"
 	ownCount   = "release: count"
-	newLatch   = "release of an owner that travels: latch before 3.24"
+	newLatch   = "release of a shared owner: latch before 3.24"
 	ownReply   = "re-entry: reply"
-	ownGone    = "re-entry: a lock that is gone"
+	ownGone    = "re-entry: missing lock"
 	ownLease   = "re-entry: time to live"
 	ownReentry = "re-entry: count"
-	anyRenewal = "renewal: a key of another type among the batch"
+	anyRenewal = "renewal: key of another type in the batch"
 )
 
 func always(Release, Ours) bool            { return true }
@@ -29,16 +29,16 @@ func sharedNoLatch(r Release, o Ours) bool { return o.Shared && !r.HasLatch() }
 
 var lockDiverges = []Divergence{
 	{anyHolder, "a refused caller learns the holder without another request", always, isNamed},
-	{ownLatch, "a lost reply is resolved by asking the server, which saves the calls that keep the latch", ownAndLatch,
+	{ownLatch, "a lost reply is resolved by asking the server, without the extra calls for a latch", ownAndLatch,
 		isLatch},
-	{ownCount, "sent twice or late, it cannot free a hold that is still in use", ownOwner, isTarget},
-	{newLatch, "sent again, it is harmless beside every Redisson", sharedNoLatch, isNewLatch},
+	{ownCount, "a duplicate or late release cannot free a hold that is in use", ownOwner, isTarget},
+	{newLatch, "a retry is safe next to every Redisson release", sharedNoLatch, isNewLatch},
 	{ownReply, "nil means not held, as in the other scripts", always, isReentryReply},
-	{ownGone, "work that began under a lock must not go on under another", always, isRefusedReentry},
-	{ownLease, "the outer hold was promised its own lease", always, isKeptLease},
+	{ownGone, "work that began under one lock must not continue under another", always, isRefusedReentry},
+	{ownLease, "the outer hold keeps its own lease", always, isKeptLease},
 	{ownReentry, "as for release", ownOwner, isRaisedCount},
-	{anyLonger, "a late renewal must not cut a longer lease of another hold", always, isLonger},
-	{anyRenewal, "one spoilt key must not cost other locks their lease", always, isSpoiltRenewal},
+	{anyLonger, "a late renewal must not shorten another hold's lease", always, isLonger},
+	{anyRenewal, "one wrong key must not cost other locks their lease", always, isSpoiltRenewal},
 }
 
 // locks and locksBut return the lockDiverges with, and without, the names.
@@ -52,11 +52,11 @@ func locksBut(names ...string) []Divergence {
 }
 
 var fencedDiverges = append([]Divergence{
-	{"token: a grant", "a number of 2^53 and above loses digits in a script, and a text does not", hasFenced,
+	{"token: a grant", "scripts round numbers from 2^53 on, but not text", hasFenced,
 		isFencedGrant},
-	{"token: a refusal", "Redisson's reply for a lock that never expires, [-1, -1], is success to its client",
+	{"token: a refusal", "for a lock without a TTL Redisson replies [-1, -1], which its client treats as success",
 		hasFenced, isFencedRefusal},
-	{"token: a re-entry of a lock that is gone", "as for the plain lock, and nothing is counted", hasFenced, isFencedGone},
+	{"token: re-entry of a missing lock", "as for the plain lock, and no token is issued", hasFenced, isFencedGone},
 }, locks(ownLease, ownReentry)...)
 
 func hasFenced(r Release, _ Ours) bool { return r.HasFenced() }
@@ -64,24 +64,24 @@ func hasFenced(r Release, _ Ours) bool { return r.HasFenced() }
 // fairDiverges starts with the releases' own differences: if one fails, nothing else compares.
 var fairDiverges = append([]Divergence{
 	{
-		"acquire: a last waiter without a deadline, before 3.45", "later releases do the same",
+		"acquire: last waiter without a deadline, before 3.45", "later releases do the same",
 		func(r Release, _ Ours) bool { return !r.BearsLastless() }, isOldLast,
 	},
 	{
-		"a first waiter without a deadline, before 3.31", "later releases do the same",
+		"first waiter without a deadline, before 3.31", "later releases do the same",
 		func(r Release, _ Ours) bool { return !r.BearsHeadless() }, isOldHead,
 	},
 	{
-		"acquire: already queued, before 3.32", "otherwise a waiter sleeps past the end of a dead holder's lease",
+		"acquire: already queued, before 3.32", "a waiter would sleep past the end of a dead holder's lease",
 		func(r Release, _ Ours) bool { return !r.TellsQueuedLeft() }, isOldQueued,
 	},
 	{
-		"acquire: what a refusal says", "one waiter asks for all of its process and wakes the next; a removed waiter notices",
+		"acquire: reply when refused", "one waiter polls for its process and wakes the next one; a removed waiter notices it",
 		always, isFairRefusal,
 	},
 	{"release: the lock is free", "a lost hold is not reported as released", always, isAnswerForFreeLock},
 	{
-		"give up: the lock is free", "the leaving waiter may be the only one that was told; the others would sleep to their poll",
+		"give up: the lock is free", "the leaving waiter may have received the only message",
 		always, isPassedOn,
 	},
 }, locksBut(anyHolder, anyLonger, anyRenewal)...)

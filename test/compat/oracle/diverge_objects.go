@@ -7,29 +7,29 @@ import (
 )
 
 var semaphoreDiverges = []Divergence{
-	{"semaphore: reply", "a caller learns how many permits there are without another request", always, isSemaphoreReply},
-	{"semaphore: messages", "a message wakes one of Redisson's asynchronous waiters, however many permits it tells of",
+	{"semaphore: reply", "a caller learns the number of permits without another request", always, isSemaphoreReply},
+	{"semaphore: messages", "a message wakes one asynchronous waiter of Redisson, whatever its number",
 		always, isToldOften},
-	{"semaphore: a message about no permit", "its waiters would ask in vain", always, isNotTold},
-	{"semaphore: a key that is no number", "what another program stores under the name is not lost", always,
+	{"semaphore: message without a free permit", "its waiters would try in vain", always, isNotTold},
+	{"semaphore: value that is not a number", "another program's data is not lost", always,
 		isSpoiltCount},
-	{"semaphore add, drain: time to live", "a time to live that was set is meant", always, isKeptAlive},
+	{"semaphore add, drain: time to live", "a time to live was set on purpose", always, isKeptAlive},
 }
 
 var permitDiverges = append(slices.Clone(semaphoreDiverges), []Divergence{
-	{"permits: leases that are over", "questions change nothing, and an attempt finds all permits that are free",
+	{"permits: expired leases", "queries change nothing, and an attempt finds all free permits",
 		always, isPruned},
 	{
-		"permits release: an unknown one among several, from 3.41", "a release that is sent again after a lost reply does what is left to do",
+		"permits release: unknown ID among several, from 3.41", "a retry after a lost reply releases the rest",
 		func(r Release, _ Ours) bool { return r.ReleasesAllOrNone() }, isPartial,
 	},
-	{"permits renewal: a shorter lease", "a late renewal must not cut a longer lease", always, isNotShorter},
-	{"permits renewal: a key of another type", "one spoilt key must not cost other permits their lease", always,
+	{"permits renewal: a shorter lease", "a late renewal must not shorten a lease", always, isNotShorter},
+	{"permits renewal: a key of another type", "one wrong key must not cost other permits their lease", always,
 		isSpoiltEnds},
 }...)
 
 var latchDiverges = []Divergence{
-	{"latch: a key that is no count", "what another program stores under the name is not lost", always, isSpoiltCount},
+	{"latch: value that is not a count", "another program's data is not lost", always, isSpoiltCount},
 }
 
 var replySize = map[act]int{give: 2, giveAll: 2, extend: 1, countFree: 3, countOut: 3, countAll: 3}
