@@ -29,7 +29,7 @@ func sharedNoLatch(r Release, o Ours) bool { return o.Shared && !r.HasLatch() }
 
 var lockDiverges = []Divergence{
 	{anyHolder, "a refused caller learns the holder without another request", always, isNamed},
-	{ownLatch, "a lost reply is resolved by asking the server, without the extra calls for a latch", ownAndLatch,
+	{ownLatch, "a lost reply is resolved by querying the server, without the extra calls for a latch", ownAndLatch,
 		isLatch},
 	{ownCount, "a duplicate or late release cannot free a hold that is in use", ownOwner, isTarget},
 	{newLatch, "a retry is safe next to every Redisson release", sharedNoLatch, isNewLatch},

@@ -8,7 +8,7 @@ import (
 
 var semaphoreDiverges = []Divergence{
 	{"semaphore: reply", "a caller learns the number of permits without another request", always, isSemaphoreReply},
-	{"semaphore: messages", "a message wakes one asynchronous waiter of Redisson, whatever its number",
+	{"semaphore: messages", "a message wakes one asynchronous waiter of Redisson, regardless of its number",
 		always, isToldOften},
 	{"semaphore: message without a free permit", "its waiters would try in vain", always, isNotTold},
 	{"semaphore: value that is not a number", "another program's data is not lost", always,
