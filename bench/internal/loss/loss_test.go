@@ -192,5 +192,5 @@ func TestTablesHaveARowForEachClientAndLease(t *testing.T) {
 	notes := Notes(outcomes)
 	assert.Contains(t, notes, "6 holds.")
 	assert.Contains(t, notes, "found 1 keys free")
-	assert.Contains(t, notes, "gave them back: 1.")
+	assert.Contains(t, notes, "notified holders: 1.")
 }

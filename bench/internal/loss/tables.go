@@ -156,7 +156,10 @@ func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Ta
 
 // worst has a row for each signal: all trials, and the worst way for each lease.
 func worst(outcomes []Outcome) report.Table {
-	t := report.Table{Title: "All failures in which the server keeps the lock", Head: []string{"signal", "trials", "too late"}}
+	t := report.Table{
+		Title: "All failures in which the server keeps the lock",
+		Head:  []string{"signal", "trials", "too late"},
+	}
 	leases := each(outcomes, Outcome.seconds)
 	for _, lease := range leases {
 		t.Head = append(t.Head, "lease "+lease+" s, worst failure: minimum / median ms")
