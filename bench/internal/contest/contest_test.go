@@ -101,7 +101,7 @@ func lock(t *testing.T, c contest.Contestant, key contest.Key) (contest.Held, er
 	}
 }
 
-func TestEveryContestantThatWaitsExcludes(t *testing.T) {
+func TestWaitingContestantsExclude(t *testing.T) {
 	each(t, waits, func(t *testing.T, c contest.Contestant, s *redistest.Server) {
 		t.Helper()
 		lockers := []contest.Locker{open(t, c, s), open(t, c, s)}
@@ -109,7 +109,7 @@ func TestEveryContestantThatWaitsExcludes(t *testing.T) {
 	})
 }
 
-func TestLimitsRefuseALockThatIsHeld(t *testing.T) {
+func TestLimitRejectsHeldLock(t *testing.T) {
 	each(t, func(c contest.Contestant) bool { return !c.Waits }, func(t *testing.T, c contest.Contestant, s *redistest.Server) {
 		t.Helper()
 		l := open(t, c, s)
@@ -126,7 +126,7 @@ func TestLimitsRefuseALockThatIsHeld(t *testing.T) {
 	})
 }
 
-func TestWaitsEndWithTheirContext(t *testing.T) {
+func TestWaitStopsOnContextCancel(t *testing.T) {
 	each(t, waits, func(t *testing.T, c contest.Contestant, s *redistest.Server) {
 		t.Helper()
 		holder := open(t, c, s)
@@ -149,7 +149,7 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 }
 
 // Sends must list all commands, and no command that scripts call, or requests are miscounted.
-func TestRequestsAreDistinguishedFromWhatScriptsCall(t *testing.T) {
+func TestMonitorSeparatesRequestsFromScriptCalls(t *testing.T) {
 	each(t, func(contest.Contestant) bool { return true }, func(t *testing.T, c contest.Contestant, s *redistest.Server) {
 		t.Helper()
 		watch, err := redis.Dial("tcp", s.Addr(), redis.DialReadTimeout(10*time.Second))

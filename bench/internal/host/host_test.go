@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestRequestsAreCountedWithoutWhatScriptsCall(t *testing.T) {
+func TestRequestCountExcludesScriptCalls(t *testing.T) {
 	t.Parallel()
 	s := host.StartServer(t, host.Apart)
 	c, err := redis.Dial("tcp", s.Addr())
@@ -48,7 +48,7 @@ func TestRequestsAreCountedWithoutWhatScriptsCall(t *testing.T) {
 	assert.Zero(t, keys)
 }
 
-func TestProcessesRunWhereTheyAreAskedTo(t *testing.T) {
+func TestProcessesRunOnGivenCPUs(t *testing.T) {
 	t.Parallel()
 	if !host.Apart.Possible() {
 		t.Skip("this machine has one processor, or no way to choose")
@@ -96,7 +96,7 @@ func echo(t *testing.T) net.Listener {
 	return l
 }
 
-func TestALinkAddsItsRoundTripAndKeepsTheOrder(t *testing.T) {
+func TestLinkAddsDelayAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	const trip = 2 * time.Millisecond
 	l, err := host.StartLink(echo(t).Addr().String(), trip)
@@ -117,7 +117,7 @@ func TestALinkAddsItsRoundTripAndKeepsTheOrder(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-func TestALinkEndsWithItsConnections(t *testing.T) {
+func TestLinkClosesConnections(t *testing.T) {
 	t.Parallel()
 	l, err := host.StartLink(echo(t).Addr().String(), time.Millisecond)
 	require.NoError(t, err)

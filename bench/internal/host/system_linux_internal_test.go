@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestProcessorTimeOfAProcessIsItsOwnAndTheSystems(t *testing.T) {
+func TestCPUTimeIncludesUserAndSystem(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, 3*time.Second, parseCPUTime("7 (a b) c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 9 9 20 0 1 0 5 6 7"))
 	for _, bad := range []string{"", "7 (a) S 1", "7 (a) S 1 7 7 0 -1 4194560 100 0 0 0 x 50 9 9", "7 (a) S 1 7 7 0 -1 4194560 100 0 0 0 250 x 9 9"} {
@@ -20,7 +20,7 @@ func TestProcessorTimeOfAProcessIsItsOwnAndTheSystems(t *testing.T) {
 	}
 }
 
-func TestProcessorTimeOfProcessesIsAddedUp(t *testing.T) {
+func TestCPUTimeSumsProcesses(t *testing.T) {
 	t.Parallel()
 	self, err := os.FindProcess(os.Getpid())
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestProcessorTimeOfProcessesIsAddedUp(t *testing.T) {
 	assert.GreaterOrEqual(t, CPUTime(self, self), 2*one)
 }
 
-func TestThreadThatWaitsForAProcessorIsRunnable(t *testing.T) {
+func TestThreadWaitingForCPUIsRunnable(t *testing.T) {
 	t.Parallel()
 	assert.True(t, isRunnable("7 (a b) c) R 1 7 7 0"))
 	for _, other := range []string{"7 (a R ) S 1 7", "7 (a) T 1 7", "7 (a)", ""} {
@@ -43,7 +43,7 @@ func TestThreadThatWaitsForAProcessorIsRunnable(t *testing.T) {
 	assert.False(t, Runnable(&os.Process{Pid: 1 << 30}))
 }
 
-func TestStatIsRead(t *testing.T) {
+func TestParseProcStat(t *testing.T) {
 	t.Parallel()
 	m, ok := parseMachine("cpu  100 1 50 800 10 0 9 30 7 0\ncpu0 1 2 3\n")
 	assert.True(t, ok)
@@ -55,7 +55,7 @@ func TestStatIsRead(t *testing.T) {
 	assert.Equal(t, runtime.GOOS == "linux", readMachine().total > 0)
 }
 
-func TestShareIsOfTheTimeBetween(t *testing.T) {
+func TestShareUsesTimeBetweenSamples(t *testing.T) {
 	t.Parallel()
 	early, late := machine{stolen: 10, total: 1000}, machine{stolen: 60, total: 1200}
 	assert.InDelta(t, 0.25, late.since(early), 1e-9)

@@ -36,7 +36,7 @@ func plan(clients ...Client) Plan {
 	}
 }
 
-func TestRedlatchTellsBeforeAnybodyElseCanAcquire(t *testing.T) {
+func TestRedlatchReportsLossBeforeLockIsFree(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	p := plan(Clients()[0])
@@ -71,7 +71,7 @@ func wayCalled(name string) Way {
 	return ways[slices.IndexFunc(ways, func(w Way) bool { return w.Name == name })]
 }
 
-func TestPeersAreMeasuredInTheSameWay(t *testing.T) {
+func TestPeersReportLoss(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	p := plan(Clients()[1:]...)
@@ -89,7 +89,7 @@ func TestPeersAreMeasuredInTheSameWay(t *testing.T) {
 	}
 }
 
-func TestHoldThatEndsTooSoonFailsTheCell(t *testing.T) {
+func TestEarlyReleaseFailsCell(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	hasty := Clients()[0]
@@ -106,7 +106,7 @@ func TestHoldThatEndsTooSoonFailsTheCell(t *testing.T) {
 	require.ErrorContains(t, err, "redlatch, frozen, 3s")
 }
 
-func TestTrialIsAccountedForByWhatTheServerAndTheRivalSay(t *testing.T) {
+func TestTrialUsesServerAndRivalTimes(t *testing.T) {
 	t.Parallel()
 	zero := time.UnixMilli(1_700_000_000_000)
 	at := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
@@ -150,7 +150,7 @@ func TestTrialIsAccountedForByWhatTheServerAndTheRivalSay(t *testing.T) {
 	}
 }
 
-func TestSamplerLooksUntilAllHaveReportedOrItsTimeIsUp(t *testing.T) {
+func TestSamplerStopsAfterReportsOrTimeout(t *testing.T) {
 	t.Parallel()
 	s := NewSampler()
 	defer s.Close()
@@ -173,7 +173,7 @@ func TestSamplerLooksUntilAllHaveReportedOrItsTimeIsUp(t *testing.T) {
 	assert.Positive(t, notified.gap())
 }
 
-func TestTablesHaveARowForEachClientAndLease(t *testing.T) {
+func TestTableHasRowPerClientAndLease(t *testing.T) {
 	t.Parallel()
 	outcomes := Merge([]Outcome{
 		{Client: "a", Tells: "x", Way: "frozen", Lease: 5000, Before: []float64{500_000, -1000, -200}, Gap: []float64{100, 0, 300}, Never: 1},

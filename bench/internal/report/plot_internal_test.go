@@ -36,7 +36,7 @@ func drawable(logarithmic bool) (run.Case, []run.Entrant, []run.Sample) {
 	return c, entrants, samples
 }
 
-func TestAxesEndWhereTheDataEnd(t *testing.T) {
+func TestAxesFitData(t *testing.T) {
 	t.Parallel()
 	for _, logarithmic := range []bool{true, false} {
 		c, entrants, samples := drawable(logarithmic)
@@ -58,7 +58,7 @@ func TestAxesEndWhereTheDataEnd(t *testing.T) {
 	}
 }
 
-func TestContestantHasOneStyleInAllPlots(t *testing.T) {
+func TestContestantStyleIsSameInAllPlots(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, of := range contest.All() {

@@ -77,14 +77,14 @@ func samples() []run.Sample {
 	return all
 }
 
-func TestTablesAreAsTheyWere(t *testing.T) {
+func TestTablesMatchGoldenFiles(t *testing.T) {
 	t.Parallel()
 	tables := report.Tables(made(), entrants(), samples())
 	require.Len(t, tables, 1, "a placement without samples has no table")
 	golden(t, "table.md", tables[0].String())
 }
 
-func TestRunIsWrittenAsTablesFiguresAndPlots(t *testing.T) {
+func TestReportWritesTablesFiguresAndPlots(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "new", "folder")
 	env := report.Environment{Revision: "abc", Go: "go1", System: "any", Processors: 2, Server: "7", Java: "none", Rounds: 3, Scale: 0.5}
@@ -103,7 +103,7 @@ func TestRunIsWrittenAsTablesFiguresAndPlots(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(folder, "x-free.svg"))
 }
 
-func TestHostActivityIsReported(t *testing.T) {
+func TestReportIncludesHostActivity(t *testing.T) {
 	t.Parallel()
 	all := samples()[:4]
 	all[0].Stolen, all[1].Stolen = 0.01, 0.07
@@ -113,7 +113,7 @@ func TestHostActivityIsReported(t *testing.T) {
 	assert.Contains(t, report.Disturbances(nil), "0 of 0")
 }
 
-func TestChangesNameWhatMovedAndWhichWay(t *testing.T) {
+func TestChangesNameFigureAndDirection(t *testing.T) {
 	t.Parallel()
 	var all []run.Sample
 	for round, noise := range []float64{1, 1.02, 0.97, 1.03, 0.98} {
@@ -148,7 +148,7 @@ func TestChangesNameWhatMovedAndWhichWay(t *testing.T) {
 	require.Error(t, report.Least(failed, 0.5))
 }
 
-func TestARunInWhichRedlatchWasNotMeasuredFails(t *testing.T) {
+func TestReportWithoutRedlatchFails(t *testing.T) {
 	t.Parallel()
 	some := []run.Sample{
 		{Case: "f", Level: 100, Entrant: "fast-peer", Round: 1, Error: "it gave up"},

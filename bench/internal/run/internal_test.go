@@ -31,7 +31,7 @@ func resting(t *testing.T, command ...string) (*Runner, *strings.Builder, party)
 }
 
 // A JVM that compiles in the background would use the others' processors.
-func TestAKeptClientRestsWhileOthersMeasure(t *testing.T) {
+func TestIdleClientIsStopped(t *testing.T) {
 	t.Parallel()
 	r, log, p := resting(t, "cat")
 	r.part([]party{p}, nil)
@@ -51,7 +51,7 @@ func TestAKeptClientRestsWhileOthersMeasure(t *testing.T) {
 }
 
 // The JVM's compilation affects its next turn.
-func TestAKeptClientIsNotStoppedAtWork(t *testing.T) {
+func TestBusyClientIsNotStopped(t *testing.T) {
 	t.Parallel()
 	r, _, p := resting(t, "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exec cat")
 	r.part([]party{p}, nil)
@@ -61,7 +61,7 @@ func TestAKeptClientIsNotStoppedAtWork(t *testing.T) {
 	p.close()
 }
 
-func TestAClientThatIsAlwaysBusyIsNotAwaitedForEver(t *testing.T) {
+func TestWaitForIdleClientTimesOut(t *testing.T) {
 	t.Parallel()
 	_, _, p := resting(t, "sh", "-c", "while :; do :; done")
 	assert.False(t, calm([]party{p}, 2*restLook))
@@ -69,7 +69,7 @@ func TestAClientThatIsAlwaysBusyIsNotAwaitedForEver(t *testing.T) {
 	p.close()
 }
 
-func TestAClientThatCannotBeStoppedOrWokenIsKeptNoLonger(t *testing.T) {
+func TestUnresponsiveClientIsDropped(t *testing.T) {
 	t.Parallel()
 	r, log, p := resting(t, "cat")
 	require.NoError(t, p.cmd.Process.Kill())

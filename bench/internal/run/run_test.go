@@ -88,7 +88,7 @@ func runCounted(t *testing.T, r *run.Runner, c run.Case) []run.Sample {
 	}
 }
 
-func TestContestantsTakeTurnsRoundByRound(t *testing.T) {
+func TestContestantsAlternateEachRound(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	r := &run.Runner{
@@ -106,7 +106,7 @@ func TestContestantsTakeTurnsRoundByRound(t *testing.T) {
 	assert.Equal(t, []string{"1redlatch", "1raw-one", "2raw-one", "2redlatch"}, order)
 }
 
-func TestAClusterIsMeasuredBesideAServer(t *testing.T) {
+func TestRunMeasuresClusterAndServer(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	r := &run.Runner{
@@ -121,7 +121,7 @@ func TestAClusterIsMeasuredBesideAServer(t *testing.T) {
 	}
 }
 
-func TestProcessesAreAddedUp(t *testing.T) {
+func TestRunSumsProcesses(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	r := &run.Runner{Entrants: []run.Entrant{entrant(t, "redlatch")}, Rounds: 1, Scale: 0.2, Log: io.Discard}
@@ -136,7 +136,7 @@ func TestProcessesAreAddedUp(t *testing.T) {
 	assert.InDelta(t, 100, v[run.Ours], 1e-9)
 }
 
-func TestAFailingClientIsReportedAndTheOthersGoOn(t *testing.T) {
+func TestClientFailureDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	dead := entrant(t, "raw-one")
@@ -158,7 +158,7 @@ func TestAFailingClientIsReportedAndTheOthersGoOn(t *testing.T) {
 }
 
 // With a negative share every measurement is disturbed.
-func TestWhatTheHostDisturbsIsMeasuredAgainWhilePatienceLasts(t *testing.T) {
+func TestDisturbedRoundsAreRepeatedUpToLimit(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	for patience, again := range map[time.Duration]int{0: 0, time.Nanosecond: 1, time.Hour: 8} {
@@ -183,7 +183,7 @@ func TestWhatTheHostDisturbsIsMeasuredAgainWhilePatienceLasts(t *testing.T) {
 	assert.False(t, samples[0].Disturbed)
 }
 
-func TestMixedCaseNeedsAMate(t *testing.T) {
+func TestMixedCaseRequiresSecondClient(t *testing.T) {
 	t.Parallel()
 	r := &run.Runner{Entrants: []run.Entrant{entrant(t, "redlatch")}, Rounds: 1, Log: io.Discard}
 	samples, err := r.Run(chosen(t, "c-mixed", 1))
@@ -202,7 +202,7 @@ func TestMixedCaseNeedsAMate(t *testing.T) {
 	assert.InDelta(t, 50, samples[0].Values[run.Ours], 49)
 }
 
-func TestEveryCaseHasFiguresAndAClientThatFits(t *testing.T) {
+func TestCasesHaveFiguresAndClients(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, c := range run.Cases() {

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-func TestQuantilesInterpolateAndLeaveOutWhatIsMissing(t *testing.T) {
+func TestQuantilesInterpolateAndSkipMissing(t *testing.T) {
 	t.Parallel()
 	values := []float64{40, math.NaN(), 10, 30, 20}
 	assert.InDelta(t, 25.0, stats.Median(values), 1e-9)
@@ -25,7 +25,7 @@ func TestQuantilesInterpolateAndLeaveOutWhatIsMissing(t *testing.T) {
 	assert.True(t, math.IsNaN(stats.Median(nil)))
 }
 
-func TestPairedRatiosCompareRoundByRound(t *testing.T) {
+func TestPairedRatiosCompareEachRound(t *testing.T) {
 	t.Parallel()
 	// A round at half speed does not change the ratio.
 	a := []float64{200, 100, 202, 101, 198}
@@ -39,7 +39,7 @@ func TestPairedRatiosCompareRoundByRound(t *testing.T) {
 	assert.Equal(t, 1, stats.Paired([]float64{1, 2, 3}, []float64{1, 0, math.NaN()}).Rounds)
 }
 
-func TestOnlyRatiosBeyondTheirIntervalHaveMoved(t *testing.T) {
+func TestChangeRequiresRatioOutsideInterval(t *testing.T) {
 	t.Parallel()
 	same := stats.Paired([]float64{9, 11, 10, 12, 8}, []float64{10, 10, 10, 10, 10})
 	assert.False(t, same.Moved(), same)
@@ -51,7 +51,7 @@ func TestOnlyRatiosBeyondTheirIntervalHaveMoved(t *testing.T) {
 }
 
 // The interval of a normal sample's mean is 1.96 standard errors.
-func TestBootstrapFindsTheIntervalThatTheoryGives(t *testing.T) {
+func TestBootstrapMatchesTheoreticalInterval(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
 	values := make([]float64, 400)
@@ -79,7 +79,7 @@ func TestBootstrapFindsTheIntervalThatTheoryGives(t *testing.T) {
 	assert.InDelta(t, once, again, 0, "two runs on the same figures differ")
 }
 
-func TestHistogramIsRightWithinItsBuckets(t *testing.T) {
+func TestHistogramErrorIsWithinBucket(t *testing.T) {
 	t.Parallel()
 	var h stats.Histogram
 	for i := 1; i <= 100_000; i++ {
@@ -95,7 +95,7 @@ func TestHistogramIsRightWithinItsBuckets(t *testing.T) {
 	assert.Zero(t, new(stats.Histogram).Quantile(0.5))
 }
 
-func TestHistogramTakesAnyDuration(t *testing.T) {
+func TestHistogramAcceptsAnyDuration(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{-1, 0, 1, 255, 256, 257, 511, 512, 513, time.Second, time.Hour} {
 		var h stats.Histogram

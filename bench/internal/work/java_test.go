@@ -39,7 +39,7 @@ func startJava(t *testing.T) *worker {
 
 // The JVM uses the same protocol, commands and names of figures. Its fair waiters poll without a pause while
 // the lock is free and the first in the queue has not subscribed; on two busy cores that took 0.4 to 3 s.
-func TestRedissonDoesTheSameWork(t *testing.T) {
+func TestJavaWorkerMatchesGoWorker(t *testing.T) {
 	t.Parallel()
 	w := startJava(t)
 	s := redistest.Start(t)

@@ -77,7 +77,7 @@ func (w *worker) measureCounted(t *testing.T, spec work.Spec, want ...string) wo
 }
 
 // Not parallel: it measures the heap and goroutines of the process, which has one CPU profile at a time.
-func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
+func TestWorkerMeasuresAllKinds(t *testing.T) {
 	s := redistest.Start(t)
 	w := startWorker(t)
 	spec := work.Spec{Contestant: "redlatch", Addr: s.Addr(), Key: "k", Goroutines: 4, Warmup: 20, Duration: 150}
@@ -119,7 +119,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 	require.NoError(t, <-w.done)
 }
 
-func TestPipelinedLimitLeavesNoLockHeld(t *testing.T) {
+func TestPipelinedLimitReleasesLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	w := startWorker(t)
@@ -139,7 +139,7 @@ func TestPipelinedLimitLeavesNoLockHeld(t *testing.T) {
 	require.NoError(t, <-w.done)
 }
 
-func TestWorkerTellsWhatItCannotDo(t *testing.T) {
+func TestWorkerRejectsUnsupportedWork(t *testing.T) {
 	t.Parallel()
 	w := startWorker(t)
 	for _, spec := range []work.Spec{
