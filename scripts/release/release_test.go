@@ -76,7 +76,7 @@ func refused(t *testing.T, r *repo, version string, says ...string) {
 	require.Equal(t, before, do(t, r, "rev-parse", "HEAD")+do(t, r, "tag")+do(t, r, "status", "--porcelain"))
 }
 
-func TestAReleaseTagsAllModulesOnOneCommit(t *testing.T) {
+func TestReleaseTagsAllModulesOnOneCommit(t *testing.T) {
 	t.Parallel()
 	r := checkout(t)
 	said := released(t, r, "v0.1.0")
@@ -93,7 +93,7 @@ func TestAReleaseTagsAllModulesOnOneCommit(t *testing.T) {
 	refused(t, r, "v0.1.1", "CHANGELOG.md says of nothing that it is new")
 }
 
-func TestADryRunWritesNothing(t *testing.T) {
+func TestDryRunWritesNothing(t *testing.T) {
 	t.Parallel()
 	r := checkout(t)
 	before := do(t, r, "rev-parse", "HEAD")
@@ -105,7 +105,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	require.Empty(t, do(t, r, "tag")+do(t, r, "status", "--porcelain"))
 }
 
-func TestReleasesAreRefused(t *testing.T) {
+func TestInvalidReleaseIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, file, text string // committed before
@@ -152,9 +152,9 @@ func TestTrialSkipsTheChangelog(t *testing.T) {
 	require.Equal(t, "adapter/goredis/v0.1.0\nv0.1.0\n", do(t, r, "tag"))
 }
 
-// TestAReleasePromisesWhatTheAPIKeeps changes a module, or packages that only the checkout uses, and releases
+// TestVersionMatchesAPIChanges changes a module, or packages that only the checkout uses, and releases
 // it.
-func TestAReleasePromisesWhatTheAPIKeeps(t *testing.T) {
+func TestVersionMatchesAPIChanges(t *testing.T) {
 	t.Parallel()
 	less := "package core\n\n// Lock locks.\nfunc Lock() {}\n"
 	more := small["core.go"] + "\n// TryLock tries.\nfunc TryLock() {}\n"
@@ -188,7 +188,7 @@ func TestAReleasePromisesWhatTheAPIKeeps(t *testing.T) {
 	}
 }
 
-func TestTheAPIIsPrinted(t *testing.T) {
+func TestPrintAPI(t *testing.T) {
 	t.Parallel()
 	r := checkout(t)
 	var said bytes.Buffer
@@ -206,7 +206,7 @@ func TestTheAPIIsPrinted(t *testing.T) {
 	require.Contains(t, said.String(), "BREAKS example.com/core/adapter/goredis: the module is gone\n")
 }
 
-func TestLeastVersions(t *testing.T) {
+func TestMinimumVersions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		last string

@@ -39,8 +39,8 @@ var walk = []step{
 	{"go install " + core + "/redlatchvet@latest", []string{"docs/testing-your-code.md"}},
 }
 
-// TestAStrangerInstallsAndUsesARelease makes a release in a clone and uses it outside of the checkout.
-func TestAStrangerInstallsAndUsesARelease(t *testing.T) {
+// TestNewUserInstallsAndUsesRelease makes a release in a clone and uses it outside of the checkout.
+func TestNewUserInstallsAndUsesRelease(t *testing.T) {
 	t.Parallel()
 	clone := cloned(t)
 	last, err := clone.lastTag()
@@ -110,8 +110,8 @@ func (s step) installed(t *testing.T, env []string) string {
 	return filepath.Join(strings.TrimPrefix(env[i], "GOBIN="), path.Base(strings.TrimSuffix(s.install, "@latest")))
 }
 
-// TestPagesInstallWhatTheWalkInstalls compares the commands in the docs with walk.
-func TestPagesInstallWhatTheWalkInstalls(t *testing.T) {
+// TestDocsInstallSameModules compares the commands in the docs with walk.
+func TestDocsInstallSameModules(t *testing.T) {
 	t.Parallel()
 	r, err := open(".")
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // A comment behind a test of testdata/tests is what is reported of it.
-func TestVetReportsTestsInRealTime(t *testing.T) {
+func TestReportsTestsInRealTime(t *testing.T) {
 	tool, err := exec.Command("go", "tool", "-n", "realtime").Output()
 	if err != nil {
 		t.Fatal(err)
