@@ -119,7 +119,7 @@ func TestExportedFunctionsSurviveBadInput(t *testing.T) {
 	}
 }
 
-func TestEveryExportedFunctionIsTriedWithBadInput(t *testing.T) {
+func TestBadInputCoversExportedFunctions(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, pkg := range packages {
@@ -166,7 +166,7 @@ func exported(t *testing.T, dir string) map[string]bool {
 	return names
 }
 
-func TestDialFunctionsThatAreOfNoUseAreErrors(t *testing.T) {
+func TestInvalidDialFunctionReturnsError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	nothing := func(context.Context, string) (redis.Conn, error) { return nil, nil } //nolint:nilnil // the mistake
@@ -218,7 +218,7 @@ func notSent(t *testing.T, client *redlatch.Client, err error) error {
 func second(_ *redlatch.Client, err error) error { return err }
 
 // The server announces a text of an exabyte.
-func TestNewConnEndsAConnectionThatAnnouncesTooMuch(t *testing.T) {
+func TestNewConnClosesOnOversizedReply(t *testing.T) {
 	t.Parallel()
 	client, server := net.Pipe()
 	defer server.Close() //nolint:errcheck // the test is over

@@ -185,7 +185,7 @@ func (p play) perform(t *testing.T, reply any) (errs []error) {
 	return errs
 }
 
-func TestEveryCallSurvivesEveryReply(t *testing.T) {
+func TestCallsSurviveInvalidReplies(t *testing.T) {
 	t.Parallel()
 	for name, p := range plays {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestEveryCallSurvivesEveryReply(t *testing.T) {
 	}
 }
 
-func TestAnInvalidReplyIsAnError(t *testing.T) {
+func TestInvalidReplyReturnsError(t *testing.T) {
 	t.Parallel()
 	for name, p := range plays {
 		if name == "latch" || name == "fair evict second" {
@@ -223,7 +223,7 @@ func TestAnInvalidReplyIsAnError(t *testing.T) {
 	}
 }
 
-func TestLockHeldForLongerThanTheClockCountsIsPolledAtTheCap(t *testing.T) {
+func TestPollIntervalIsCappedForHugeTTL(t *testing.T) {
 	t.Parallel()
 	for _, left := range []int64{math.MaxInt64, math.MaxInt64 / int64(time.Millisecond), math.MaxInt64/int64(time.Millisecond) + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestLockHeldForLongerThanTheClockCountsIsPolledAtTheCap(t *testing.T) {
 var queued = []any{int64(5000), codec.NewOwner(uuid.UUID{7}, 9).String(), "first", int64(1)}
 
 // The heartbeat of a queue runs while it has waiters.
-func TestTheHeartbeatSurvivesEveryReply(t *testing.T) {
+func TestHeartbeatSurvivesInvalidReplies(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"fair_heartbeat", "fair_evict", "fair_nudge", "fair_give_up"} {
 		t.Run(target, func(t *testing.T) {
@@ -298,7 +298,7 @@ func (r *recording) Start(c *transport.Call, done transport.Done) {
 }
 
 // The re-entry may have been counted, so the count is corrected before the lock is released.
-func TestReentryWhoseReplyMakesNoSenseIsUndone(t *testing.T) {
+func TestReentryWithInvalidReplyIsUndone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &recording{fake: &fake{target: "reenter", reply: "OK"}}

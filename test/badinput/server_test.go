@@ -97,7 +97,7 @@ var payloads = []string{
 }
 
 // A message only causes an attempt: waiters acquire the lock after its release, not before.
-func TestForeignMessagesGrantNoLock(t *testing.T) {
+func TestForeignMessagesDoNotGrantLock(t *testing.T) {
 	t.Parallel()
 	for _, newLock := range []func(*redlatch.Client, string) *rlock.Lock{rlock.New, rfairlock.New} {
 		synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestForeignMessagesGrantNoLock(t *testing.T) {
 	}
 }
 
-func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
+func TestLogTruncatesLongNamesAndErrors(t *testing.T) {
 	t.Parallel()
 	name, dead := strings.Repeat("n", long), strings.Repeat("d", long)
 	refusal := &transport.ServerError{Text: "ERR " + strings.Repeat("e", long)}

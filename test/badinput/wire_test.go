@@ -68,7 +68,7 @@ func heap() int64 {
 }
 
 // Not parallel: it looks at the memory of the whole process.
-func TestAnInvalidProtocolIsAnErrorAndCostsNoMemory(t *testing.T) {
+func TestInvalidProtocolReturnsErrorWithoutAllocation(t *testing.T) {
 	for what, answer := range garbage {
 		for _, command := range testlevel.Part([]string{"PING", "EVALSHA", "SUBSCRIBE"}, 3, what) {
 			t.Run(what+" to "+command, func(t *testing.T) {
@@ -104,7 +104,7 @@ func lockOn(t *testing.T, url string) error {
 }
 
 // Connections that callers bring are not guarded, but do not end the process.
-func TestLengthThatOverflowsIsAnErrorOnConnectionsOfTheCallers(t *testing.T) {
+func TestLengthOverflowReturnsErrorOnDialedConn(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"PING", "EVALSHA", "SUBSCRIBE"} {
 		srv := startFakeServer(t, command, "$99999999999999999999\r\n")
@@ -135,7 +135,7 @@ func addresses() []string {
 	return append(all, texts...)
 }
 
-func TestAddressesThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
+func TestInvalidAddressErrorIsOneShortLine(t *testing.T) {
 	t.Parallel()
 	for _, address := range addresses() {
 		client, err := redlatch.Open(t.Context(), address, redlatch.WithDialTimeout(time.Second), redlatch.WithCommandTimeout(time.Second))
@@ -153,7 +153,7 @@ func TestAddressesThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 	})
 }
 
-func TestAddressesThatCannotBeListenedOnAreErrors(t *testing.T) {
+func TestInvalidListenAddressReturnsError(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
