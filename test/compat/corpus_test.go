@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-func TestRecordedVectorsHoldForOurScripts(t *testing.T) {
+func TestScriptsMatchRecordedVectors(t *testing.T) {
 	t.Parallel()
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
@@ -95,7 +95,7 @@ func requireCorpus(t *testing.T, dial func() (redis.Conn, error)) {
 	}
 }
 
-func TestRecordedVectorsThatAreWrongAreNoticed(t *testing.T) {
+func TestWrongVectorFails(t *testing.T) {
 	testlevel.All(t, "5 s of a processor to try the test itself")
 	t.Parallel()
 	s := newStage(t, dialer(redistest.Start(t)))
@@ -128,7 +128,7 @@ func TestRecordedVectorsThatAreWrongAreNoticed(t *testing.T) {
 	}
 }
 
-func TestTheCorpusHasEachOperationOfEachRelease(t *testing.T) {
+func TestCorpusCoversOperationsOfEveryRelease(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, contents(t, "Makefile"), "\nRELEASES ?= "+supportedReleases+"\n")
 	require.Subset(t, strings.Fields(supportedReleases), strings.Fields(defaultReleases))
@@ -156,7 +156,7 @@ func TestTheCorpusHasEachOperationOfEachRelease(t *testing.T) {
 	}
 }
 
-func TestCorpusIsWrittenAsItIsRead(t *testing.T) {
+func TestCorpusRoundTrip(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	files, err := os.ReadDir(corpusFolder(t))
@@ -174,7 +174,7 @@ func TestCorpusIsWrittenAsItIsRead(t *testing.T) {
 	}
 }
 
-func TestEveryMeantDifferenceIsInTheProtocolWithItsReason(t *testing.T) {
+func TestProtocolListsIntendedDifferences(t *testing.T) {
 	t.Parallel()
 	text := contents(t, "docs/protocol.md")
 	for _, kind := range oracle.Kinds {

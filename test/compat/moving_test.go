@@ -16,7 +16,7 @@ import (
 
 // While a slot migrates, a lock's keys may be split between two nodes. A script must then behave
 // as usual or do nothing.
-func TestScriptsDoAllOrNothingInASlotThatMoves(t *testing.T) {
+func TestScriptsAreAtomicDuringSlotMigration(t *testing.T) {
 	testlevel.All(t, "a cluster, and each vector with each of its keys moved")
 	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Parallel()

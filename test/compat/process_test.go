@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestAMemberEndsWithItsParentAlsoWhileItWaits(t *testing.T) {
+func TestWaitingMemberExitsWithParent(t *testing.T) {
 	t.Parallel()
 	s, name := redistest.Shared(t), redistest.Key(t)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)

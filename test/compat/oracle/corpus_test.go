@@ -55,7 +55,7 @@ func queueTheirs(t *testing.T) *Theirs {
 	return theirs
 }
 
-func TestRecordingTwiceGivesTheSameBytes(t *testing.T) {
+func TestRecordingIsReproducible(t *testing.T) {
 	t.Parallel()
 	stage, err := NewStage(dial(redistest.Start(t)))
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func resultOf(reply any, releases ...string) Result {
 	return Result{Redisson: releases, Reply: Reply{reply}, After: State{}, Messages: []string{}}
 }
 
-func TestReleasesThatDoTheSameShareAResult(t *testing.T) {
+func TestEqualReleasesShareResult(t *testing.T) {
 	t.Parallel()
 	first := &Case{Results: []Result{resultOf(nil, "3.9.0"), resultOf(int64(1), "3.17.7")}}
 	second := &Case{Results: []Result{resultOf(nil, "3.9.0", "3.17.7")}}
@@ -105,7 +105,7 @@ func TestReleasesThatDoTheSameShareAResult(t *testing.T) {
 	require.Equal(t, []Result{resultOf(int64(1), "3.9.0", "3.17.7", "4.0.0")}, first.Results)
 }
 
-func TestRepliesOfEveryKindAreReadAsTheyWereWritten(t *testing.T) {
+func TestReplyRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, value := range []any{
 		nil, int64(0), int64(-1), int64(1 << 62), "OK", wrongType, []any{}, []any{int64(1), nil, wrongType},
@@ -118,7 +118,7 @@ func TestRepliesOfEveryKindAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestACorpusThatCannotBeReadIsAnError(t *testing.T) {
+func TestInvalidCorpusReturnsError(t *testing.T) {
 	t.Parallel()
 	kind := &Kind{Name: "some", Operations: []*Operation{Acquire}}
 	for _, text := range []string{
@@ -133,7 +133,7 @@ func TestACorpusThatCannotBeReadIsAnError(t *testing.T) {
 }
 
 // Servers before 7.0 lack PEXPIRETIME. The fallback must return the same on all servers.
-func TestOldServersAreAskedWhenAKeyExpires(t *testing.T) {
+func TestOldServersReportKeyExpiry(t *testing.T) {
 	t.Parallel()
 	s, err := newSide(dial(redistest.Start(t)))
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func parse(t *testing.T, text string) Release {
 	return r
 }
 
-func TestReleasesDifferWhereTheProtocolSaysSo(t *testing.T) {
+func TestReleasesDifferAsDocumented(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][3]bool{
 		"3.17.7": {false, false, false},
@@ -43,7 +43,7 @@ func TestReleasesDifferWhereTheProtocolSaysSo(t *testing.T) {
 	}
 }
 
-func TestAJavaLockObjectRemembersItsLeaseByRelease(t *testing.T) {
+func TestJavaLockObjectKeepsLeasePerRelease(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]int64{ // holds left, freed
 		"3.19.1": {7, 7}, "3.19.2": {3, 3}, "3.27.1": {3, 3}, "3.27.2": {7, 3}, "4.3.1": {7, 3},
@@ -53,7 +53,7 @@ func TestAJavaLockObjectRemembersItsLeaseByRelease(t *testing.T) {
 	}
 }
 
-func TestIdentifyRefusesACallThatIsNotAsTheReleaseSends(t *testing.T) {
+func TestIdentifyRejectsUnexpectedCall(t *testing.T) {
 	t.Parallel()
 	const id = "0123456789abcdef0123456789abcdef"
 	r := parse(t, "4.3.1")
@@ -84,7 +84,7 @@ func TestIdentifyRefusesACallThatIsNotAsTheReleaseSends(t *testing.T) {
 	require.Error(t, Identify(parse(t, "3.23.5"), good(), want))
 }
 
-func TestARefereeWantsAReasonForEachDifferenceAndADifferenceForEachReason(t *testing.T) {
+func TestRefereeMatchesDifferencesAndReasons(t *testing.T) {
 	t.Parallel()
 	r := parse(t, "4.3.1")
 	kind := &Kind{Diverges: []Divergence{{
@@ -132,7 +132,7 @@ func newTwin(t *testing.T) *Twin {
 	return twin
 }
 
-func TestATwinSeesEveryKindOfDifference(t *testing.T) {
+func TestTwinDetectsDifferences(t *testing.T) {
 	t.Parallel()
 	twin := newTwin(t)
 	step := Step{Op: Acquire, Names: []string{"l"}, Owner: "o:1", Lease: 30000}
@@ -179,7 +179,7 @@ redis.call('PEXPIRE', KEYS[2], left)
 return 'OK'
 `
 
-func TestATimeThatWasLeftMayEndLaterOnEitherSide(t *testing.T) {
+func TestRemainingTTLToleratesDelay(t *testing.T) {
 	t.Parallel()
 	twin := newTwin(t)
 	_, err := twin.Do("SET", "s", 2, "PX", 60000)
@@ -190,7 +190,7 @@ func TestATimeThatWasLeftMayEndLaterOnEitherSide(t *testing.T) {
 	require.NoError(t, NewReferee(parse(t, "4.3.1"), Ours{}, &Permits).Judge(outcome))
 }
 
-func TestAReleaseHasOneScriptForEachOperation(t *testing.T) {
+func TestReleaseHasOneScriptPerOperation(t *testing.T) {
 	t.Parallel()
 	theirs := ourselves(t, Acquire, "return 1")
 	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: "return 1"}))
@@ -199,7 +199,7 @@ func TestAReleaseHasOneScriptForEachOperation(t *testing.T) {
 }
 
 // A lock without a TTL lasts for its hold, whose remaining time may be set again.
-func TestAHoldThatARenewalLeavesMayEndLaterByWhatTheScriptTook(t *testing.T) {
+func TestRenewedHoldToleratesScriptTime(t *testing.T) {
 	t.Parallel()
 	hold := protocol.HoldKey("l", "c:1", 1)
 	for late, explained := range map[int64]bool{-1: false, 0: true, 3: true, 4: false} {
