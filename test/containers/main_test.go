@@ -210,7 +210,7 @@ func again(t *testing.T, env ...string) (output string, passed bool) {
 	return string(out), err == nil
 }
 
-func TestWithoutAnyServerItFailsWhereThatIsAskedFor(t *testing.T) {
+func TestWithoutServerFailsIfRequired(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: it starts programs")
@@ -222,7 +222,7 @@ func TestWithoutAnyServerItFailsWhereThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestWithoutAnyServerItIsSkippedElsewhereAndSaysWhy(t *testing.T) {
+func TestWithoutServerSkipsWithReason(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: it starts programs")

@@ -19,11 +19,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// TestBothLanguagesShareLocksWhileAClusterChanges moves slots under waiters, and then has
+// TestMixedClientsShareLocksDuringClusterChanges moves slots under waiters, and then has
 // workers of both languages take locks in one slot while it moves and while its master is
 // killed. A slot that moves costs nothing: never two at once. A fail-over may lose what was
 // written last, so exclusion is not required then. Progress of all workers is, each time.
-func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
+func TestMixedClientsShareLocksDuringClusterChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers and a Java machine")
 	}
@@ -154,7 +154,7 @@ func (p *place) workers(t *testing.T, java *peer.Peer, mode transport.Sharding, 
 	return all
 }
 
-func TestTheJudgeSeesTwoAtOnce(t *testing.T) {
+func TestJudgeDetectsTwoHolders(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time {
 		return time.UnixMilli(1_700_000_000_000).Add(time.Duration(ms) * time.Millisecond)
@@ -173,10 +173,10 @@ func TestTheJudgeSeesTwoAtOnce(t *testing.T) {
 	require.Len(t, overlaps([]turn{after, next, inside, long}), 1, "the reader that is there longer is compared with")
 }
 
-// TestU15WaitersOfBothLanguagesAreWokenInACluster has every party free locks that every
+// TestU15ClusterWakesRedissonAndRedlatchWaiters has every party free locks that every
 // other waits for. A party that listens as the other publishes is woken, each time; one
 // that does not sleeps until the lease that it knows of is over.
-func TestU15WaitersOfBothLanguagesAreWokenInACluster(t *testing.T) {
+func TestU15ClusterWakesRedissonAndRedlatchWaiters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers and a Java machine")
 	}

@@ -17,7 +17,7 @@ func names(kinds []Kind) (all []string) {
 	return all
 }
 
-func TestPlanOfInstalledPrograms(t *testing.T) {
+func TestPlanUsesInstalledPrograms(t *testing.T) {
 	t.Setenv("CI", "true")
 	t.Setenv(Variable, "")
 	plan, err := Choose()
@@ -31,7 +31,7 @@ func TestPlanOfInstalledPrograms(t *testing.T) {
 	assert.True(t, Demanded())
 }
 
-func TestPlanOfContainersNeedsNoProgram(t *testing.T) {
+func TestContainerPlanNeedsNoProgram(t *testing.T) {
 	t.Setenv("CI", "true")
 	t.Setenv(Variable, "docker")
 	t.Setenv("PATH", "/nowhere")
@@ -43,13 +43,13 @@ func TestPlanOfContainersNeedsNoProgram(t *testing.T) {
 	assert.Equal(t, "containers: redis:6.2, redis:7.2, redis:8, valkey/valkey:8; clusters of redis:6.2, redis:8, valkey/valkey:8", plan.Line)
 }
 
-func TestUnknownChoiceIsRefused(t *testing.T) {
+func TestUnknownChoiceIsRejected(t *testing.T) {
 	t.Setenv(Variable, "moon")
 	_, err := Choose()
 	require.EqualError(t, err, "invalid REDLATCH_ITEST=moon: must be docker or local")
 }
 
-func TestAProgramThatIsMissingIsSaidAndFailsInCI(t *testing.T) {
+func TestMissingProgramIsReportedAndFailsInCI(t *testing.T) {
 	t.Setenv("CI", "")
 	t.Setenv(Variable, "")
 	t.Setenv("REDLATCH_VALKEY", "/nowhere/valkey-server")
@@ -71,7 +71,7 @@ func TestAProgramThatIsMissingIsSaidAndFailsInCI(t *testing.T) {
 	require.ErrorContains(t, err, "no Valkey to test with")
 }
 
-func TestAClusterThatNamesOtherAddressesIsRefused(t *testing.T) {
+func TestClusterWithOtherAddressesIsRejected(t *testing.T) {
 	t.Parallel()
 	var outside []string
 	for _, addr := range redistest.StartCluster(t, 3, 1).Addrs() {
