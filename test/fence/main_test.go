@@ -220,7 +220,7 @@ func (db database) state(t *testing.T) (state string) {
 }
 
 // U12: a holder that is paused comes back when another has written, and is refused.
-func TestU12APausedHolderComesBackToADatabaseAndIsRefused(t *testing.T) {
+func TestU12DatabaseRejectsWriteOfPausedHolder(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
 		t.Helper()
@@ -251,7 +251,7 @@ func TestU12APausedHolderComesBackToADatabaseAndIsRefused(t *testing.T) {
 }
 
 // The dangerous moment: A has been accepted, and has not committed when B comes.
-func TestAHigherTokenWaitsForATransactionThatWasAccepted(t *testing.T) {
+func TestHigherTokenWaitsForAcceptedTransaction(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
 		t.Helper()
@@ -275,7 +275,7 @@ func TestAHigherTokenWaitsForATransactionThatWasAccepted(t *testing.T) {
 	})
 }
 
-func TestAWriteWithoutATokenIsRefused(t *testing.T) {
+func TestWriteWithoutTokenIsRejected(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
 		t.Helper()
@@ -288,7 +288,7 @@ func TestAWriteWithoutATokenIsRefused(t *testing.T) {
 
 // Many writers with tokens in any order: what is written last has the highest token of those
 // that were accepted, and they were accepted in order.
-func TestWhatWasAcceptedIsInTheOrderOfTheTokens(t *testing.T) {
+func TestAcceptedWritesFollowTokenOrder(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
 		t.Helper()
