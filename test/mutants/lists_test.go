@@ -44,7 +44,7 @@ func testsOf(t *testing.T, pkg string) map[string]bool {
 }
 
 // Finds stale rows without planting them.
-func TestEveryMutantAppliesAndItsTestsExist(t *testing.T) {
+func TestMutantsApplyAndTestsExist(t *testing.T) {
 	t.Parallel()
 	all, err := readLists(lists)
 	require.NoError(t, err)

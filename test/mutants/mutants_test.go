@@ -119,7 +119,7 @@ func line(output, name string) string {
 	return ""
 }
 
-func TestMutantsThatAreCaughtMakeASuccess(t *testing.T) {
+func TestCaughtMutantsSucceed(t *testing.T) {
 	nested := bug("nested", "a - b")
 	nested.red = []catcher{{"nested", "TestNested"}}
 	output, err := try(t, bug("minus", "a - b", "TestSum"), bug("both", "a + b + 1", "TestSum", "TestZero"), nested)
@@ -130,7 +130,7 @@ func TestMutantsThatAreCaughtMakeASuccess(t *testing.T) {
 	require.Contains(t, output, "mutants: 3 caught, 0 hung, 0 survived, 0 crashed, 0 errors")
 }
 
-func TestMutantThatIsNotCaughtFails(t *testing.T) {
+func TestSurvivingMutantFails(t *testing.T) {
 	gone := bug("gone", "a - b", "TestSum")
 	gone.old = "\treturn a - b\n"
 	nowhere := bug("nowhere", "a - b", "TestSum")
@@ -168,7 +168,7 @@ func TestMutantThatIsNotCaughtFails(t *testing.T) {
 	require.Contains(t, end, "SURVIVED  half", "the output ends with what was not caught")
 }
 
-func TestInterruptedCampaignCleansUpAndFails(t *testing.T) {
+func TestInterruptedCampaignCleansUp(t *testing.T) {
 	testlevel.All(t, "compiles a program")
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -190,7 +190,7 @@ func (e endsWith) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func TestWorkshopKillsWhatTestsLeft(t *testing.T) {
+func TestWorkshopKillsLeftoverProcesses(t *testing.T) {
 	t.Parallel()
 	w := &workshop{dir: filepath.Join(t.TempDir(), "src")}
 	left := exec.CommandContext(t.Context(), "sh", "-c", "sleep 1000; true", filepath.Join(filepath.Dir(w.dir), "tmp"))
@@ -199,7 +199,7 @@ func TestWorkshopKillsWhatTestsLeft(t *testing.T) {
 	require.ErrorContains(t, left.Wait(), "killed")
 }
 
-func TestRunsAreJudgedByTheTestThatWasAskedFor(t *testing.T) {
+func TestVerdictUsesRequestedTest(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]verdict{
 		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n":                                                                                survived,
@@ -243,7 +243,7 @@ red    .   TestAll
  }
 `
 
-func TestListsAreReadAsTheyAreWritten(t *testing.T) {
+func TestReadList(t *testing.T) {
 	t.Parallel()
 	l, err := readLists(fstest.MapFS{"sums.txt": {Data: []byte(twoEntries)}})
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestListsAreReadAsTheyAreWritten(t *testing.T) {
 	}}, l)
 }
 
-func TestListsWithMistakesAreRefused(t *testing.T) {
+func TestInvalidListIsRejected(t *testing.T) {
 	t.Parallel()
 	for what, text := range map[string]string{
 		"no test":     "mutant a\nfile b\n-x\n",
@@ -270,7 +270,7 @@ func TestListsWithMistakesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAMutantAppliesToWholeLinesThatOccurOnce(t *testing.T) {
+func TestMutantMatchesUniqueWholeLines(t *testing.T) {
 	t.Parallel()
 	m := mutant{file: "f", old: "b\n", new: "c\n"}
 	for text, want := range map[string]string{
@@ -287,7 +287,7 @@ func TestAMutantAppliesToWholeLinesThatOccurOnce(t *testing.T) {
 	}
 }
 
-func TestNoMutantIsBegunAfterTheLimit(t *testing.T) {
+func TestLimitStopsNewMutants(t *testing.T) {
 	var out bytes.Buffer
 	c := &campaign{root: checkout(t), out: &out, limit: time.Nanosecond}
 	require.NoError(t, c.run(t.Context(), []mutant{bug("minus", "a - b", "TestSum")}))
@@ -295,7 +295,7 @@ func TestNoMutantIsBegunAfterTheLimit(t *testing.T) {
 	require.Contains(t, out.String(), "mutants: 0 caught, 0 hung, 0 survived, 0 crashed, 0 errors, 1 not run within the limit")
 }
 
-func TestChangedFilesAreThoseThatDifferFromTheRevision(t *testing.T) {
+func TestChangedFilesSinceRevision(t *testing.T) {
 	root := checkout(t)
 	gitIn(t, root, "add", "-A")
 	gitIn(t, root, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "first")
