@@ -258,7 +258,7 @@ func checkRate(t *testing.T, m metric, where, name string, path []parser.Node) {
 	}
 }
 
-func TestEveryExpressionOfTheDashboardIsOfKnownMetrics(t *testing.T) {
+func TestDashboardUsesKnownMetrics(t *testing.T) {
 	t.Parallel()
 	all := known(t)
 	d := readDashboard(t)

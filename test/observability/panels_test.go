@@ -40,7 +40,7 @@ type curve struct {
 	series
 }
 
-func TestNoPanelIsEmptyAfterARealRun(t *testing.T) {
+func TestDashboardPanelsShowData(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addKeysOfTheDead(t, s)
@@ -200,7 +200,7 @@ func filled(expr, rateInterval, span string) string {
 }
 
 // A dashboard that is imported asks its reader for the Prometheus, and nothing else.
-func TestTheDashboardNamesNoDatasourceOfItsOwn(t *testing.T) {
+func TestDashboardNamesNoDatasource(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
 	require.Equal(t, variable{Name: "datasource", Type: "datasource"}, d.Templating.List[0])

@@ -101,7 +101,7 @@ func alerts(t *testing.T) []rule {
 	return r.Groups[0].Rules
 }
 
-func TestPromtoolTakesTheRulesAndTheConfiguration(t *testing.T) {
+func TestPromtoolAcceptsRulesAndConfig(t *testing.T) {
 	t.Parallel()
 	out, err := promtool(t, "check", "rules", "redlatch.rules.yml")
 	require.NoError(t, err, out)
@@ -109,7 +109,7 @@ func TestPromtoolTakesTheRulesAndTheConfiguration(t *testing.T) {
 	require.NoError(t, err, out)
 }
 
-func TestEveryAlertFiresInOneSceneAndIsSilentInAnother(t *testing.T) {
+func TestAlertsFireOnlyInTheirScenario(t *testing.T) {
 	t.Parallel()
 	out, err := promtool(t, "test", "rules", "redlatch.test.yml")
 	require.NoError(t, err, out)
@@ -137,7 +137,7 @@ func TestEveryAlertFiresInOneSceneAndIsSilentInAnother(t *testing.T) {
 	require.Len(t, fires, 5)
 }
 
-func TestEveryAlertIsOfKnownMetricsAndLeadsToTheRunbook(t *testing.T) {
+func TestAlertsUseKnownMetricsAndLinkRunbook(t *testing.T) {
 	t.Parallel()
 	all := known(t)
 	manual, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
