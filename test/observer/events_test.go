@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestEveryFieldOfAnEventIsPassedOn(t *testing.T) {
+func TestMultiForwardsAllEventFields(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		e := engine.Event{
@@ -63,7 +63,7 @@ func TestEveryFieldOfAnEventIsPassedOn(t *testing.T) {
 	})
 }
 
-func TestQueuedTellsThePositionInTheQueueOfAFairLock(t *testing.T) {
+func TestQueuedReportsFairQueuePosition(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		other := open(x.T, x.srv)
@@ -89,7 +89,7 @@ func TestQueuedTellsThePositionInTheQueueOfAFairLock(t *testing.T) {
 	})
 }
 
-func TestWokenTellsByWhat(t *testing.T) {
+func TestWokenReportsCause(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		l := rlock.New(x.client, "job")
@@ -120,7 +120,7 @@ func TestWokenTellsByWhat(t *testing.T) {
 }
 
 // The hold is lost while the observer handles its acquisition.
-func TestAnEndIsReportedAfterItsAcquisition(t *testing.T) {
+func TestEndReportedAfterAcquisition(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		x.w.do = func(e any) {
@@ -139,7 +139,7 @@ func TestAnEndIsReportedAfterItsAcquisition(t *testing.T) {
 	})
 }
 
-func TestDoGivesItsFunctionTheContextOfTheObserver(t *testing.T) {
+func TestDoPassesObserverContext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		l := rlock.New(x.client, "job")
@@ -170,7 +170,7 @@ func TestDoGivesItsFunctionTheContextOfTheObserver(t *testing.T) {
 	})
 }
 
-func TestAnObserverThatPanicsDoesNoHarm(t *testing.T) {
+func TestObserverPanicIsRecovered(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		log, logger := redistest.NewJournal()
@@ -190,7 +190,7 @@ func TestAnObserverThatPanicsDoesNoHarm(t *testing.T) {
 }
 
 // A third of the lease has passed at the first renewal. The rest less the loss margin is the slack.
-func TestRenewalsTellHowMuchTimeWasLeft(t *testing.T) {
+func TestRenewalReportsRemainingTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		hold, err := rlock.New(x.client, "job").Lock(x.Context(), rlock.WithWatchdog(9*time.Second))
@@ -202,7 +202,7 @@ func TestRenewalsTellHowMuchTimeWasLeft(t *testing.T) {
 	})
 }
 
-func TestAClientTellsOfItsBeginAndItsEnd(t *testing.T) {
+func TestClientReportsStartAndEnd(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		require.NoError(x, x.client.Close())
@@ -214,7 +214,7 @@ func TestAClientTellsOfItsBeginAndItsEnd(t *testing.T) {
 	})
 }
 
-func TestOfAClosedClientOnlyLateCallsAreReported(t *testing.T) {
+func TestClosedClientReportsLateCallsOnly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		l := rlock.New(x.client, "job")
@@ -237,7 +237,7 @@ func TestOfAClosedClientOnlyLateCallsAreReported(t *testing.T) {
 	})
 }
 
-func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
+func TestObserversReceiveSameEvents(t *testing.T) {
 	t.Parallel()
 	first, second := &witness{}, &witness{}
 	var outcomes []any
@@ -255,7 +255,7 @@ func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
 }
 
 // A nil context of another observer does not replace the context of the witness.
-func TestNilOfOneObserverKeepsTheContextOfTheOthers(t *testing.T) {
+func TestNilContextKeepsContextOfOtherObservers(t *testing.T) {
 	t.Parallel()
 	none := observed.By(func(context.Context, any) context.Context { return nil })
 	for name, join := range map[string]func(o redlatch.Observer) []redlatch.Observer{
@@ -287,7 +287,7 @@ func TestNilOfOneObserverKeepsTheContextOfTheOthers(t *testing.T) {
 }
 
 // Each function gets the values of the caller's context, even without the other functions.
-func TestAnObserverNeedNotHaveAllFunctions(t *testing.T) {
+func TestObserverFunctionsAreOptional(t *testing.T) {
 	t.Parallel()
 	for function, alone := range map[string]func(all redlatch.Observer) redlatch.Observer{
 		"Started":     func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{Started: all.Started} },

@@ -96,7 +96,7 @@ var locks = map[string]func(t *testing.T, c *redlatch.Client) acquirer{
 
 // A call that is refused, and a call that waits, is woken and gets a hold that ends: each event has the
 // values of its caller and of the event that it follows.
-func TestAnObserverSeesEveryKindFromItsBeginToItsEnd(t *testing.T) {
+func TestObserverSeesEachKindFromStartToEnd(t *testing.T) {
 	t.Parallel()
 	for kind, newLock := range locks {
 		t.Run(kind, func(t *testing.T) {

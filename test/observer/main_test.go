@@ -134,7 +134,7 @@ func inBubble(t *testing.T, test func(x *scene), observers ...redlatch.Observer)
 
 // The context of Do ends before the observer has seen the loss, and Unlock does not wait for the
 // observer.
-func TestAReleaseIsReportedAfterTheEndOfALostHold(t *testing.T) {
+func TestReleaseReportedAfterLoss(t *testing.T) {
 	t.Parallel()
 	var order []string
 	var released redlatch.Released
@@ -177,7 +177,7 @@ func (d depth) Value(key any) any {
 }
 
 // A program may lock again with the context of the end of a hold, any number of times.
-func TestContextsOfEndsDoNotNest(t *testing.T) {
+func TestEndContextsDoNotNest(t *testing.T) {
 	t.Parallel()
 	var ended context.Context
 	inBubble(t, func(x *scene) {
@@ -197,7 +197,7 @@ func TestContextsOfEndsDoNotNest(t *testing.T) {
 	}, redlatch.Observer{Ended: func(ctx context.Context, _ redlatch.Ended) { ended = ctx }})
 }
 
-func TestStatsCountWhatThereIs(t *testing.T) {
+func TestStatsCountHoldsAndWaiters(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {
 		client := x.client
