@@ -54,7 +54,7 @@ end`, 0, prefix, i, min(i+1000, n), codec.LockChannel("@"))
 }
 
 // These tests measure and are not parallel.
-func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
+func TestTwentyThousandWaitersOnOneLock(t *testing.T) {
 	testlevel.All(t, "load")
 	r, n := newRig(t, direct), sized(20000)
 	name := redistest.Key(t)
@@ -84,7 +84,7 @@ func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
 	r.calmed(n, "waiters for one lock", took, &y)
 }
 
-func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
+func TestTwentyThousandWaitersOnTwentyThousandLocks(t *testing.T) {
 	testlevel.All(t, "load")
 	r, n := newRig(t, direct), sized(20000)
 	name := redistest.Key(t)
@@ -141,7 +141,7 @@ func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
 // flightMax is the number of calls in flight on a connection.
 const flightMax = 1024
 
-func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
+func TestBurstOfFiftyThousandTryLocksOnBusyServer(t *testing.T) {
 	testlevel.All(t, "load")
 	// A tenth would succeed in time.
 	r, n := newRig(t, direct), max(10000, sized(50000))
@@ -199,7 +199,7 @@ repeat for i = 1, 1000 do end until now() > till`, 0, d.Milliseconds())
 	}
 }
 
-func TestServerThatAnswersInHalfASecond(t *testing.T) {
+func TestServerWithHalfSecondLatency(t *testing.T) {
 	testlevel.All(t, "load")
 	var p *redistest.Proxy
 	r := newRig(t, func(s *redistest.Server) string {
