@@ -228,7 +228,7 @@ func table(classes []*report) string {
 
 func seconds(ms int64) float64 { return float64(ms) / 1000 }
 
-func TestReportsOfSeveralRunsAreSummedUpByClass(t *testing.T) {
+func TestSummaryGroupsReportsByClass(t *testing.T) {
 	t.Parallel()
 	got, err := sums([]byte(`{"class":"remembers","seconds":60,"acquisitions":10,"reentries":3,"idle_ms":400,"without_grant_ms":1500,"faults":{"kill":2,"pause":1}}
 {"class":"forgets","seconds":30,"acquisitions":5,"overlaps":2,"overlap_ms":3900,"overlap_end_ms":4800,"faults":{"flush":1}}

@@ -123,7 +123,7 @@ func (s *scheduler) takes() (longest time.Duration) {
 
 func (s *scheduler) upTo(d time.Duration) time.Duration { return time.Duration(s.rnd.Int64N(int64(d))) }
 
-func TestScheduleDependsOnItsSeedAlone(t *testing.T) {
+func TestScheduleDependsOnSeedOnly(t *testing.T) {
 	t.Parallel()
 	rounds := func(seed uint64) [][]event {
 		s := newScheduler(seed, usualGap, slices.Concat(remembering, forgetting))
@@ -135,7 +135,7 @@ func TestScheduleDependsOnItsSeedAlone(t *testing.T) {
 	assert.NotEqual(t, first[0], first[1])
 }
 
-func TestFaultsOfALaneComeOneAfterTheOtherAndAllOfThem(t *testing.T) {
+func TestLaneRunsAllFaultsInOrder(t *testing.T) {
 	t.Parallel()
 	kinds := slices.Concat(remembering, forgetting)
 	free := map[lane]time.Duration{}

@@ -243,7 +243,7 @@ func runAllFaults(t *testing.T, p plan) *report {
 	return r
 }
 
-func TestWaitersThatCouldNotListenTakeFreeLocksAtOnce(t *testing.T) {
+func TestUnsubscribedWaitersTakeFreeLock(t *testing.T) {
 	p := focus(t)
 	// A caller that has had the lock does not come back for it, and so wakes no other.
 	p.kinds, p.keys = []*fault{unsubscribedOnce}, locks(1, 0, long)
@@ -254,7 +254,7 @@ func TestWaitersThatCouldNotListenTakeFreeLocksAtOnce(t *testing.T) {
 	runAllFaults(t, p)
 }
 
-func TestReadersShareAndWritersAreAlone(t *testing.T) {
+func TestReadersShareAndWritersExclude(t *testing.T) {
 	p := focus(t)
 	p.keys = rwLocks(2, short)
 	p.habits = worker.Habits{Reenter: 0.4, Cancel: 0.1, Linger: 0.02}
@@ -262,7 +262,7 @@ func TestReadersShareAndWritersAreAlone(t *testing.T) {
 	runAllFaults(t, p)
 }
 
-func TestNoMorePermitsAreOutThanWereSet(t *testing.T) {
+func TestHeldPermitsStayWithinLimit(t *testing.T) {
 	p := focus(t)
 	p.kinds, p.gap = []*fault{cut, killed, stopped, unanswered}, 500*ms
 	p.keys = semaphores(3, 1, []int{1, 3, 5}, short)
@@ -277,21 +277,21 @@ func TestNoMorePermitsAreOutThanWereSet(t *testing.T) {
 	assert.Greater(t, r.Stocks, 10, "semaphores were counted")
 }
 
-func TestRepliesThatAreCutCountOnce(t *testing.T) {
+func TestCutReplyCountsOnce(t *testing.T) {
 	p := focus(t)
 	p.kinds, p.gap = []*fault{cut}, 200*ms
 	p.keys = locks(12, 0, middling)
 	runAllFaults(t, p)
 }
 
-func TestRequestsThatComeLateLeaveNoLockBehind(t *testing.T) {
+func TestDelayedRequestLeavesNoLock(t *testing.T) {
 	p := focus(t)
 	p.kinds, p.modest = []*fault{lateOne}, true
 	p.keys = locks(24, 0, long)
 	runAllFaults(t, p)
 }
 
-func TestCancelledWaitersLeaveNoOtherAsleep(t *testing.T) {
+func TestCanceledWaitersPassWakeUps(t *testing.T) {
 	p := focus(t)
 	p.keys = locks(1, 0, long)
 	p.habits = worker.Habits{Cancel: 0.985, Together: 0.7}

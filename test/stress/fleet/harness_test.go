@@ -107,7 +107,7 @@ func inNetwork(t *testing.T, test func(t *testing.T, n *network, c redis.Conn, c
 	})
 }
 
-func TestANetworkTakesItsLatencyAndHoldsBack(t *testing.T) {
+func TestNetworkAddsLatencyAndStalls(t *testing.T) {
 	inNetwork(t, func(t *testing.T, n *network, c redis.Conn, count func() int) {
 		t.Helper()
 		incr := func() time.Duration {
@@ -131,7 +131,7 @@ func TestANetworkTakesItsLatencyAndHoldsBack(t *testing.T) {
 	})
 }
 
-func TestABlackHoleSwallowsUntilItIsGivenUp(t *testing.T) {
+func TestBlackHoleDropsDataUntilClosed(t *testing.T) {
 	for _, d := range []direction{up, down} {
 		inNetwork(t, func(t *testing.T, n *network, c redis.Conn, count func() int) {
 			t.Helper()
@@ -150,7 +150,7 @@ func TestABlackHoleSwallowsUntilItIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestWhatACutConnectionSentArrivesLateOrNever(t *testing.T) {
+func TestCutConnectionDelaysOrDropsData(t *testing.T) {
 	for _, late := range []time.Duration{0, time.Second} {
 		inNetwork(t, func(t *testing.T, n *network, c redis.Conn, count func() int) {
 			t.Helper()
@@ -178,7 +178,7 @@ func queued(at history.Time, more ...history.Record) *history.Story {
 	))
 }
 
-func TestTheOrderOfAFairLockIsJudgedInCalmTimes(t *testing.T) {
+func TestFairOrderCheckedOnlyInCalmPeriods(t *testing.T) {
 	t.Parallel()
 	f := &fleet{plan: plan{Keys: []key{{Fair: true, Lease: 3000}}}}
 	assert.Empty(t, f.checkOrder(queued(10*time.Second)))
@@ -189,7 +189,7 @@ func TestTheOrderOfAFairLockIsJudgedInCalmTimes(t *testing.T) {
 	assert.Empty(t, f.checkOrder(queued(7*time.Second)), "whose clock is wrong may overtake")
 }
 
-func TestAHoldIsLostOnlyNearAFault(t *testing.T) {
+func TestHoldLostOnlyNearFault(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	fault := func(from, to history.Time, key string) *history.Story {

@@ -278,8 +278,8 @@ func TestFleetsThatFoundBugs(t *testing.T) {
 	}
 }
 
-// TestAPlanIsWhatItsSeedAndItsTextSay holds that a seed and a kept plan can be run again.
-func TestAPlanIsWhatItsSeedAndItsTextSay(t *testing.T) {
+// TestPlanFollowsSeedAndText holds that a seed and a kept plan can be run again.
+func TestPlanFollowsSeedAndText(t *testing.T) {
 	t.Parallel()
 	p := plans.Example(5)
 	assert.Equal(t, p, plans.Example(5))

@@ -363,7 +363,7 @@ func shiftTime(replies []byte, ahead time.Duration) []byte {
 	})
 }
 
-func TestTheReplyToTimeIsShiftedAndNoOther(t *testing.T) {
+func TestClockShiftChangesOnlyTIMEReply(t *testing.T) {
 	t.Parallel()
 	const replies = "+OK\r\n*2\r\n$9\r\n946684800\r\n$1\r\n7\r\n*2\r\n$3\r\nabc\r\n$1\r\n1\r\n"
 	require.Equal(t, "+OK\r\n*2\r\n$9\r\n946684860\r\n$6\r\n700007\r\n*2\r\n$3\r\nabc\r\n$1\r\n1\r\n",

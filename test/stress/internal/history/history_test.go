@@ -54,14 +54,14 @@ func checks(s *Story) (names []string) {
 	return names
 }
 
-func TestOnlyOverlapsOfTwoOwnersAreFound(t *testing.T) {
+func TestOverlapNeedsTwoOwners(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, checks(history([]deed{{"a", 1 * s, 2 * s}, {"b", 2*s + 1, 3 * s}, {"c", 4 * s, 5 * s}})))
 	assert.Equal(t, []string{"overlap"}, checks(history([]deed{{"a", 1 * s, 3 * s}, {"b", 2 * s, 4 * s}})))
 	assert.Empty(t, checks(history([]deed{{"a", 1 * s, 4 * s}, {"a", 2 * s, 3 * s}, {"b", 5 * s, 6 * s}})), "holds of one owner")
 }
 
-func TestAHoldThatWasKilledIsOverAtItsDeathOrItsDeadline(t *testing.T) {
+func TestKilledHoldEndsAtDeathOrDeadline(t *testing.T) {
 	t.Parallel()
 	dead := []Record{
 		{T: 1 * s, P: "q", Kind: Grant, ID: "d", Hold: "d", Key: "k", Owner: "z", Lease: 3 * s},
@@ -73,7 +73,7 @@ func TestAHoldThatWasKilledIsOverAtItsDeathOrItsDeadline(t *testing.T) {
 	assert.Equal(t, 2*s, NewStory(killed).Holds["d"].To)
 }
 
-func TestAHoldWhoseEndWasSeenEarlyIsValidUntilItsLastSample(t *testing.T) {
+func TestEarlyEndedHoldLastsUntilLastSample(t *testing.T) {
 	t.Parallel()
 	over := Record{T: 3 * s, P: "q", Kind: Over, Hold: "d", Until: 2 * s, Err: "lost"}
 	grant := []Record{
@@ -94,7 +94,7 @@ func TestAHoldWhoseEndWasSeenEarlyIsValidUntilItsLastSample(t *testing.T) {
 	assert.Empty(t, checks(NewStory(append(grant, over, forgot))), "the server had forgotten it")
 }
 
-func TestAHoldThatCouldNotBeHandedOverGoesOn(t *testing.T) {
+func TestHoldContinuesAfterFailedHandover(t *testing.T) {
 	t.Parallel()
 	story := NewStory([]Record{
 		{T: 1 * s, Kind: Grant, ID: "d", Hold: "d", Key: "k", Owner: "z"},
@@ -106,7 +106,7 @@ func TestAHoldThatCouldNotBeHandedOverGoesOn(t *testing.T) {
 	assert.Equal(t, 4*s, story.Holds["d"].To)
 }
 
-func TestAnOverlapIsExcusedForARenewalPeriodAfterTheServerForgot(t *testing.T) {
+func TestOverlapExcusedForOneRenewalAfterDataLoss(t *testing.T) {
 	t.Parallel()
 	forgot := func(key string, at Time) Record { return Record{T: at, Until: at, Kind: Fault, Key: key} }
 	deeds := []deed{{"a", 1 * s, 3 * s}, {"b", 2 * s, 4 * s}}
@@ -122,7 +122,7 @@ func TestAnOverlapIsExcusedForARenewalPeriodAfterTheServerForgot(t *testing.T) {
 }
 
 // The owner that was notified last had acquired the lock first.
-func TestAnOverlapIsExcusedWhenTheServerForgotTheOneThatHeardLast(t *testing.T) {
+func TestOverlapExcusedWhenDataLossHitLastHolder(t *testing.T) {
 	t.Parallel()
 	sent := func(at Time) []Record {
 		records := deed{"b", 2*s + s/100, 4 * s}.records("late")
@@ -135,7 +135,7 @@ func TestAnOverlapIsExcusedWhenTheServerForgotTheOneThatHeardLast(t *testing.T) 
 	assert.Contains(t, checks(history(deeds, sent(2*s-s/25)...)), "overlap", "what was granted was sent after the fault")
 }
 
-func TestMarksBetweenThoseOfAnotherOwnerAreFoundWithoutAClock(t *testing.T) {
+func TestInterleavedMarksFoundWithoutClock(t *testing.T) {
 	t.Parallel()
 	deeds := []deed{{"a", 1 * s, 2 * s}, {"b", 3 * s, 4 * s}}
 	mark := func(hold, entry string) Record { return Record{T: 5 * s, Kind: Mark, Hold: hold, Entry: entry} }
@@ -143,7 +143,7 @@ func TestMarksBetweenThoseOfAnotherOwnerAreFoundWithoutAClock(t *testing.T) {
 	assert.Equal(t, []string{"marks"}, checks(history(deeds, mark("h0", "5-0"), mark("h0", "10-1"), mark("h1", "10-0"))))
 }
 
-func TestAuditsThatContradictAHoldAreFound(t *testing.T) {
+func TestAuditContradictingHoldIsFound(t *testing.T) {
 	t.Parallel()
 	audit := func(change func(*Record)) *Story {
 		r := Record{T: 2 * s, Kind: Audit, Hold: "h0", Until: 4 * s, TTL: 3 * s, Count: 1, Depth: 1, Exact: true}
@@ -161,14 +161,14 @@ func TestAuditsThatContradictAHoldAreFound(t *testing.T) {
 	assert.Equal(t, []string{"count"}, checks(audit(func(r *Record) { r.Kind = Absent })))
 }
 
-func TestAnUnlockThatFindsItsHoldLostBeforeTheDeadlineIsFound(t *testing.T) {
+func TestLossBeforeDeadlineIsFound(t *testing.T) {
 	t.Parallel()
 	records := deed{"a", 1 * s, 2 * s}.records("h")
 	records[len(records)-1].Err = "lost"
 	assert.Equal(t, []string{"early"}, checks(NewStory(records)))
 }
 
-func TestAProofThatTheServerHasForgottenIsRefused(t *testing.T) {
+func TestProofAfterDataLossIsRejected(t *testing.T) {
 	t.Parallel()
 	inner := []Record{
 		{T: 3 * s, Kind: Call, ID: "i", Op: "lock", Key: "k", Hold: "h0"},
@@ -185,7 +185,7 @@ func TestAProofThatTheServerHasForgottenIsRefused(t *testing.T) {
 	assert.Contains(t, checks(history(deeds, inner...)), "re-entry")
 }
 
-func TestCallsThatDoNotReturnInTimeAreFound(t *testing.T) {
+func TestLateReturnIsFound(t *testing.T) {
 	t.Parallel()
 	call := Record{T: 1 * s, P: "p", Kind: Call, ID: "c", Op: "try-lock", Key: "k", Wait: s}
 	back := Record{T: 1*s + 8*time.Second + s + 1, P: "p", Kind: Return, ID: "c"}
@@ -200,7 +200,7 @@ func TestCallsThatDoNotReturnInTimeAreFound(t *testing.T) {
 	assert.Empty(t, checks(NewStory([]Record{call, twice, stop, {T: 5 * s / 2, Until: 4 * s, P: "p", Kind: Stop}})))
 }
 
-func TestALockThatLiesFreeInCalmTimesWithWaitersIsFound(t *testing.T) {
+func TestFreeLockWithWaitersIsFound(t *testing.T) {
 	t.Parallel()
 	deeds := []deed{{"a", 1 * s, 2 * s}, {"b", 10 * s, 11 * s}}
 	waits := []Record{{T: 1 * s, Kind: Call, ID: "w", Op: "lock", Key: "k", Wait: 99 * s}, {T: 12 * s, Kind: Return, ID: "w"}}
@@ -217,7 +217,7 @@ func TestALockThatLiesFreeInCalmTimesWithWaitersIsFound(t *testing.T) {
 	assert.Equal(t, []string{"idle"}, checks(history(deeds, killed...)), "only then")
 }
 
-func TestAHistoryIsReadInPartsAndWithoutItsUnfinishedLine(t *testing.T) {
+func TestReadSkipsUnfinishedLine(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "h.jsonl")
 	w, err := Create(path, "p")
@@ -243,7 +243,7 @@ func TestAHistoryIsReadInPartsAndWithoutItsUnfinishedLine(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestOwnersExplainWhatIsLeftOnTheServer(t *testing.T) {
+func TestOwnersExplainLeftoverKeys(t *testing.T) {
 	t.Parallel()
 	var o Owners
 	o.Add([]Record{
@@ -270,7 +270,7 @@ func TestOwnersExplainWhatIsLeftOnTheServer(t *testing.T) {
 	assert.NotEmpty(t, o.Explains("uuid:4"))
 }
 
-func TestEachOverlapOfALongHistoryIsFound(t *testing.T) {
+func TestLongHistoryFindsAllOverlaps(t *testing.T) {
 	t.Parallel()
 	var deeds []deed
 	for i := range 100 {

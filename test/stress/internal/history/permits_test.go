@@ -43,7 +43,7 @@ func marked(shares []share, more ...Record) *Story {
 	return NewStory(all)
 }
 
-func TestNoMorePermitsMayBeOutThanWereSet(t *testing.T) {
+func TestTooManyPermitsHeldIsFound(t *testing.T) {
 	t.Parallel()
 	has := func(owner string, from, to Time, n int64) share { return share{deed{owner, from, to}, n, false} }
 	both := []string{"permits", "marks"}
@@ -68,7 +68,7 @@ func TestNoMorePermitsMayBeOutThanWereSet(t *testing.T) {
 	}
 }
 
-func TestAServerHasNoMorePermitsThanWereSet(t *testing.T) {
+func TestTooManyPermitsOnServerIsFound(t *testing.T) {
 	t.Parallel()
 	asked := func(available, taken int64, exact bool, from, to Time) Record {
 		return Record{T: from, Until: to, P: "p", Kind: Stock, Key: "k", Available: available, Count: taken, Most: most, Exact: exact}
@@ -99,7 +99,7 @@ func TestAServerHasNoMorePermitsThanWereSet(t *testing.T) {
 }
 
 // The waiter could have acquired permits, but timed out.
-func TestPermitsThatLieIdleWithWaitersAreFound(t *testing.T) {
+func TestIdlePermitsWithWaitersAreFound(t *testing.T) {
 	t.Parallel()
 	waiter := func(n int64, op string) []Record {
 		return []Record{
@@ -119,7 +119,7 @@ func TestPermitsThatLieIdleWithWaitersAreFound(t *testing.T) {
 	assert.Empty(t, checks(marked(taken, waiter(1, "acquire")...)))
 }
 
-func TestReadersMayBeInsideTogetherAndWritersMayNot(t *testing.T) {
+func TestReadersOverlapAndWritersExclude(t *testing.T) {
 	t.Parallel()
 	reads := func(owner string, from, to Time) share { return share{deed{owner, from, to}, 0, true} }
 	writes := func(owner string, from, to Time) share { return share{deed{owner, from, to}, 0, false} }
@@ -149,7 +149,7 @@ func unique(names []string) []string {
 	return slices.Compact(names)
 }
 
-func TestTokensThatDoNotGrowAreFound(t *testing.T) {
+func TestNonIncreasingTokensAreFound(t *testing.T) {
 	t.Parallel()
 	deeds := []deed{{"a", 1 * s, 2 * s}, {"b", 3 * s, 4 * s}, {"c", 5 * s, 6 * s}}
 	forgot := Record{T: 4500 * s / 1000, Until: 4600 * s / 1000, Kind: Fault, Op: "restarted empty", Key: "*"}
