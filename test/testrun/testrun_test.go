@@ -30,7 +30,7 @@ func said(t *testing.T, lines ...[4]string) (*outcome, string) {
 	return o, out.String()
 }
 
-func TestFailuresAndPackagesArePrintedAndPassesAreNot(t *testing.T) {
+func TestOutputShowsFailuresAndPackages(t *testing.T) {
 	t.Parallel()
 	o, out := said(t,
 		[4]string{"output", "p", "TestA", "what A said\n"}, [4]string{"pass", "p", "TestA"},
@@ -44,7 +44,7 @@ func TestFailuresAndPackagesArePrintedAndPassesAreNot(t *testing.T) {
 	assert.Len(t, o.passed, 1)
 }
 
-func TestFailuresAreRepeatedAtTheEnd(t *testing.T) {
+func TestFailuresRepeatedAtEnd(t *testing.T) {
 	t.Parallel()
 	var lines [][4]string
 	for _, name := range []string{"TestA/part", "TestA", "TestB"} {
@@ -62,7 +62,7 @@ func TestFailuresAreRepeatedAtTheEnd(t *testing.T) {
 }
 
 // The timeout's goroutine dump shows where a test hangs.
-func TestAPanicUnderATestThatPassedIsPrinted(t *testing.T) {
+func TestPanicAfterPassIsPrinted(t *testing.T) {
 	t.Parallel()
 	_, out := said(t,
 		[4]string{"output", "p", "TestHangs", "=== RUN   TestHangs\n"},
@@ -73,7 +73,7 @@ func TestAPanicUnderATestThatPassedIsPrinted(t *testing.T) {
 	assert.Equal(t, "panic: test timed out after 3s\ngoroutine 1:\n=== RUN   TestHangs\n", out)
 }
 
-func TestSkipsAreListedByTheirReasons(t *testing.T) {
+func TestSkipsGroupedByReason(t *testing.T) {
 	t.Parallel()
 	var lines [][4]string
 	for i := range 6 {
@@ -141,7 +141,7 @@ func inModule(t *testing.T, r *run) error {
 	return r.tests(t.Context(), []string{"."})
 }
 
-func TestWhatIsLeftOutIsAFailureWhereAllTestsAreToRun(t *testing.T) {
+func TestLeftOutTestFailsFullRun(t *testing.T) {
 	testlevel.All(t, "it compiles and runs go test once more")
 	var out strings.Builder
 	require.NoError(t, inModule(t, &run{out: &out}))
@@ -151,7 +151,7 @@ func TestWhatIsLeftOutIsAFailureWhereAllTestsAreToRun(t *testing.T) {
 	require.ErrorContains(t, inModule(t, &run{out: io.Discard, all: true}), "1 tests were left out")
 }
 
-func TestWhatTheRaceDetectorDisturbsRunsWithoutIt(t *testing.T) {
+func TestRaceSensitiveTestsRunWithoutDetector(t *testing.T) {
 	testlevel.All(t, "it compiles and runs go test once more")
 	var out strings.Builder
 	require.NoError(t, inModule(t, &run{out: &out}))
