@@ -67,7 +67,7 @@ vectors: setup ## measure | 1 min | Record what live Redissons do, releases RELE
 	scripts/compat.sh $(RELEASES)
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
-	REDLATCH_VECTORS=write $(GO) test -count=1 -run '^TestRecordedVectorsHoldForOurScripts$$' ./test/compat
+	REDLATCH_VECTORS=write $(GO) test -count=1 -run '^TestScriptsMatchRecordedVectors$$' ./test/compat
 
 mutants: setup ## change | 40 min all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m)
 	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT)
@@ -118,7 +118,7 @@ pictures: setup ## measure | 2 min | Draw the live page for docs/ui.md, and the 
 	scripts/chromium.sh
 	cd test/browser && REDLATCH_PICTURE=$(CURDIR)/docs/ui.png $(GO) test -count=1 -run TestPage/FollowsLock .
 	scripts/prometheus.sh >/dev/null
-	cd test/observability && REDLATCH_PICTURE=$(CURDIR)/docs/observability/dashboard.svg $(GO) test -count=1 -run NoPanel .
+	cd test/observability && REDLATCH_PICTURE=$(CURDIR)/docs/observability/dashboard.svg $(GO) test -count=1 -run TestDashboardPanelsShowData .
 	chmod 644 docs/observability/dashboard.svg
 
 site: ## change | 15 s | Build the documentation site in bin/site (Python 3 with venv); fails on broken links
