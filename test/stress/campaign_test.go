@@ -20,35 +20,35 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
-// The user that clients log in as.
+// user is the ACL user of the clients.
 const (
 	user     = "locks"
 	password = "secret"
 )
 
-// plan is what a campaign is to be.
+// plan describes a campaign.
 type plan struct {
 	seed     uint64
-	duration time.Duration // of all rounds, without what is at rest
+	duration time.Duration // total length of the rounds, without the judging
 	round    time.Duration
-	gap      time.Duration // between faults, at the most
+	gap      time.Duration // maximum pause between faults
 	kinds    []*fault
 	keys     []worker.Key
 	habits   worker.Habits
 	workers  int
 	callers  int
-	forgets  bool           // the server keeps nothing on disk
+	forgets  bool           // server without persistence
 	modest   bool           // the user may not kill connections
-	least    int            // acquisitions that show progress, 6 if it is 0
-	java     []peer.Program // those that take part
+	least    int            // minimum number of acquisitions (0: 6)
+	java     []peer.Program // participating Redissons
 }
 
-// permits reports whether it is about semaphores alone.
+// permits reports whether all keys are semaphores.
 func (p *plan) permits() bool {
 	return !slices.ContainsFunc(p.keys, func(k worker.Key) bool { return k.Permits == 0 })
 }
 
-// campaign is one run of it.
+// campaign is a running plan.
 type campaign struct {
 	t          *testing.T
 	plan       plan
@@ -56,12 +56,12 @@ type campaign struct {
 	server     *redistest.Server
 	markServer *redistest.Server
 	proxy      *redistest.Proxy
-	log        *history.Writer // of the nemesis
+	log        *history.Writer // the nemesis's own history
 	slots      []*process
-	all        []*process // those that have ended, too
+	all        []*process // including those that have exited
 	java       []*redisson
-	born       int // processes so far
-	round      int // from 1
+	born       int // processes started so far
+	round      int // counts from 1
 
 	reader history.Follower
 	owners history.Owners
@@ -71,8 +71,8 @@ type campaign struct {
 	failed bool
 }
 
-// runCampaign runs a campaign and returns its report. It ends with the first round in
-// which something was found, which fails the test.
+// runCampaign runs a campaign and returns its report. It fails the test and stops after the first
+// round with findings.
 func runCampaign(t *testing.T, p plan) *report {
 	t.Helper()
 	c := open(t, p)
@@ -105,7 +105,7 @@ func runCampaign(t *testing.T, p plan) *report {
 
 func open(t *testing.T, p plan) *campaign {
 	t.Helper()
-	// Not the test's own folder, which goes with the test: what failed is kept.
+	// t.TempDir would be removed with the test; keep the histories of failed runs.
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("stress-%d-%d", os.Getpid(), history.Now()))
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	c := &campaign{t: t, plan: p, dir: dir, slots: make([]*process, p.workers), byName: map[string]*fault{}}
@@ -139,7 +139,7 @@ func open(t *testing.T, p plan) *campaign {
 	return c
 }
 
-// start starts the next process of a slot.
+// start starts the next process in a slot.
 func (c *campaign) start(t *testing.T, slot int) *process {
 	t.Helper()
 	c.born++
@@ -159,7 +159,7 @@ func (c *campaign) start(t *testing.T, slot int) *process {
 
 func (c *campaign) member(pick uint64) *process { return c.slots[pick%uint64(len(c.slots))] }
 
-// replace puts a new process in the place of one that has ended, at once at work.
+// replace starts a process in place of an exited one and puts it to work.
 func (c *campaign) replace(t *testing.T, pick uint64) {
 	t.Helper()
 	slot := int(pick % uint64(len(c.slots)))
@@ -168,7 +168,7 @@ func (c *campaign) replace(t *testing.T, pick uint64) {
 	c.slots[slot].send(t, c.begins())
 }
 
-// begins is the command that a round begins with.
+// begins returns the command that starts a round.
 func (c *campaign) begins() string { return fmt.Sprint("go ", c.round) }
 
 func (c *campaign) sendAll(t *testing.T, what string) {
@@ -178,18 +178,18 @@ func (c *campaign) sendAll(t *testing.T, what string) {
 	}
 }
 
-// step is the beginning or the end of an event.
+// step is the start or the end of a fault.
 type step struct {
 	at  time.Duration
 	run func()
 }
 
-// fight does what the schedule says. Ends that are due come before beginnings.
+// fight runs the schedule. Ends that are due run before starts.
 func (c *campaign) fight(events []event, length time.Duration) {
 	began := history.Now()
 	pace := func(at time.Duration) { <-time.After(began + at - history.Now()) }
 	var ends []step
-	// until runs the ends that are due before a time, and waits for that time.
+	// until runs the ends that are due before at, then waits until at.
 	until := func(at time.Duration) {
 		for len(ends) > 0 {
 			first := 0
@@ -215,7 +215,7 @@ func (c *campaign) fight(events []event, length time.Duration) {
 	until(length)
 }
 
-// strike begins a fault and returns what ends it.
+// strike starts a fault and returns the function that ends it.
 func (c *campaign) strike(e event) (end func()) {
 	from := history.Now()
 	mend, forgot := e.fault.begin(c, e)
@@ -231,7 +231,7 @@ func (c *campaign) strike(e event) (end func()) {
 	}
 }
 
-// aftermath is for how long a fault may have to do with a lock that lies free.
+// aftermath returns how long after a fault a free lock may be blamed on it.
 func (c *campaign) aftermath(r history.Record, key string) time.Duration {
 	f := c.byName[r.Op]
 	for _, k := range c.plan.keys {
@@ -250,7 +250,7 @@ func (c *campaign) aftermath(r history.Record, key string) time.Duration {
 	return 0
 }
 
-// workerEnv has the configuration of a test binary that is to be a client process.
+// workerEnv holds the configuration of a test binary that runs as a client process.
 const workerEnv = "REDLATCH_STRESS_WORKER"
 
 func TestMain(m *testing.M) {

@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// lane is what a fault befalls: one at a time.
+// lane is the target of a fault. Faults of one lane never overlap.
 type lane string
 
 const (
@@ -23,22 +23,22 @@ type fault struct {
 	name        string
 	lane        lane
 	least, most time.Duration
-	// begin breaks something and returns what mends it. Forgot is the key that the
-	// server was made to forget, "*" for all, empty for none.
+	// begin starts the fault and returns the function that ends it. Forgot is the key that
+	// the server lost, "*" for all keys, empty for none.
 	begin func(c *campaign, e event) (end func(), forgot string)
-	// after is for how long afterwards a lock may lie free because of it, fairly for a
-	// fair one; lease is added when it may leave a lock to its lease.
+	// after is how long after the fault a lock may stay free because of it, and fairly the same for
+	// a fair lock; add the lease for faults that may leave a lock to expire.
 	after, fairly time.Duration
 	lease         bool
-	pause         time.Duration // until the next of its lane, besides the usual one
-	// odd faults come in every second round only. What was sent meanwhile is refused
-	// and not tried again, so that it is not judged what is left on the server.
+	pause         time.Duration // minimum pause before the next fault of the lane, in addition to the usual one
+	// odd faults run in every second round only. Requests sent during such a fault fail and are not
+	// retried, so the keys left on the server are not judged in that round.
 	odd bool
 }
 
 const ms = time.Millisecond
 
-// stopAndGo makes a fault of two halves.
+// stopAndGo returns a fault with a start and an end.
 func stopAndGo(begin, end func(c *campaign)) func(*campaign, event) (func(), string) {
 	return func(c *campaign, _ event) (func(), string) {
 		begin(c)
@@ -46,7 +46,7 @@ func stopAndGo(begin, end func(c *campaign)) func(*campaign, event) (func(), str
 	}
 }
 
-// atOnce makes a fault that needs no mending.
+// atOnce returns a fault without an end.
 func atOnce(f func(c *campaign)) func(*campaign, event) (func(), string) {
 	return stopAndGo(f, func(*campaign) {})
 }
@@ -57,14 +57,14 @@ func hold(dirs ...redistest.Direction) func(*campaign, event) (func(), string) {
 		func(c *campaign) { c.proxy.Heal(dirs...) })
 }
 
-// An outage of the locks' server leaves calls in doubt, which are resolved within some
-// questions; waiters that queue anew may need a heartbeat.
+// An outage of the locks' server leaves calls in doubt, which take several requests to resolve;
+// waiters may need a heartbeat to queue again.
 const (
 	settled    = 6 * time.Second
 	heartbeats = 15 * time.Second
 )
 
-// remembering are the faults after which the server knows what it knew.
+// remembering are the faults that lose no data.
 var remembering = []*fault{
 	{
 		name: "server stopped", lane: server, least: 100 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats,
@@ -142,11 +142,11 @@ var remembering = []*fault{
 	},
 }
 
-// safeForRedisson are the faults after which Redisson leaves no lock without a holder: after a
-// lost reply it sends an acquisition again, which then counts twice.
+// safeForRedisson are the faults after which Redisson leaves no lock without a holder. After a lost
+// reply, Redisson resends the acquisition, which then counts twice.
 var safeForRedisson = []*fault{unanswered, flushed, stopped, killed}
 
-// Faults that some campaigns are made of.
+// Faults of special campaigns.
 var (
 	unanswered = &fault{
 		name: "listeners killed", lane: server, after: 2 * time.Second, fairly: 2 * time.Second,
@@ -177,7 +177,7 @@ var (
 			func(c *campaign) { c.proxy.Refuse(true); c.server.KillClients(c.t, "pubsub") },
 			func(c *campaign) { c.proxy.Refuse(false) }),
 	}
-	// unsubscribedOnce leaves waiters time to show that they were not woken.
+	// unsubscribedOnce leaves enough time to see that waiters were not woken.
 	unsubscribedOnce = &fault{
 		name: unsubscribed.name, lane: server, least: time.Second, most: 2 * time.Second, after: unsubscribed.after, begin: unsubscribed.begin, pause: time.Minute,
 	}
@@ -196,8 +196,7 @@ var (
 			return func() {}, ""
 		},
 	}
-	// late delivers requests after their clients have given them up, as a network
-	// does that is slow and not dead.
+	// late delivers requests after their clients have timed out, like a slow network.
 	late = &fault{
 		name: "requests late", lane: network, least: 500 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats,
 		begin: func(c *campaign, _ event) (func(), string) {
@@ -210,7 +209,7 @@ var (
 			}, ""
 		},
 	}
-	// lateOne does that to a single connection: its client has another one by then.
+	// lateOne delays a single connection, whose client has a new one by then.
 	lateOne = &fault{
 		name: "one connection late", lane: network, least: 2500 * ms, most: 4 * time.Second, after: settled, fairly: heartbeats,
 		begin: func(c *campaign, e event) (func(), string) {
@@ -224,7 +223,7 @@ var (
 	}
 )
 
-// forgetting are the faults after which the server knows less than before.
+// forgetting are the faults that lose data.
 var forgetting = []*fault{
 	deleted,
 	{
@@ -251,7 +250,7 @@ var forgetting = []*fault{
 	},
 }
 
-// deleted makes the server forget one lock.
+// deleted deletes one lock on the server.
 var deleted = &fault{
 	name: "deleted", lane: server, most: 200 * ms, after: settled, fairly: heartbeats,
 	begin: func(c *campaign, e event) (func(), string) {

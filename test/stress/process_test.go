@@ -29,19 +29,19 @@ import (
 // process is a client process.
 type process struct {
 	name   string
-	path   string // of its history
+	path   string // history file
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	output chan string   // its lines; closed with its output
-	done   chan struct{} // closed when it has been waited for
+	output chan string   // lines of its output; closed at EOF
+	done   chan struct{} // closed when it has exited
 
-	stopped history.Time // since when it stands still, 0 if it does not
+	stopped history.Time // time of the SIGSTOP, 0 while it runs
 }
 
-// answerBound is how long a process may take for an answer besides its work.
+// answerBound limits the time that a process may take to answer, in addition to its work.
 const answerBound = 30 * time.Second
 
-// startProcess starts a process and returns when it is ready.
+// startProcess starts a process and waits until it is ready.
 func startProcess(t *testing.T, cfg worker.Config, dir string) *process {
 	t.Helper()
 	cfg.History = filepath.Join(dir, cfg.Process+".jsonl")
@@ -65,15 +65,15 @@ func startProcess(t *testing.T, cfg worker.Config, dir string) *process {
 	go p.run(out, started)
 	require.NoError(t, <-started)
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may be gone
+		_ = p.cmd.Process.Kill() // may have exited
 		<-p.done
 	})
 	p.expect(t, "ready")
 	return p
 }
 
-// run starts the process and waits for its end, all on one OS thread, because the
-// kernel ends the process with the thread that started it.
+// run starts the process and waits for it on one OS thread: the kernel kills the process when the
+// thread that started it exits.
 func (p *process) run(out io.Reader, started chan<- error) {
 	defer close(p.done)
 	defer close(p.output)
@@ -87,7 +87,7 @@ func (p *process) run(out io.Reader, started chan<- error) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		p.output <- lines.Text()
 	}
-	_ = p.cmd.Wait() // the caller that ended it knows how
+	_ = p.cmd.Wait() // the caller that ended it knows the status
 }
 
 func (p *process) send(t *testing.T, what string) {
@@ -96,24 +96,23 @@ func (p *process) send(t *testing.T, what string) {
 	require.NoError(t, err, "process %s", p.name)
 }
 
-// expect waits for a line that begins with want, and returns it.
+// expect waits for a line that begins with want and returns it.
 func (p *process) expect(t *testing.T, want string) string {
 	t.Helper()
 	select {
 	case line, ok := <-p.output:
-		require.True(t, ok, "process %s ended, %q was expected\n%s", p.name, want, p.lastOutput())
+		require.True(t, ok, "process %s exited before it printed %q\n%s", p.name, want, p.lastOutput())
 		require.Contains(t, line, want, "process %s", p.name)
 		return line
 	case <-time.After(answerBound):
-		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // where does it hang?
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // print its goroutines
 		<-p.done
-		require.FailNow(t, "no answer", "process %s did not say %q within %v\n%s", p.name, want, answerBound, p.lastOutput())
+		require.FailNow(t, "no answer", "process %s did not print %q within %v\n%s", p.name, want, answerBound, p.lastOutput())
 		return ""
 	}
 }
 
-// lastOutput is what the process wrote as it died. It is silent otherwise: what it
-// says is a panic or a race.
+// lastOutput returns what the process wrote to standard error: a panic or a data race.
 func (p *process) lastOutput() string {
 	text, err := os.ReadFile(p.path[:len(p.path)-len("jsonl")] + "log")
 	if err != nil {
@@ -123,14 +122,13 @@ func (p *process) lastOutput() string {
 	return string(text[:min(len(text), most)])
 }
 
-// stop freezes the process.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.stopped = history.Now()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
 }
 
-// resume lets it go on, and writes down that it stood still.
+// resume continues the process and records how long it was frozen.
 func (p *process) resume(t *testing.T, log *history.Writer) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
@@ -138,8 +136,7 @@ func (p *process) resume(t *testing.T, log *history.Writer) {
 	p.stopped = 0
 }
 
-// kill ends it at once. The time is taken before, so that nothing counts that it
-// can have done afterwards.
+// kill kills the process. It takes the time first, so that no later action of the process counts.
 func (p *process) kill(t *testing.T, log *history.Writer) {
 	t.Helper()
 	log.Write(history.Record{P: p.name, Kind: history.Kill})
@@ -147,51 +144,50 @@ func (p *process) kill(t *testing.T, log *history.Writer) {
 	<-p.done
 }
 
-// exit has it end by itself, with all that it holds.
+// exit lets the process exit while it still holds its locks.
 func (p *process) exit(t *testing.T) {
 	t.Helper()
 	p.send(t, "exit")
 	select {
 	case <-p.done:
 	case <-time.After(answerBound):
-		require.FailNow(t, "it does not end", "process %s", p.name)
+		require.FailNow(t, "no exit", "process %s", p.name)
 	}
 }
 
-// release is the Redisson that takes part.
+// release is the Redisson release that takes part.
 const release = "4.3.1"
 
-// javaBound bounds one call of a live Redisson. It is no claim about it: it keeps a
-// run from hanging.
+// javaBound limits one call of a live Redisson, only to keep a run from hanging.
 const javaBound = time.Minute
 
-// redisson is a Java process that takes the same locks, a caller for each thread. Redisson
-// does not report that a lock was lost, so what is recorded of a hold is what its unlock
-// has proved: that its owner was in the key all the time.
+// redisson is a Java process that takes the same locks, with one caller per thread. Redisson does
+// not report lost locks, so a hold is recorded only when its unlock has proved that the owner was
+// in the key all the time.
 type redisson struct {
 	peer  *peer.Peer
-	name  string // in histories
+	name  string // as used in histories
 	lease time.Duration
 	log   *history.Writer
 	marks *redis.Pool
 	keys  []worker.Key
 	seed  uint64
-	ids   int // of begin, which one goroutine calls
+	ids   int // sequence number of begin, which only one goroutine calls
 }
 
-// findJava returns the program of a release. A machine without it goes on without Redisson,
-// unless it is required.
+// findJava returns the program of a release. If it is missing, the run continues without Redisson
+// unless Redisson is required.
 func findJava(t *testing.T, release string) (program peer.Program, ok bool) {
 	t.Helper()
 	program, err := peer.Look(t, filepath.Join("..", ".."), release)
 	if err != nil {
-		t.Logf("NO REDISSON TAKES PART: %v", err)
+		t.Logf("RUNNING WITHOUT REDISSON: %v", err)
 	}
 	return program, err == nil
 }
 
-// startJava starts a Java process that reaches the locks as the others do. Its lease is the
-// longest of all: where leases differ, Redisson's readers cut the others' to theirs.
+// startJava starts a Java process behind the proxy. Its lease is the longest: Redisson's readers
+// cut the leases of other readers to their own.
 func (c *campaign) startJava(t *testing.T, program peer.Program) *redisson {
 	t.Helper()
 	number := len(c.java)
@@ -202,7 +198,7 @@ func (c *campaign) startJava(t *testing.T, program peer.Program) *redisson {
 	for _, key := range r.keys {
 		r.lease = max(r.lease, key.Lease)
 	}
-	t.Cleanup(func() { _ = r.marks.Close() }) // after the process, whose callers write there
+	t.Cleanup(func() { _ = r.marks.Close() }) // after the process, whose callers write to it
 	r.peer = peer.Start(t, program)
 	_, err := r.peer.Go(peer.Command{
 		"op": "client", "client": "c", "thread": "main", "addresses": []string{c.proxy.URL()},
@@ -212,10 +208,10 @@ func (c *campaign) startJava(t *testing.T, program peer.Program) *redisson {
 	return r
 }
 
-// javaThreads is how many callers the Java process has.
+// javaThreads is the number of callers of the Java process.
 const javaThreads = 4
 
-// begin sets the threads to work and returns what brings them to rest.
+// begin starts the threads and returns the function that stops them.
 func (r *redisson) begin(t *testing.T) (rest func()) {
 	t.Helper()
 	quit := make(chan struct{})
@@ -240,7 +236,7 @@ func (r *redisson) begin(t *testing.T) (rest func()) {
 	}
 }
 
-// session is one acquisition of a thread.
+// session is one acquisition by a thread.
 func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 	key := r.keys[rnd.IntN(len(r.keys))]
 	if key.Permits > 0 {
@@ -274,7 +270,7 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 		rec.P, rec.Key, rec.Hold = r.name, key.Name, id
 		r.log.Write(rec)
 	}
-	// A hold of no length, unless the unlock says that there was more of it.
+	// Record a hold of zero length unless the unlock proves more.
 	r.log.Write(history.Record{T: called, P: r.name, Kind: history.Call, ID: id, Op: "redisson", Key: key.Name, Wait: javaBound})
 	r.log.Write(history.Record{T: granted, P: r.name, Kind: history.Return, ID: id})
 	write(history.Record{T: granted, Kind: history.Grant, ID: id, Owner: id, Lease: r.lease, Renewed: true, Read: kind == "read"})
@@ -290,10 +286,10 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 	}
 }
 
-// work takes a random time.
+// work sleeps for a random time.
 func work(rnd *rand.Rand) { <-time.After(time.Duration(rnd.Int64N(int64(100 * ms)))) }
 
-// mark leaves an entry on the audit server.
+// mark adds an entry on the audit server.
 func (r *redisson) mark(name string) string {
 	conn := r.marks.Get()
 	defer func() { _ = conn.Close() }() // back to the pool

@@ -22,42 +22,41 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// report is the figures of a campaign.
+// report has the figures of a campaign.
 type report struct {
 	Class        string         `json:"class"`
 	Seed         uint64         `json:"seed"`
-	Seconds      float64        `json:"seconds"` // of its rounds
+	Seconds      float64        `json:"seconds"` // of all rounds
 	Rounds       int            `json:"rounds"`
-	Judged       int            `json:"judged"` // of these, what was left on the server was judged
+	Judged       int            `json:"judged"` // rounds in which the keys left on the server were judged
 	Acquisitions int            `json:"acquisitions"`
 	Reentries    int            `json:"reentries"`
 	Resumed      int            `json:"resumed"`
 	Marks        int            `json:"marks"`
 	Audits       int            `json:"audits"`
 	Lost         int            `json:"lost"`
-	Outcomes     map[string]int `json:"outcomes"` // of calls, "lock: uncertain"
+	Outcomes     map[string]int `json:"outcomes"` // of calls, such as "lock: uncertain"
 	Faults       map[string]int `json:"faults"`
-	Overlaps     int            `json:"overlaps"` // excused ones: the server was made to forget
-	// OverlapMS is the longest of them, OverlapEndMS the longest time from a fault to
-	// the end of one.
+	Overlaps     int            `json:"overlaps"` // excused: the server lost data
+	// OverlapMS is the length of the longest overlap, OverlapEndMS the longest time from a fault to
+	// the end of an overlap.
 	OverlapMS    int64 `json:"overlap_ms"`
 	OverlapEndMS int64 `json:"overlap_end_ms"`
-	// IdleMS is the longest time that a lock lay free in calm times with waiters,
+	// IdleMS is the longest time that a lock with waiters stayed free in a calm period,
 	// WithoutGrantMS the longest time without a grant of any lock.
 	IdleMS         int64 `json:"idle_ms"`
 	WithoutGrantMS int64 `json:"without_grant_ms"`
-	// Stalls is how often a process noticed that it had stood still, frozen or not; StallMS is
-	// the longest.
+	// Stalls counts the stalls that processes noticed, frozen or not; StallMS is the longest one.
 	Stalls  int   `json:"stalls"`
 	StallMS int64 `json:"stall_ms"`
-	// Stocks is how often a semaphore was counted, Missing how many permits Redissons have lost
-	// for it at rest.
+	// Stocks is how often a semaphore's permits were counted, Missing the number of permits that
+	// Redissons have lost at rest.
 	Stocks   int `json:"stocks"`
 	Missing  int `json:"missing"`
 	Findings int `json:"findings"`
 }
 
-// add takes the figures of a round.
+// add adds the figures of a round.
 func (r *report) add(s *history.Story, l history.Limits) {
 	r.Rounds++
 	r.Marks += len(s.Marks)
@@ -88,7 +87,7 @@ func (r *report) add(s *history.Story, l history.Limits) {
 		}
 		r.Outcomes[c.Op+": "+outcome]++
 	}
-	pairs := map[string]bool{} // nested holds are one holder
+	pairs := map[string]bool{} // count nested holds as one holder
 	for _, o := range s.Overlaps() {
 		if o.Excused {
 			pairs[o.First.Owner+" "+o.Second.Owner] = true
@@ -108,14 +107,14 @@ func (r *report) add(s *history.Story, l history.Limits) {
 	}
 }
 
-// print writes the report as text and, in one line, as JSON.
+// print writes the report as text and as one line of JSON.
 func (r *report) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name string, value any) { _, _ = fmt.Fprintf(t, "%s\t%v\n", name, value) }
 	row("class", r.Class)
 	row("seed", r.Seed)
 	row("time under faults", time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
-	row("rounds", fmt.Sprintf("%d, of which %d with a look at what was left on the server", r.Rounds, r.Judged))
+	row("rounds", fmt.Sprintf("%d, %d of them with leftovers on the server judged", r.Rounds, r.Judged))
 	row("acquisitions", r.Acquisitions)
 	row("re-entries", r.Reentries)
 	row("resumed", r.Resumed)
@@ -124,10 +123,10 @@ func (r *report) print(w io.Writer) error {
 		row("semaphores counted", fmt.Sprintf("%d times; permits missing at rest %d", r.Stocks, r.Missing))
 	}
 	row("lost holds", r.Lost)
-	row("overlaps", fmt.Sprintf("%d after the server forgot, the longest %d ms, the last to end %d ms after it", r.Overlaps, r.OverlapMS, r.OverlapEndMS))
+	row("overlaps", fmt.Sprintf("%d after the server lost data, the longest %d ms, the last one ended %d ms after the fault", r.Overlaps, r.OverlapMS, r.OverlapEndMS))
 	row("free with waiters", fmt.Sprint(r.IdleMS, " ms"))
 	row("longest without a grant", fmt.Sprint(r.WithoutGrantMS, " ms"))
-	row("processes stood still", fmt.Sprintf("%d times, the longest %d ms", r.Stalls, r.StallMS))
+	row("process stalls", fmt.Sprintf("%d times, the longest %d ms", r.Stalls, r.StallMS))
 	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
 		row("fault: "+name, r.Faults[name])
 	}
@@ -141,10 +140,10 @@ func (r *report) print(w io.Writer) error {
 	return json.NewEncoder(w).Encode(r)
 }
 
-var reports = flag.String("reports", "", "file to which each report is added, a line each; the sums of all in it are printed")
+var reports = flag.String("reports", "", "append each report to this file as one line, and print the sums of all its reports")
 
-// record adds a report to the file -reports, and prints the table of docs/reliability.md: what all
-// reports in it come to.
+// record appends a report to the file -reports and prints the sums of all reports in it, as in the
+// table of docs/reliability.md.
 func (r *report) record(w io.Writer) error {
 	if *reports == "" {
 		return nil
@@ -170,7 +169,7 @@ func (r *report) record(w io.Writer) error {
 	return err
 }
 
-// sums returns a table with a row for each class of reports.
+// sums returns a table with one row per class of reports.
 func sums(text []byte) (string, error) {
 	var classes []*report
 	of := map[string]*report{}
@@ -191,7 +190,7 @@ func sums(text []byte) (string, error) {
 	}
 }
 
-// include adds what is in the table of another report of the same class.
+// include adds the figures of another report of the same class.
 func (r *report) include(o *report) {
 	r.Seconds += o.Seconds
 	r.Acquisitions += o.Acquisitions
@@ -218,7 +217,7 @@ func table(classes []*report) string {
 		}
 		twice := "never"
 		if r.Overlaps > 0 {
-			twice = fmt.Sprintf("%d times, %.1f s at most, until %.1f s after it forgot", r.Overlaps, seconds(r.OverlapMS), seconds(r.OverlapEndMS))
+			twice = fmt.Sprintf("%d times, %.1f s at most, until %.1f s after the data loss", r.Overlaps, seconds(r.OverlapMS), seconds(r.OverlapEndMS))
 		}
 		fmt.Fprintf(&b, "| %s | %.1f min | %d | %d, %d | %s | %.1f s | %.1f s | %d |\n", r.Class, r.Seconds/60, faults,
 			r.Acquisitions, r.Reentries, twice, seconds(r.IdleMS), seconds(r.WithoutGrantMS), r.Findings)
@@ -237,7 +236,7 @@ func TestSummaryGroupsReportsByClass(t *testing.T) {
 	require.NoError(t, err)
 	_, rows, _ := strings.Cut(got, "---:|\n")
 	require.Equal(t, `| remembers | 3.0 min | 4 | 30, 3 | never | 0.4 s | 2.5 s | 0 |
-| forgets | 0.5 min | 1 | 5, 0 | 2 times, 3.9 s at most, until 4.8 s after it forgot | 0.0 s | 0.0 s | 0 |
+| forgets | 0.5 min | 1 | 5, 0 | 2 times, 3.9 s at most, until 4.8 s after the data loss | 0.0 s | 0.0 s | 0 |
 `, rows)
 	_, err = sums([]byte("{"))
 	require.Error(t, err)

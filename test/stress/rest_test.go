@@ -26,16 +26,16 @@ import (
 )
 
 const (
-	// idleLimit is how long a lock may lie free in calm times with waiters. Waiters whose
-	// wake-up was lost would wait for a lease.
+	// idleLimit is how long a lock with waiters may stay free in a calm period. A waiter that
+	// missed its wake-up would wait for a lease.
 	idleLimit = 5 * time.Second
-	// slack is what a busy machine may add to the bound of a call.
+	// slack is the allowance of a call's bound for a busy machine.
 	slack = 8 * time.Second
-	// settleBound is how long leftovers without a holder may be there after all is healed.
+	// settleBound is how long leftovers without a holder may stay after all faults have ended.
 	settleBound = 10 * time.Second
 )
 
-// rest brings all clients to rest and judges the round.
+// rest stops all clients and judges the round.
 func (c *campaign) rest(t *testing.T) {
 	t.Helper()
 	c.sendAll(t, "drain")
@@ -60,11 +60,11 @@ func (c *campaign) rest(t *testing.T) {
 		return
 	}
 	for _, left := range c.unexplained(t) {
-		c.owners.Excuse(left.owner, "the server refused to take it out, in an earlier round")
+		c.owners.Excuse(left.owner, "the server rejected its removal in an earlier round")
 	}
 }
 
-// find reports what was found.
+// find reports the findings.
 func (c *campaign) find(t *testing.T, findings []history.Finding) {
 	t.Helper()
 	const most = 10
@@ -79,8 +79,8 @@ func (c *campaign) find(t *testing.T, findings []history.Finding) {
 	c.failed = c.failed || len(findings) > 0
 }
 
-// unexpectedOwners are owners on the server, holders or waiters, that no process has left there.
-// Calls in doubt have time to be resolved in the background.
+// unexpectedOwners returns findings for owners on the server, holders or waiters, that no process
+// has left there. It waits for the calls in doubt to be resolved in the background.
 func (c *campaign) unexpectedOwners(t *testing.T) []history.Finding {
 	t.Helper()
 	for deadline := time.Now().Add(settleBound); ; <-time.After(200 * ms) {
@@ -94,13 +94,13 @@ func (c *campaign) unexpectedOwners(t *testing.T) []history.Finding {
 	}
 }
 
-// leftover is an owner that the server has, and the finding about it.
+// leftover is an owner on the server and the finding about it.
 type leftover struct {
 	owner   string
 	finding history.Finding
 }
 
-// unexplained are the owners on the server that the history does not explain.
+// unexplained returns the owners on the server that the history does not explain.
 func (c *campaign) unexplained(t *testing.T) (all []leftover) {
 	t.Helper()
 	for _, key := range c.plan.keys {
@@ -113,12 +113,12 @@ func (c *campaign) unexplained(t *testing.T) (all []leftover) {
 				continue
 			}
 			if c.owners.Explains(owner) == "" {
-				all = append(all, leftover{owner, history.Finding{Check: "leftover", What: key.Name + " is held by " + owner + ", which no live hold has"}})
+				all = append(all, leftover{owner, history.Finding{Check: "leftover", What: key.Name + " is held by " + owner + ", which has no live hold"}})
 			}
 		}
 		for _, owner := range c.strings(t, "LRANGE", queueOf(key.Name), 0, -1) {
 			if c.owners.Explains(owner) == "" {
-				all = append(all, leftover{owner, history.Finding{Check: "queue", What: owner + " is queued for " + key.Name + ", and has no waiter"}})
+				all = append(all, leftover{owner, history.Finding{Check: "queue", What: owner + " is queued for " + key.Name + " but has no waiter"}})
 			}
 		}
 	}
@@ -134,8 +134,8 @@ func (c *campaign) strings(t *testing.T, cmd string, args ...any) []string {
 	return list
 }
 
-// leave ends all processes, lets leases run out and dead waiters be evicted, and checks
-// that nothing is left on any server.
+// leave ends all processes, waits until leases have expired and dead waiters were evicted, and
+// checks that all servers are empty.
 func (c *campaign) leave(t *testing.T) {
 	t.Helper()
 	var findings []history.Finding
@@ -143,13 +143,13 @@ func (c *campaign) leave(t *testing.T) {
 	for _, p := range c.slots {
 		line := p.expect(t, "bye")
 		if left, err := strconv.Atoi(strings.TrimPrefix(line, "bye ")); err != nil || left > 0 {
-			findings = append(findings, history.Finding{Check: "goroutines", What: p.name + " said " + line})
+			findings = append(findings, history.Finding{Check: "goroutines", What: p.name + " printed " + line})
 		}
 		<-p.done
 	}
 	for _, p := range c.all {
 		if words := p.lastOutput(); words != "" {
-			findings = append(findings, history.Finding{Check: "words", What: p.name + " said " + words})
+			findings = append(findings, history.Finding{Check: "words", What: p.name + " printed " + words})
 		}
 	}
 	for _, java := range c.java {
@@ -167,7 +167,7 @@ func (c *campaign) leave(t *testing.T) {
 	}
 }
 
-// longestLease is how long a lock may stay that was left to its lease.
+// longestLease returns how long an abandoned lock may last.
 func (c *campaign) longestLease() (longest time.Duration) {
 	for _, k := range c.plan.keys {
 		longest = max(longest, k.Lease)
@@ -175,7 +175,7 @@ func (c *campaign) longestLease() (longest time.Duration) {
 	return longest
 }
 
-// visitAll takes every fair lock once, after the waiters that died in its queue.
+// visitAll takes every fair lock once, behind the dead waiters in its queue.
 func (c *campaign) visitAll(t *testing.T) {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), c.server.URL(), redlatch.WithDeadWaiterGrace(5*time.Second))
@@ -197,7 +197,7 @@ func (c *campaign) visitAll(t *testing.T) {
 	require.NoError(t, client.Close())
 }
 
-// leftovers is what the server still has.
+// leftovers returns findings for the keys, channels and connections still on the server.
 func (c *campaign) leftovers(t *testing.T) (findings []history.Finding) {
 	t.Helper()
 	add := func(what string, names []string) {
@@ -205,7 +205,7 @@ func (c *campaign) leftovers(t *testing.T) (findings []history.Finding) {
 			findings = append(findings, history.Finding{Check: "left behind", What: what + " " + name})
 		}
 	}
-	// Redisson leaves the counters of tokens, too: they must not begin again.
+	// Redisson also leaves the counters of tokens, which must not restart.
 	add("key", slices.DeleteFunc(c.strings(t, "KEYS", "*"), func(key string) bool {
 		return strings.HasPrefix(key, "redisson_lock_token:")
 	}))
@@ -219,8 +219,8 @@ func (c *campaign) leftovers(t *testing.T) (findings []history.Finding) {
 	return findings
 }
 
-// TestPermitStress is what `make stress RUN=TestPermitStress` runs, for -duration: half of it permits of
-// Redlatch alone, all that can be broken, and half beside two live Redissons.
+// TestPermitStress runs for -duration (make stress RUN=TestPermitStress): one half with permits of
+// Redlatch alone and all faults, one half with two live Redissons.
 func TestPermitStress(t *testing.T) {
 	p := plan{
 		seed: chooseSeed(t, "stress-permits"), duration: *duration / 2, round: 30 * time.Second, gap: usualGap,
@@ -228,20 +228,20 @@ func TestPermitStress(t *testing.T) {
 		habits: worker.Usual(), workers: 4, callers: 10,
 	}
 	t.Run("the server remembers", func(t *testing.T) { runAndReport(t, "permits", p) })
-	// All faults: after a lost reply Redisson sends its attempt again, which takes permits twice
-	// for the same ids. So some may be lost, and never too many are out.
+	// With all faults: after a lost reply Redisson resends its attempt, which takes permits twice
+	// for the same IDs. Permits may be lost, but never are too many held.
 	p.workers, p.callers = 3, 5
 	p.keys = semaphores(4, 1, []int{1, 3, 5}, short, middling)
 	inexact(p.keys)
 	for _, release := range []string{"4.3.1", "4.7.0"} {
 		program, ok := findJava(t, release)
-		require.True(t, ok, "this run is about Redisson: scripts/compat.sh %s", release)
+		require.True(t, ok, "this run needs Redisson: run scripts/compat.sh %s", release)
 		p.java = append(p.java, program)
 	}
 	t.Run("Redisson takes part", func(t *testing.T) { runAndReport(t, "permits with Redisson", p) })
 }
 
-// inexact says of semaphores that permits of theirs can be lost.
+// inexact marks semaphores that may lose permits.
 func inexact(keys []worker.Key) {
 	for i := range keys {
 		keys[i].Exact = false
@@ -258,14 +258,14 @@ func (c *campaign) supply(t *testing.T) {
 	}
 }
 
-// stock reads what the server has of a semaphore: how many permits are available, how many have
-// leases, and how many have one that is over. What it answers is of one moment.
+// stock atomically reads a semaphore: the available permits, those with a lease, and those whose
+// lease has expired.
 const stock = `local now = redis.call('TIME')
 local over = redis.call('ZCOUNT', KEYS[2], 0, now[1] * 1000 + math.floor(now[2] / 1000))
 return {tonumber(redis.call('GET', KEYS[1]) or '-1'), redis.call('ZCARD', KEYS[2]) - over, over}`
 
-// permitsAtRest are what the semaphores have at rest that they must not have: permits out that come
-// not back by their leases, permits that were lost, and permits that were never set.
+// permitsAtRest returns findings for held permits that their leases do not return, lost permits,
+// and permits in excess of the limit.
 func (c *campaign) permitsAtRest(t *testing.T) (findings []history.Finding) {
 	t.Helper()
 	deadline := time.Now().Add(c.longestLease() + settleBound)
@@ -285,7 +285,7 @@ func (c *campaign) permitsAtRest(t *testing.T) (findings []history.Finding) {
 		free, set := has[0]+has[2], int64(key.Permits)
 		if has[1] > 0 || free > set || !key.Counter && len(c.java) == 0 && free < set {
 			findings = append(findings, history.Finding{Check: "at rest", What: fmt.Sprintf(
-				"%s has %d permits of %d, and %d that no holder has", key.At(c.round), free, set, has[1])})
+				"%s has %d permits of %d, and %d without a holder", key.At(c.round), free, set, has[1])})
 		}
 		if !key.Counter {
 			c.report.Missing += int(set - free)
@@ -295,13 +295,13 @@ func (c *campaign) permitsAtRest(t *testing.T) (findings []history.Finding) {
 	return findings
 }
 
-// restock gives permits back whose leases are over, and those that a Redisson has lost.
+// restock returns permits with expired leases and permits lost by a Redisson.
 func (c *campaign) restock(t *testing.T, key worker.Key) {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), c.server.URL())
 	require.NoError(t, err)
 	sem := rsemaphore.NewExpirable(client, key.Name)
-	if hold, err := sem.TryAcquire(t.Context(), 1); err == nil { // it gives the others back
+	if hold, err := sem.TryAcquire(t.Context(), 1); err == nil { // returns the expired ones
 		require.NoError(t, hold.Release())
 	}
 	if len(c.java) > 0 {
@@ -311,8 +311,8 @@ func (c *campaign) restock(t *testing.T, key worker.Key) {
 	require.EqualValues(t, 0, c.server.Do(t, "EXISTS", protocol.PermitsKey(key.Name)), key.Name)
 }
 
-// takeAway deletes the semaphores, which stay when all is over, and finds those that have more
-// permits than were set.
+// takeAway deletes the semaphores, which outlive their holders, and finds those with too many
+// permits.
 func (c *campaign) takeAway(t *testing.T) (findings []history.Finding) {
 	t.Helper()
 	for _, key := range c.plan.keys {
@@ -330,8 +330,8 @@ func (c *campaign) takeAway(t *testing.T) (findings []history.Finding) {
 	return findings
 }
 
-// permitSession is one acquisition of a thread of a Redisson. What is recorded of a hold is what
-// its lease promises: Redisson does not renew permits.
+// permitSession is one acquisition of permits by a Redisson thread. Its hold is recorded for its
+// lease: Redisson does not renew permits.
 func (r *redisson) permitSession(id, thread string, key worker.Key, rnd *rand.Rand) {
 	n := 1 + rnd.IntN(min(3, key.Permits))
 	command := peer.Command{"op": "call", "client": "c", "thread": thread, "name": key.Name, "kind": "permits"}
@@ -369,7 +369,7 @@ func (r *redisson) permitSession(id, thread string, key worker.Key, rnd *rand.Ra
 		write(history.Record{Kind: history.Mark, Entry: entry})
 	}
 	if rnd.IntN(20) == 0 {
-		return // to its lease
+		return // leave it to its lease
 	}
 	write(history.Record{Kind: history.Give, Op: "release"})
 	write(history.Record{Kind: history.Call, ID: id + "u", Op: "release", Wait: javaBound})

@@ -13,16 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// event is one fault of a schedule.
+// event is a scheduled fault.
 type event struct {
 	fault  *fault
-	at     time.Duration // after the beginning of the round
+	at     time.Duration // from the start of the round
 	length time.Duration
-	pick   uint64 // for choices of the fault's own
+	pick   uint64 // for choices made by the fault
 }
 
-// usualGap is the longest pause between two faults of a lane, unless a plan says
-// otherwise.
+// usualGap is the default maximum pause between two faults of a lane.
 const usualGap = 4 * time.Second
 
 // dealer deals the faults of one lane like cards.
@@ -32,7 +31,7 @@ type dealer struct {
 	deck  []*fault
 }
 
-// pause is what the faults of a lane leave between each other at least.
+// pause returns the minimum pause between faults of the lane.
 func (d *dealer) pause() (least time.Duration) {
 	for _, f := range d.kinds {
 		least = max(least, f.pause)
@@ -40,8 +39,8 @@ func (d *dealer) pause() (least time.Duration) {
 	return least
 }
 
-// deal returns the next fault. In an odd round those of odd rounds come first, in
-// others they stay in the deck.
+// deal returns the next fault. In an odd round, faults of odd rounds come first; in other rounds
+// they stay in the deck.
 func (d *dealer) deal(odd bool) *fault {
 	at := slices.IndexFunc(d.deck, func(f *fault) bool { return f.odd == odd })
 	if at < 0 && odd && len(d.deck) > 0 {
@@ -62,15 +61,15 @@ func (d *dealer) deal(odd bool) *fault {
 	return f
 }
 
-// scheduler makes the schedules of one campaign after the other round.
+// scheduler makes the schedules of a campaign's rounds.
 type scheduler struct {
 	rnd   *rand.Rand
 	gap   time.Duration
-	count int // of rounds
+	count int // rounds
 	lanes []*dealer
 }
 
-// newScheduler deals these kinds of faults, by the seed alone, with pauses up to gap.
+// newScheduler deals kinds of faults depending on the seed only, with pauses up to gap.
 func newScheduler(seed uint64, gap time.Duration, kinds []*fault) *scheduler {
 	s := &scheduler{rnd: rand.New(rand.NewPCG(seed, 0)), gap: gap}
 	byLane := map[lane]*dealer{}
@@ -86,14 +85,13 @@ func newScheduler(seed uint64, gap time.Duration, kinds []*fault) *scheduler {
 	return s
 }
 
-// round returns the schedule of a round, in order. Every fault is over when the
-// round is.
+// round returns the schedule of a round in order. Every fault ends within the round.
 func (s *scheduler) round(length time.Duration) []event {
 	var all []event
 	odd := s.count%2 == 1
 	s.count++
 	for _, d := range s.lanes {
-		// A fault that is to be alone in its round leaves the rest of it in peace.
+		// A fault that must be alone in its round is the last one.
 		for at := s.upTo(s.gap); at < length; at += d.pause() {
 			f := d.deal(odd)
 			e := event{fault: f, at: at, pick: s.rnd.Uint64(), length: f.least}
@@ -109,7 +107,7 @@ func (s *scheduler) round(length time.Duration) []event {
 	return all
 }
 
-// takes is in what time each kind of fault has come at least once.
+// takes returns the time after which each kind of fault has occurred at least once.
 func (s *scheduler) takes() (longest time.Duration) {
 	for _, d := range s.lanes {
 		sum := s.gap

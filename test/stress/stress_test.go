@@ -1,8 +1,9 @@
 //go:build linux
 
-// Package stress is the nemesis run: client processes that take locks in every way that
-// there is, while servers, networks and processes are broken under them, and a checker of
-// their histories. It needs Linux. Run it from the root of the checkout:
+// Package stress runs client processes that acquire and release locks while faults hit the servers,
+// the
+// network and the processes, and checks their histories. It needs Linux. From the root of the
+// checkout:
 //
 //	make stress DURATION=10m           a random seed, which it prints
 //	make stress DURATION=10m SEED=7    the schedule of that seed again
@@ -16,40 +17,37 @@
 //	    ▲                                                            │
 //	    └────────────────────────────────────────────────────────────┤
 //	                                             the time is over    ▼
-//	           quit: nothing may be left ◀── leases run out, dead waiters are evicted
+//	           quit: nothing may be left ◀── leases expire, dead waiters are evicted
 //
-// The processes (see internal/worker) reach the locks' server through a proxy that breaks;
-// they ask it past the proxy what it has, and leave marks on a second server, the audit
-// server, which no fault touches. Each writes a history (see internal/history, which lists
-// what is judged). A round ends with all faults healed and every call returned, so that the
-// history of a round can be judged by itself, and a failure ends the run where it happened.
-// At rest no lock may have a holder, and no queue a waiter, unless a process left it there:
-// by dying, by letting it expire, by handing it over.
+// The processes (see internal/worker) reach the locks' server through a proxy with faults. They
+// query the server directly, and leave marks on a second server, the audit server, which has no
+// faults. Each process writes a history (see internal/history, which lists the checks). A round
+// ends when all faults have healed and every call has returned, so each round is judged separately,
+// and a run stops in the round that failed. At rest no lock may have a holder and no queue a waiter
+// unless a process left it on purpose: it died, let the lock expire, or handed it over.
 //
 // # Two classes
 //
-// In the first, the server remembers: it is frozen, killed and started again with its
-// append-only file, written at each command; its users lose their rights, its network holds
-// back, delays and cuts; clients are frozen and killed. Two holders at once are an error,
-// always. In the second it forgets: keys are deleted and evicted, everything is flushed, it
-// starts again empty. Then two may hold a lock at once for a renewal period, and it is
-// counted how often and how long they did.
+// In the first class, the server loses no data. It is frozen, killed, and restarted with its
+// append-only file, which it writes at each command; its users lose permissions; its network
+// stalls, delays and cuts; clients are frozen and killed. Two concurrent holders are always an
+// error. In the second class, the server loses data: keys are deleted and evicted, everything is
+// flushed, or it restarts empty. Two clients may then hold a lock for up to one renewal period; the
+// report has the number and length of these overlaps.
 //
 // # The schedule
 //
-// Faults come in lanes: those of the server, of the network and of the processes. Those of
-// one lane come one after the other, the lanes run in parallel. Each lane deals its kinds
-// of faults like cards, so that every kind comes before one comes twice. Which fault comes
-// when, for how long and for which process depends on the seed alone. What the processes do
-// then is random too, but how it interleaves depends on the machine: a seed repeats the
-// faults, not the run.
+// The server, the network and the processes each have a lane of faults. Faults of one lane run
+// sequentially, and the lanes run in parallel. Each lane deals its kinds of faults like cards, so
+// every kind occurs before one is repeated. The seed alone determines the kind, time, length and
+// target of each fault. The processes' actions are also random, but how they interleave depends on
+// the machine: a seed repeats the faults, not the run.
 //
-// # What it does not judge
+// # Limits
 //
-// A process that was frozen cannot stop being inside: what it sends after it woke up may
-// come late. So a hold counts until the deadline that the hold itself reported, and a mark
-// only if the hold was valid after the reply to it. A holder that does not look at its hold
-// cannot be helped by any lock.
+// A frozen process cannot stop its work, and its requests may arrive late after it resumes. So a
+// hold counts until the deadline that it reported itself, and a mark counts only if the hold was
+// valid after the reply to it. No lock can protect a holder that does not check its hold.
 package stress
 
 import (
@@ -71,20 +69,20 @@ import (
 )
 
 var (
-	duration = flag.Duration("duration", 0, "how long faults come; 0 skips the run")
-	seed     = flag.Uint64("seed", 0, "of the schedule; 0 is a random one")
+	duration = flag.Duration("duration", 0, "length of the run; 0 skips it")
+	seed     = flag.Uint64("seed", 0, "seed of the schedule; 0 for a random one")
 )
 
-// Leases: short ones are lost now and then, long ones show when a wake-up is.
+// Short leases are lost now and then; with long ones, a missed wake-up shows.
 const (
 	short    = 3 * time.Second
 	middling = 5 * time.Second
 	long     = 20 * time.Second
-	// forgetful is long enough that a renewal, a third of it, differs clearly from its end.
+	// forgetful is long enough to tell a renewal, after a third of it, from its end.
 	forgetful = 15 * time.Second
 )
 
-// rwLocks makes so many read/write locks, with these leases in turn.
+// rwLocks returns n read/write locks and cycles through the leases.
 func rwLocks(n int, leases ...time.Duration) (keys []worker.Key) {
 	for i := range n {
 		keys = append(keys, worker.Key{Name: fmt.Sprintf("rw-%d", i), ReadWrite: true, Lease: leases[i%len(leases)]})
@@ -92,8 +90,8 @@ func rwLocks(n int, leases ...time.Duration) (keys []worker.Key) {
 	return keys
 }
 
-// semaphores makes so many semaphores of permits with ids, and so many that only count, with
-// these leases and numbers of permits in turn. Every third of them is served in strict order.
+// semaphores returns semaphores with permit IDs and semaphores without, and cycles through the
+// leases and numbers of permits. Every third one serves its waiters in strict order.
 func semaphores(ids, counters int, permits []int, leases ...time.Duration) (keys []worker.Key) {
 	for i := range ids {
 		keys = append(keys, worker.Key{
@@ -108,8 +106,7 @@ func semaphores(ids, counters int, permits []int, leases ...time.Duration) (keys
 	return keys
 }
 
-// locks makes so many plain and so many fair locks, with these leases in turn. Every third of
-// them has tokens.
+// locks returns plain and fair locks and cycles through the leases. Every third one has tokens.
 func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 	for i := range plain {
 		keys = append(keys, worker.Key{Name: fmt.Sprintf("plain-%d", i), Fenced: i%3 == 2, Lease: leases[i%len(leases)]})
@@ -120,9 +117,8 @@ func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 	return keys
 }
 
-// TestStress is the nemesis run, for -duration: five eighths of it with a server that
-// remembers, one with a live Redisson in addition, and two with a server that is made to
-// forget.
+// TestStress runs for -duration: five eighths without data loss, one eighth of it also with a live
+// Redisson, and two eighths with data loss.
 func TestStress(t *testing.T) {
 	p := plan{
 		seed: chooseSeed(t, "stress"), duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
@@ -134,7 +130,7 @@ func TestStress(t *testing.T) {
 	t.Run("the server remembers", func(t *testing.T) { runAndReport(t, "remembers", p) })
 	mixed := p
 	mixed.duration, mixed.kinds, mixed.keys = *duration/8, safeForRedisson, locks(3, 3, middling)
-	mixed.keys = append(mixed.keys, rwLocks(2, middling)...) // one lease: Redisson's readers cut to theirs
+	mixed.keys = append(mixed.keys, rwLocks(2, middling)...) // one lease only: Redisson's readers cut others to theirs
 	mixed.workers, mixed.callers = 2, 3
 	if program, ok := findJava(t, release); ok {
 		mixed.java = []peer.Program{program}
@@ -145,8 +141,8 @@ func TestStress(t *testing.T) {
 	t.Run("the server forgets", func(t *testing.T) { runAndReport(t, "forgets", p) })
 }
 
-// TestReadWriteStress is what `make stress RUN=TestReadWriteStress` runs: readers and writers of two Redissons and
-// of Redlatch, for -duration.
+// TestReadWriteStress runs readers and writers of Redlatch and of two Redissons for -duration
+// (make stress RUN=TestReadWriteStress).
 func TestReadWriteStress(t *testing.T) {
 	p := plan{
 		seed: chooseSeed(t, "stress-rw"), duration: *duration, round: 30 * time.Second, gap: usualGap,
@@ -155,18 +151,18 @@ func TestReadWriteStress(t *testing.T) {
 	}
 	for _, release := range []string{"4.3.1", "4.7.0"} {
 		program, ok := findJava(t, release)
-		require.True(t, ok, "this run is about Redisson: scripts/compat.sh %s", release)
+		require.True(t, ok, "this run needs Redisson: run scripts/compat.sh %s", release)
 		p.java = append(p.java, program)
 	}
 	runAndReport(t, "readers and writers", p)
 }
 
-// chooseSeed returns -seed, or a random one, and prints how its schedule is repeated. It
-// skips the test if there is no -duration.
+// chooseSeed returns -seed or a random seed, and prints the command that repeats its schedule. It
+// skips the test without -duration.
 func chooseSeed(t *testing.T, target string) uint64 {
 	t.Helper()
 	if *duration == 0 {
-		t.Skipf("no -duration: this is what `make %s` runs", target)
+		t.Skipf("no -duration: run make %s", target)
 	}
 	chosen := *seed
 	for chosen == 0 {
@@ -185,7 +181,7 @@ func runAndReport(t *testing.T, class string, p plan) {
 	if t.Failed() {
 		return
 	}
-	// A run in which little happened proves little.
+	// A run with few acquisitions proves little.
 	assert.Greater(t, r.Acquisitions, int(p.duration.Seconds()), "progress")
 	assert.NotZero(t, r.Marks)
 	assert.NotZero(t, r.Audits)
@@ -207,7 +203,7 @@ func runAndReport(t *testing.T, class string, p plan) {
 	case len(p.java) > 0:
 	case p.duration < 20*time.Second:
 	case p.forgets:
-		assert.NotZero(t, r.Overlaps, "a server that forgets makes overlaps: they were not seen")
+		assert.NotZero(t, r.Overlaps, "data loss caused no overlap")
 	default:
 		assert.NotZero(t, r.Judged)
 		assert.NotZero(t, r.Resumed)
@@ -217,20 +213,20 @@ func runAndReport(t *testing.T, class string, p plan) {
 	}
 }
 
-// Small campaigns, each with the faults and the habits that find one kind of bug for which few fleets on fake
-// time look. Their seed is fixed.
+// Small campaigns, each with the faults and habits that find one kind of bug, which few fleets on
+// fake time exercise. Their seed is fixed.
 
-// focus returns the plan that they have in common: no fault, and plain habits.
+// focus returns their common plan: no faults and plain habits.
 func focus(t *testing.T) plan {
 	t.Helper()
-	testlevel.All(t, "a quarter of a minute of faults for each kind of bug")
+	testlevel.All(t, "15 s of faults for each kind of bug")
 	return plan{
 		seed: 1, duration: 12 * time.Second, round: 6 * time.Second, gap: 1500 * ms,
 		keys: locks(3, 3, short), workers: 2, callers: 6,
 	}
 }
 
-// runAllFaults wages a campaign that must find nothing, and must have done something.
+// runAllFaults runs a campaign that must have acquisitions and no findings.
 func runAllFaults(t *testing.T, p plan) *report {
 	t.Helper()
 	r := runCampaign(t, p)
@@ -245,12 +241,12 @@ func runAllFaults(t *testing.T, p plan) *report {
 
 func TestUnsubscribedWaitersTakeFreeLock(t *testing.T) {
 	p := focus(t)
-	// A caller that has had the lock does not come back for it, and so wakes no other.
+	// A caller that has had the lock does not return and so wakes no other caller.
 	p.kinds, p.keys = []*fault{unsubscribedOnce}, locks(1, 0, long)
 	p.habits = worker.Habits{Linger: 1, Rest: time.Minute}
 	p.workers, p.callers = 6, 1
 	p.duration, p.round = 24*time.Second, 12*time.Second
-	p.least = 4 // a holder may stay for 4 s, and the last one of a round is cut short
+	p.least = 4 // a holder may keep it for 4 s, and the last one of a round is cut short
 	runAllFaults(t, p)
 }
 

@@ -21,24 +21,23 @@ type process struct {
 	name    string
 	plan    client
 	network *network
-	ctx     context.Context // ends when it is killed
+	ctx     context.Context // canceled when it is killed
 	kill    context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	client  *redlatch.Client
 	old     []*redlatch.Client
-	holds   map[*held]struct{} // that are valid, as far as is known
-	stopped bool               // it was killed: it writes no history
+	holds   map[*held]struct{} // valid as far as the caller knows
+	stopped bool               // killed: writes no history
 }
 
-// held is a hold of a caller.
 type held struct {
 	*rlock.Hold
-	id, label string // label is its owner, and which time that is: owners are used again
+	id, label string // label is its owner and a count, as owners are reused
 	key       int
 }
 
-// write adds to the history, unless the process was killed.
+// write appends to the history unless the process was killed.
 func (p *process) write(r history.Record) {
 	p.mu.Lock()
 	stopped := p.stopped
@@ -50,7 +49,7 @@ func (p *process) write(r history.Record) {
 	p.fleet.write(r)
 }
 
-// open makes a client and makes it the current one.
+// open creates a client and makes it the current one.
 func (p *process) open() error {
 	options := []redlatch.Option{
 		redlatch.WithCommandTimeout(commandTimeout), redlatch.WithWatchdogTimeout(p.fleet.shortestLease()),
@@ -79,7 +78,7 @@ func (p *process) current() *redlatch.Client {
 	return p.client
 }
 
-// close ends a client, and records that it did in time.
+// close closes a client and records whether it returned in time.
 func (p *process) close(op string, c *redlatch.Client, wait time.Duration, f func(*redlatch.Client) error) {
 	id := p.fleet.nextID()
 	p.write(history.Record{Kind: history.Call, ID: id, Op: op, Wait: wait + overhead})
@@ -88,16 +87,16 @@ func (p *process) close(op string, c *redlatch.Client, wait time.Duration, f fun
 	p.write(history.Record{Kind: history.LifeOver, Owner: c.ID().String()})
 }
 
-// watch follows a hold until it ends by itself or is taken out of p.holds.
+// watch follows a hold until it is lost or removed from p.holds.
 func (p *process) watch(h *held) {
 	p.mu.Lock()
 	p.holds[h] = struct{}{}
 	p.mu.Unlock()
 	p.valid(h)
-	// A holder that uses a context of the hold believes to be inside until this moment.
+	// A holder that uses the hold's context considers itself the holder until this moment.
 	context.AfterFunc(h.Context(context.Background()), func() {
 		if !p.unwatch(h) {
-			return // it was given up
+			return // released
 		}
 		now := p.fleet.now()
 		p.write(history.Record{T: now - 1, Kind: history.Valid, Hold: h.id, Until: now})
@@ -113,7 +112,7 @@ func (p *process) valid(h *held) {
 	}
 }
 
-// unwatch reports whether h was watched.
+// unwatch stops watching h and reports whether it was watched.
 func (p *process) unwatch(h *held) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +121,7 @@ func (p *process) unwatch(h *held) bool {
 	return watched
 }
 
-// caller goes through its steps.
+// caller runs its steps.
 type caller struct {
 	*process
 	steps []step
@@ -142,13 +141,13 @@ func (c *caller) run() {
 	}
 }
 
-// lock returns the lock of a step, for the client of the moment.
+// lock returns the lock of a step for the current client.
 func (c *caller) lock(s step) *rlock.Lock {
 	k, name := c.fleet.plan.Keys[s.Key], keyName(s.Key)
 	return worker.Key{Name: name, Fair: k.Fair, Fenced: k.Fenced}.Lock(c.current(), false)
 }
 
-// lockOf returns the lock of a hold, for the hold's own client.
+// lockOf returns the lock of a hold for the hold's own client.
 func lockOf(h *held) *rlock.Lock {
 	l := &rlock.Lock{}
 	*inner.Of(l) = *inner.Of(h).Lock()
@@ -157,7 +156,7 @@ func lockOf(h *held) *rlock.Lock {
 
 func keyName(i int) string { return fmt.Sprintf("lock-%d", i) }
 
-// take asks for the lock as the step says, and returns nil without it.
+// take acquires the lock as the step says. It returns nil if that fails.
 func (c *caller) take(s step) *held {
 	l, options := c.lock(s), c.options(s)
 	switch s.Call {
@@ -202,7 +201,7 @@ func (c *caller) options(s step) []rlock.Option {
 	return []rlock.Option{rlock.WithWatchdog(c.lease(s))}
 }
 
-// call makes and records one call that acquires.
+// call makes and records one acquiring call.
 func (c *caller) call(s step, op string, wait time.Duration, outer *held, f func(context.Context) (*rlock.Hold, error)) *held {
 	id, ctx := c.fleet.nextID(), c.ctx
 	r := history.Record{Kind: history.Call, ID: id, Op: op, Key: keyName(s.Key), Wait: wait}
@@ -230,7 +229,7 @@ func (c *caller) call(s step, op string, wait time.Duration, outer *held, f func
 	return h
 }
 
-// use does the step's work, enters again by the proof of h, and does it again there.
+// use does the step's work, then re-enters with the proof of h and does it again.
 func (c *caller) use(s step, h *held, inner int) {
 	c.fleet.audit(c.process, h)
 	select {
@@ -241,7 +240,7 @@ func (c *caller) use(s step, h *held, inner int) {
 	if inner == 0 {
 		return
 	}
-	l := lockOf(h) // the client of the moment may be another, which the proof is nothing to
+	l := lockOf(h) // the proof is invalid for any other client
 	in := c.call(s, "lock", overhead, h, func(ctx context.Context) (*rlock.Hold, error) {
 		return l.Lock(ctx, rlock.WithWatchdog(c.lease(s)))
 	})
@@ -251,7 +250,7 @@ func (c *caller) use(s step, h *held, inner int) {
 	}
 }
 
-// leave gives the hold up.
+// leave releases the hold.
 func (c *caller) leave(s step, h *held) {
 	switch s.Leave {
 	case leaveExpire:
@@ -268,10 +267,10 @@ func (c *caller) leave(s step, h *held) {
 	c.unlock(h)
 }
 
-func (c *caller) unlock(h *held) { _ = c.give("unlock", h, h.Unlock) } // its error is in the history
+func (c *caller) unlock(h *held) { _ = c.give("unlock", h, h.Unlock) } // the history has its error
 
-// give makes and records a call that gives a hold up. One that fails leaves the hold as it
-// was, but for an unlock.
+// give makes and records a releasing call. The hold stays as it was if the call fails, unless the
+// call is an unlock.
 func (c *caller) give(op string, h *held, f func() error) error {
 	live := c.unwatch(h)
 	if live {

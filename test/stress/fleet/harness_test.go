@@ -1,10 +1,10 @@
 //go:build linux
 
-// Package fleet runs fleets of clients in bubbles of testing/synctest, on fake time: several
-// clients with several callers each, the server of package embedded, and networks between
-// them that go wrong. From the root of the checkout:
+// Package fleet runs fleets in bubbles of testing/synctest, on fake time: several clients with
+// several callers each, the server of package embedded, and networks with faults between them. From
+// the root of the checkout:
 //
-//	make fleet DURATION=1m            random seeds; it prints the first
+//	make fleet DURATION=1m          random seeds; it prints the first
 //	make fleet FLEETS=1 SEED=7      that fleet again
 //
 // # A fleet
@@ -13,57 +13,56 @@
 //	                 ▲                                        │       │
 //	                 └── a smaller one ◀── a finding ◀── history and leftovers
 //
-// A plan is data: the locks, the clients, what each caller does step by step, the faults and
-// their moments. At rest all callers have returned and calls in doubt had time: an owner on
-// the server is one that a caller has left there on purpose. At the end all clients are
-// closed, leases have run out, and dead waiters have been passed: then no key, channel or
-// connection is left, and a goroutine that is left makes the bubble panic.
+// A plan is data: the locks, the clients, the steps of each caller, and the faults with their
+// times. At rest, all callers have returned and calls in doubt have been resolved: every owner on
+// the server was left there on purpose. At the end, all clients are closed, leases have expired,
+// and dead waiters have been evicted: no key, channel or connection may be left, and a leaked
+// goroutine makes the bubble panic.
 //
-// Package history of the nemesis run (see test/stress) judges what the callers saw. What needs
-// no allowance for a busy machine is judged here: a lock with waiters lies free for half a
-// second at most, fair locks are had in the order of the calls, and a renewed hold is lost
-// only near a fault. Faults excuse as little as possible, and a quarter of the fleets has none.
+// Package history of test/stress judges the histories. This package adds the checks that a busy
+// machine would disturb: a lock with waiters is free for half a second at most, fair locks are
+// granted in the order of the calls, and a renewed hold is lost only near a fault. Faults excuse as
+// little as possible, and a quarter of the fleets has no faults.
 //
 // # When a hold is valid
 //
-// From its grant until it is given up, or until its context ends, which in a bubble is the
-// moment when the holder could know. Neither the holder nor the checker is ever late there.
+// A hold is valid from its grant until it is released or its context is canceled. In a bubble,
+// neither the holder nor the checker is ever late.
 //
-// # What the faults stand for
+// # Faults
 //
-//   - Delay ("slow up", "slow down", "freeze"): bytes stand still and arrive afterwards, as after
+//   - Delay ("slow up", "slow down", "freeze"): bytes stall and arrive later, as after
 //     retransmissions.
-//   - Loss ("lose up", "lose down", "partition"): a stream cannot lose bytes and go on, so a
-//     connection becomes a black hole, in one direction or both, until an end gives it up.
-//   - Repetition ("repeat", "lose reply"): a stream does not repeat bytes, and the client sends
-//     no acquisition twice. What a server does see is a request that was under way when its
-//     connection broke, and runs behind what the client sent anew.
-//   - Pause ("pause"): goroutines cannot be stopped in a bubble. The connections of a client
-//     stand still in both directions, which is what others see of a paused process. That it
-//     sees its own loss late is for package clock's tests and the nemesis run.
+//   - Loss ("lose up", "lose down", "partition"): a stream cannot lose bytes and continue, so a
+//     connection becomes a black hole in one direction or both until an end closes it.
+//   - Repetition ("repeat", "lose reply"): a stream does not repeat bytes, and the client never
+//     resends an acquisition. But a request in flight on a broken connection may run after the
+//     client's next requests.
+//   - Pause ("pause"): a bubble cannot stop goroutines. Instead, a client's connections stall in
+//     both directions, which is how other clients see a paused process. The tests of package clock
+//     and test/stress cover late detection of a loss by the paused process.
 //   - Clocks ("drift", "clock step", and clients whose clock is ahead): the server's leases end
-//     sooner, by less than the loss margin or all at once; fair locks of a client are given a
-//     time that is wrong. The clock of a client's own leases is the bubble's: there is no seam.
-//   - Death ("kill"): its connections break, nothing connects any more, and its history ends.
-//     Its goroutines go on, in order to end, and are not heard.
+//     early, gradually by less than the loss margin or all together; fair locks of a client get a
+//     wrong time. Leases in the client use the bubble's clock.
+//   - Death ("kill"): the client's connections break, no new ones are accepted, and its history
+//     ends. Its goroutines finish unobserved.
 //
-// The server starts again with its data and without its scripts, or empty, and forgets single
+// The server also restarts with its data and without its scripts, restarts empty, and loses single
 // locks.
 //
 // # Seeds
 //
-// A seed says what the plan is, and each packet takes a time of its own, so that little happens
-// at one moment. It does not say which of two goroutines runs first, nor the product's own
-// jitter: one seed in four gives the same history twice, to the nanosecond. A finding may need
-// several runs to come again, so a plan that has failed is run five times before it counts as
-// right. A plan that found a bug is kept in testdata, and is a test from then on.
+// A seed determines the plan, and the delay of each packet, so few events coincide. It does not
+// determine which of two goroutines runs first, nor the client's own jitter: one seed in four
+// repeats its history to the nanosecond. Because a finding may need several runs to recur, a failed
+// plan must pass five runs to count as right. A plan that found a bug is kept in testdata as a
+// regression test.
 //
-// # What it has found
+// # Known behavior
 //
-// A place in a fair lock's queue that was asked for with a short rlock.WithWait, behind
-// places with long waits, can be overdue as soon as one of those is served, and is then taken
-// out: the rule for deadlines is Redisson's. The waiter queues anew with its next heartbeat, five
-// seconds later at most. Plans have no such waits.
+// A place in a fair lock's queue with a short rlock.WithWait, behind places with long waits, may be
+// overdue when one of these is served, and is then evicted: the rule for deadlines is Redisson's.
+// The waiter queues again with its next heartbeat, within five seconds. Plans have no such waits.
 package fleet
 
 import (
@@ -80,7 +79,7 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// inNetwork runs a test with a network of 10 ms and a connection through it.
+// inNetwork runs a test with a connection through a network with a latency of 10 ms.
 func inNetwork(t *testing.T, test func(t *testing.T, n *network, c redis.Conn, count func() int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +99,7 @@ func inNetwork(t *testing.T, test func(t *testing.T, n *network, c redis.Conn, c
 			}
 			return count
 		})
-		_ = c.Close() // it may be broken
+		_ = c.Close() // may be broken
 		srv.Close()
 		wg.Wait()
 		assert.Zero(t, n.open())
@@ -124,7 +123,7 @@ func TestNetworkAddsLatencyAndStalls(t *testing.T) {
 		n.hold(up, time.Second)
 		go func() {
 			time.Sleep(990 * time.Millisecond)
-			assert.Equal(t, 2, count(), "it arrives at the end of the time")
+			assert.Equal(t, 2, count(), "delivered when the delay ends")
 		}()
 		assert.InDelta(t, 1010*time.Millisecond, incr(), float64(5*time.Millisecond))
 		assert.Equal(t, 3, count())
@@ -140,7 +139,7 @@ func TestBlackHoleDropsDataUntilClosed(t *testing.T) {
 			_, err := c.Do("INCR", "n")
 			require.Error(t, err)
 			assert.Equal(t, keepAlive, time.Since(began))
-			assert.Equal(t, int(d), count(), "only the reply was lost, or the request")
+			assert.Equal(t, int(d), count(), "lost in the given direction only")
 			again, err := n.dial(t.Context())
 			require.NoError(t, err)
 			_, err = again.Do("INCR", "n")
@@ -165,8 +164,8 @@ func TestCutConnectionDelaysOrDropsData(t *testing.T) {
 	}
 }
 
-// queued is the history of two callers of a fair lock, in the order of their calls. The second
-// one gets it at at.
+// queued returns the history of two callers of a fair lock in the order of their calls. The second
+// caller gets the lock at at.
 func queued(at history.Time, more ...history.Record) *history.Story {
 	const s = time.Second
 	return history.NewStory(append(more,
@@ -186,7 +185,7 @@ func TestFairOrderCheckedOnlyInCalmPeriods(t *testing.T) {
 	fault := history.Record{T: 500 * time.Millisecond, Until: time.Second, Kind: history.Fault}
 	assert.Empty(t, f.checkOrder(queued(7*time.Second, fault)))
 	f.plan.Clients = []client{{Ahead: 60_000}}
-	assert.Empty(t, f.checkOrder(queued(7*time.Second)), "whose clock is wrong may overtake")
+	assert.Empty(t, f.checkOrder(queued(7*time.Second)), "a client with a wrong clock may overtake")
 }
 
 func TestHoldLostOnlyNearFault(t *testing.T) {
@@ -199,11 +198,11 @@ func TestHoldLostOnlyNearFault(t *testing.T) {
 		story *history.Story
 		want  bool
 	}{
-		"none":                    {queued(10 * s), false},
-		"long over":               {fault(s, 2*s, ""), false},
-		"near":                    {fault(7*s, 7*s, ""), true},
-		"the server forgot it":    {fault(5*s, 5*s, "*"), true},
-		"it was forgotten before": {fault(s/4, s/2, "*"), false},
+		"none":              {queued(10 * s), false},
+		"long over":         {fault(s, 2*s, ""), false},
+		"near":              {fault(7*s, 7*s, ""), true},
+		"data loss":         {fault(5*s, 5*s, "*"), true},
+		"earlier data loss": {fault(s/4, s/2, "*"), false},
 	} {
 		assert.Equal(t, c.want, disturbed(c.story, c.story.Holds["a"]), what)
 	}

@@ -29,34 +29,34 @@ import (
 )
 
 const (
-	// idle is how long a lock may lie free in calm times with waiters: some round trips.
-	// Without a message they would wait for a heartbeat, a lease or the poll cap.
+	// idle is how long a lock with waiters may stay free in a calm period: some round trips. A
+	// waiter without a message would wait for a heartbeat, a lease or the poll cap.
 	idle = 500 * time.Millisecond
-	// look is how often a free fair lock with a waiter in front that may be dead is looked at.
+	// look is the interval of checks of a free fair lock whose first waiter may be dead.
 	look = time.Second
-	// arrival is when a caller has its place in the queue of a fair lock: after it has
-	// connected, subscribed, and sent its script twice.
+	// arrival is how long a caller takes to queue for a fair lock: it connects, subscribes, and
+	// sends its script twice.
 	arrival = 250 * time.Millisecond
-	// settle is what the resolving of a call in doubt may take besides a lease.
+	// settle is how long resolving a call in doubt may take in addition to a lease.
 	settle = 10 * time.Second
 )
 
-// judge runs the checks of package history, and those that need a bubble: only there is it
-// known what a fault can be blamed for.
+// judge runs the checks of package history and the checks that need a bubble, which knows the
+// effects of its faults.
 func (f *fleet) judge(s *history.Story) []history.Finding {
 	findings := s.Judge(history.Limits{Idle: f.idle(), Slack: time.Second, Aftermath: f.aftermath})
 	findings = append(findings, f.checkOrder(s)...)
 	for _, h := range s.Holds {
 		if h.Renewed && h.Cause == "lost" && !disturbed(s, h) {
 			findings = append(findings, history.Finding{Check: "needless", What: fmt.Sprintf(
-				"%s of %s (%s) was lost at %v, and no fault was near", h.ID, h.Key, h.Owner, h.To)})
+				"%s of %s (%s) was lost at %v without a fault near it", h.ID, h.Key, h.Owner, h.To)})
 		}
 	}
 	return findings
 }
 
-// idle is the limit of this fleet. A client that goes while its acquire is under way can leave
-// a place in a fair lock's queue, which is taken out with the next look once the lock is free.
+// idle returns the limit of this fleet. A client that is closed during an acquire can leave a place
+// in a fair lock's queue, which is evicted with the next check once the lock is free.
 func (f *fleet) idle() time.Duration {
 	if len(f.plan.Faults) > 0 && slices.ContainsFunc(f.plan.Keys, func(k key) bool { return k.Fair }) {
 		return idle + look
@@ -64,9 +64,8 @@ func (f *fleet) idle() time.Duration {
 	return idle
 }
 
-// disturbed reports whether a fault can be the reason why a hold was lost: the server forgot
-// it, or could not be reached in the last third of its lease. What a fault has broken takes
-// its client a while to notice.
+// disturbed reports whether a fault can have caused the loss of a hold: the server lost the key, or
+// was unreachable in the last third of the lease. Clients notice a fault after a while.
 func disturbed(s *history.Story, h *history.Hold) bool {
 	return slices.ContainsFunc(s.Faults, func(f history.Record) bool {
 		forgot := f.Key != "" && f.T < h.To
@@ -74,8 +73,8 @@ func disturbed(s *history.Story, h *history.Hold) bool {
 	})
 }
 
-// checkOrder checks that fair locks are had in the order of the calls, where no fault was near
-// and no clock is wrong.
+// checkOrder checks that fair locks are granted in the order of the calls, except near faults and
+// for clients with a wrong clock.
 func (f *fleet) checkOrder(s *history.Story) (findings []history.Finding) {
 	if slices.ContainsFunc(f.plan.Clients, func(c client) bool { return c.Ahead != 0 }) {
 		return nil
@@ -87,11 +86,11 @@ func (f *fleet) checkOrder(s *history.Story) (findings []history.Finding) {
 		holds := slices.DeleteFunc(slices.Clone(s.ByKey[keyName(i)]), func(h *history.Hold) bool {
 			return h.Outer != "" || s.Calls[h.ID].Op == "resume"
 		})
-		var passed *history.Hold // of those that were granted later, the one that was called for first
+		var passed *history.Hold // the earliest call of those with a later grant
 		for _, h := range slices.Backward(holds) {
 			if passed != nil && passed.Called+arrival < h.Called && f.calm(s, passed.Called, passed.From) {
 				findings = append(findings, history.Finding{Check: "order", What: fmt.Sprintf(
-					"%s: %s was called for at %v and granted at %v, %s at %v and %v",
+					"%s: %s was requested at %v and granted at %v, but %s at %v and %v",
 					keyName(i), passed.ID, passed.Called, passed.From, h.ID, h.Called, h.From)})
 			}
 			if passed == nil || h.Called < passed.Called {
@@ -102,55 +101,55 @@ func (f *fleet) checkOrder(s *history.Story) (findings []history.Finding) {
 	return findings
 }
 
-// calm reports whether no fault has to do with a stretch.
+// calm reports whether no fault affects a period.
 func (f *fleet) calm(s *history.Story, from, to history.Time) bool {
 	return !slices.ContainsFunc(s.Faults, func(x history.Record) bool {
 		return x.T < to && x.Until+f.aftermath(x, "") > from
 	})
 }
 
-// aftermath is for how long a fault may have to do with a lock that lies free.
+// aftermath returns how long after a fault a free lock may be blamed on it.
 func (f *fleet) aftermath(_ history.Record, _ string) time.Duration {
 	return f.longestLease() + 2*commandTimeout + keepAlive + 3*grace
 }
 
-// audit records what the server has of a hold that is valid.
+// audit records the server's state of a valid hold.
 func (f *fleet) audit(p *process, h *held) {
 	if h.Err() != nil {
 		return
 	}
 	r := history.Record{Kind: history.Audit, Key: h.Name(), Hold: h.id, Until: f.now() + h.Remaining(), Depth: 1}
-	// Two commands are much faster than one script, and at one moment as good.
+	// Two commands are much faster than a script, and no fake time passes between them.
 	count, ttl := f.ask("HGET", h.Name(), h.Owner().String()), f.ask("PTTL", h.Name())
 	left, ok := ttl.(int64)
 	if !ok || h.Err() != nil {
-		return // it is loading
+		return // the server is loading
 	}
 	r.TTL = time.Duration(left) * time.Millisecond
 	if count != nil {
 		r.Count, _ = redis.Int64(count, nil)
 	}
 	if f.drifted.Load() {
-		r.TTL = -1 // the margin is what the drift costs
+		r.TTL = -1 // drift uses up the margin
 	}
 	p.write(r)
 }
 
 var (
-	fleets   = flag.Int("fleets", testlevel.Rounds(5, 30), "how many fleets run")
-	duration = flag.Duration("duration", 0, "how long fleets run; 0: until -fleets have run")
-	seed     = flag.Uint64("seed", 1, "of the first fleet, from which the others count on; 0 is a random one")
+	fleets   = flag.Int("fleets", testlevel.Rounds(5, 30), "number of fleets")
+	duration = flag.Duration("duration", 0, "time limit; 0: run -fleets fleets")
+	seed     = flag.Uint64("seed", 1, "seed of the first fleet, incremented for each of the others; 0 for a random one")
 )
 
 func TestMain(m *testing.M) {
-	// The server makes an interpreter for each script, mostly of memory that none needs.
+	// By default the server's Lua interpreters allocate far more than the scripts need.
 	lua.RegistrySize, lua.CallStackSize = 1024, 64
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// TestFleets runs fleets that follow from their seeds, on all processors. The first that is
-// not right ends it, and is made smaller.
+// TestFleets runs fleets with consecutive seeds on all processors. It stops at the first failure,
+// and shrinks it.
 func TestFleets(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -175,19 +174,19 @@ func TestFleets(t *testing.T) {
 	}
 	fmt.Printf("fleet: seed %d, after %v: repeat it with make fleet FLEETS=1 SEED=%d\n", s.seed, took, s.seed)
 	shrink(t, s.seed)
-	t.Errorf("seed %d failed, but not when it was run again:\n%s", s.seed, list(s.failed))
+	t.Errorf("seed %d failed, but passed when it was repeated:\n%s", s.seed, list(s.failed))
 }
 
-// search runs fleets until one is not right.
+// search runs fleets until one fails.
 type search struct {
 	first        uint64
 	began        history.Time
 	next         atomic.Uint64
 	done, leases atomic.Int64
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	failed []history.Finding
-	seed   uint64 // of the one that failed
+	seed   uint64 // the failed seed
 }
 
 func (s *search) work(t *testing.T) {
@@ -214,12 +213,12 @@ func (s *search) over() bool {
 	return s.failed != nil || s.next.Load() >= uint64(max(*fleets, 0))
 }
 
-// tries is how often a plan is run that has failed: it does not say which of two goroutines
-// comes first.
+// tries is how often a failed plan is run: a plan does not determine which of two goroutines runs
+// first.
 const tries = 5
 
-// shrink runs the fleet of a seed again, and smaller ones, and fails the test with the
-// smallest that is not right.
+// shrink repeats the fleet of a seed, then smaller ones, and fails the test with the smallest one
+// that fails.
 func shrink(t *testing.T, number uint64) {
 	t.Helper()
 	for name, value := range map[string]string{
@@ -243,12 +242,12 @@ func shrink(t *testing.T, number uint64) {
 				rt.Logf("%v %s %s %s %s hold %s %s %s", record.T, record.P, record.Kind, record.ID+record.Key, record.Op, record.Hold, record.Owner, record.Err)
 			}
 		}
-		rt.Logf("%s\nkeep it in testdata, as a test: %s", list(r.findings), text)
-		rt.Fatalf("a fleet is not right: %s", r.findings[0].Check)
+		rt.Logf("%s\nkeep this plan in testdata: %s", list(r.findings), text)
+		rt.Fatalf("fleet failed: %s", r.findings[0].Check)
 	})
 }
 
-// list returns the first findings, a line each.
+// list returns the first findings, one per line.
 func list(findings []history.Finding) string {
 	var lines []string
 	for _, f := range findings[:min(len(findings), 8)] {
@@ -257,8 +256,7 @@ func list(findings []history.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestFleetsThatFoundBugs runs the plans of testdata, which found bugs of Redlatch or of a
-// planted kind.
+// TestFleetsThatFoundBugs runs the plans in testdata, which found bugs or planted bugs.
 func TestFleetsThatFoundBugs(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.json")
@@ -278,7 +276,7 @@ func TestFleetsThatFoundBugs(t *testing.T) {
 	}
 }
 
-// TestPlanFollowsSeedAndText holds that a seed and a kept plan can be run again.
+// TestPlanFollowsSeedAndText checks that a seed and a saved plan can be repeated.
 func TestPlanFollowsSeedAndText(t *testing.T) {
 	t.Parallel()
 	p := plans.Example(5)

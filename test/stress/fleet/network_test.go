@@ -20,11 +20,10 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 )
 
-// keepAlive is when each end of a connection that has become a black hole gives it up, as
-// operating systems do.
+// keepAlive is when each end closes a connection that has become a black hole, as operating systems
+// do.
 const keepAlive = 10 * time.Second
 
-// direction is one way through a network.
 type direction int
 
 const (
@@ -32,7 +31,7 @@ const (
 	down                  // to the client
 )
 
-// network is between one client and the server.
+// network connects one client to the server.
 type network struct {
 	server  *embedded.Server
 	latency time.Duration
@@ -40,17 +39,17 @@ type network struct {
 	seed    uint64
 	wg      *sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows; never held across I/O
+	mu      sync.Mutex // guards the fields below; never held across I/O
 	dials   uint64
-	held    [2]time.Time // until when nothing arrives, by direction
-	refused time.Time    // until when nothing is connected
-	gone    bool         // nothing is ever connected again
+	held    [2]time.Time // no data arrives before, by direction
+	refused time.Time    // no connection is accepted before
+	gone    bool         // no connection is accepted again
 	conns   map[*link]struct{}
 }
 
 var errRefused = errors.New("connection refused")
 
-// dial takes a round trip, as connecting does, and as long as the network stands still.
+// dial takes one round trip, and waits while the network is stalled.
 func (n *network) dial(ctx context.Context) (redis.Conn, error) {
 	for first := true; ; first = false {
 		wait := n.standsStill()
@@ -89,7 +88,7 @@ func (n *network) refuses() bool {
 	return n.gone || time.Now().Before(n.refused)
 }
 
-// connect makes a link between a new client's end, which it returns, and the server.
+// connect links a new client's end, which it returns, to the server.
 func (n *network) connect(ctx context.Context) (*link, net.Conn, error) {
 	near, err := n.server.DialNet(ctx, "", "")
 	if err != nil {
@@ -110,14 +109,14 @@ func (n *network) connect(ctx context.Context) (*link, net.Conn, error) {
 	return l, client, nil
 }
 
-// arrives is when what is sent now, or was held back, arrives at the earliest.
+// arrives returns the earliest arrival of data sent or held back now.
 func (n *network) arrives(d direction) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.held[d]
 }
 
-// hold lets nothing arrive in one direction for a time. What is sent arrives after that.
+// hold delays all data in one direction for a time.
 func (n *network) hold(d direction, t time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -126,7 +125,7 @@ func (n *network) hold(d direction, t time.Duration) {
 	}
 }
 
-// refuse lets nothing connect for a time; a negative one is for ever.
+// refuse rejects connections for a time, or forever if it is negative.
 func (n *network) refuse(t time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -151,7 +150,7 @@ func (n *network) open() int {
 	return len(n.conns)
 }
 
-// link is a connection: two pipes, and between them two lanes.
+// link is a connection: two pipes joined by two lanes.
 //
 //	client ══pipe══ far ──lane up──▶ near ══pipe══ server
 //	                    ◀─lane down─
@@ -175,7 +174,7 @@ func (l *link) serve() {
 	})
 }
 
-// deliver takes packets from a lane to its end, each when its time has come.
+// deliver writes each packet of a lane to the receiver when it is due.
 func (l *link) deliver(d direction, to net.Conn) {
 	defer func() { _ = to.Close() }() // the lane has ended
 	for {
@@ -200,7 +199,7 @@ func (l *link) deliver(d direction, to net.Conn) {
 	}
 }
 
-// lose makes directions a black hole: not even the end of the connection arrives.
+// lose makes directions a black hole, which drops even the end of the connection.
 func (l *link) lose(ds ...direction) {
 	for _, d := range ds {
 		l.lanes[d].lose()
@@ -208,8 +207,8 @@ func (l *link) lose(ds ...direction) {
 	time.AfterFunc(keepAlive, l.tear)
 }
 
-// cut resets the connection as its client sees it. What is under way to the server arrives
-// late, or not at all.
+// cut resets the connection on the client's side. Data in flight to the server arrives late, or not
+// at all.
 func (l *link) cut(late time.Duration) {
 	_ = l.far.Close()
 	if late <= 0 {
@@ -219,7 +218,7 @@ func (l *link) cut(late time.Duration) {
 	l.lanes[up].delay(time.Now().Add(late))
 }
 
-// tear ends both ends at once.
+// tear closes both ends.
 func (l *link) tear() {
 	for _, c := range l.lanes {
 		c.tear()
@@ -228,33 +227,33 @@ func (l *link) tear() {
 	_ = l.near.Close()
 }
 
-// packet is what one write sent; without data it is the end of the connection.
+// packet has the data of one write; without data it is the end of the connection.
 type packet struct {
 	at   time.Time
 	data []byte
 }
 
-// lane is one direction of a connection. Packets stay in order.
+// lane is one direction of a connection. It keeps the order of packets.
 type lane struct {
-	wake chan struct{} // holds one: look again
-	rnd  *rand.Rand    // of the lane's sender, and of its deliverer when it was held back
+	wake chan struct{} // capacity 1: look again
+	rnd  *rand.Rand    // used by the lane's sender, and by its deliverer after a delay
 
-	mu    sync.Mutex // guards what follows, and rnd
+	mu    sync.Mutex // guards rnd and the fields below
 	queue []packet
-	last  time.Time // when the last one arrives
-	late  time.Time // nothing arrives before
-	hole  bool      // nothing arrives any more
-	torn  bool      // it has ended
+	last  time.Time // arrival of the last packet
+	late  time.Time // no data arrives before
+	hole  bool      // data is dropped
+	torn  bool      // both ends are closed
 }
 
-// jitter makes no two packets arrive at one moment.
+// jitter keeps packets from arriving at the same time.
 func (l *lane) jitter() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Duration(1 + l.rnd.Int64N(200_000))
 }
 
-// fill sends what can be read, until it ends.
+// fill reads packets until the end of the connection.
 func (l *lane) fill(from net.Conn, latency, ahead time.Duration) {
 	buf := make([]byte, 16<<10)
 	for {
@@ -288,7 +287,7 @@ func (l *lane) poke() {
 	}
 }
 
-// next waits for a packet. A lane that was torn has ended.
+// next waits for a packet. A torn lane returns the end of the connection.
 func (l *lane) next() packet {
 	for {
 		l.mu.Lock()
@@ -319,7 +318,7 @@ func (l *lane) lose() {
 	l.hole = true
 }
 
-// heldUntil is until when nothing arrives, given what the network says.
+// heldUntil returns when data may arrive, given the network's hold.
 func (l *lane) heldUntil(network time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -342,13 +341,12 @@ func (l *lane) tear() {
 	l.poke()
 }
 
-// timeReply is what TIME answers: seconds and microseconds. No other reply in a fleet begins
+// timeReply matches the reply to TIME: seconds and microseconds. No other reply in a fleet begins
 // with nine digits.
 var timeReply = regexp.MustCompile(`\*2\r\n\$9\r\n(\d{9})\r\n\$\d\r\n(\d{1,6})\r\n`)
 
-// shiftTime makes the time in a reply later by what the client's clock is to be ahead. A
-// client that uses the server's time then gives its fair locks a time that is as wrong as
-// that of such a clock.
+// shiftTime adds ahead, the lead of the client's clock, to the time in a reply. A client that uses
+// the server's time then stamps its fair locks like a client with such a clock.
 func shiftTime(replies []byte, ahead time.Duration) []byte {
 	if ahead == 0 {
 		return replies

@@ -12,55 +12,54 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// ms is a number of milliseconds: plans are read and written by people.
+// ms is a number of milliseconds, for readable plans.
 type ms int64
 
 func (m ms) d() time.Duration { return time.Duration(m) * time.Millisecond }
 
-// plan is all that is decided about one fleet. It is data: a plan that found a bug is kept as
-// JSON, and means the same after the generator has changed.
+// plan describes a fleet. It is data, so a plan that found a bug is kept as JSON and does not
+// change with the generator.
 type plan struct {
-	// Seed makes what is too fine to be planned: the jitter of every packet.
+	// Seed determines the jitter of every packet.
 	Seed    uint64
 	Keys    []key
 	Clients []client
 	Faults  []fault `json:",omitempty"`
 }
 
-// key is a lock.
 type key struct {
 	Fair, Fenced bool `json:",omitempty"`
-	// Lease is what it is taken for.
+	// Lease is the lease of its acquisitions.
 	Lease ms
 }
 
-// client stands for a process.
+// client represents a process.
 type client struct {
-	// Latency is what a packet takes, in one direction.
+	// Latency is the one-way delay of a packet.
 	Latency ms
-	// Ahead is how far its clock is ahead of the others'. It uses the server's time, and is
-	// told a time that is so much later.
+	// Ahead is the lead of its clock. The client uses the server's time, and receives a time that
+	// is later by this much.
 	Ahead ms `json:",omitempty"`
-	// Callers are what its goroutines do, one step after the other.
+	// Callers are the steps of each of its goroutines.
 	Callers [][]step
 }
 
-// step is one time with a lock.
+// step is one use of a lock.
 type step struct {
-	// Rest comes first, then the call.
+	// Rest is the time before the call.
 	Rest ms
 	Key  int
 	Call call
-	// Limit bounds the wait of a call that has one.
+	// Limit bounds the wait of callWait and callCancel.
 	Limit ms `json:",omitempty"`
 	Terms terms
-	// Work is how long it stays inside, Inner how often it enters again by its proof.
+	// Work is how long the caller holds the lock, Inner how often it re-enters with its proof.
 	Work  ms
 	Inner int `json:",omitempty"`
 	Leave leave
 }
 
-// call is how a lock is asked for.
+// call selects the acquiring call.
 type call string
 
 const (
@@ -68,10 +67,10 @@ const (
 	callWait   call = "wait"   // WithWait
 	callCancel call = "cancel" // its context ends
 	callTry    call = "try"
-	callResume call = "resume" // what another caller has handed over, else lock
+	callResume call = "resume" // another caller's handed-over hold, or else lock
 )
 
-// terms are what it is taken for.
+// terms selects the lease.
 type terms string
 
 const (
@@ -80,7 +79,7 @@ const (
 	termsMaxHold terms = "max-hold"
 )
 
-// leave is how a hold is given up.
+// leave selects how a hold is released.
 type leave string
 
 const (
@@ -89,7 +88,7 @@ const (
 	leaveHandOver leave = "hand-over"
 )
 
-// fault is something that goes wrong At a moment, and lasts For some time where it lasts.
+// fault has a start, At, and the length, For, unless it is instantaneous.
 type fault struct {
 	Kind   faultKind
 	At     ms
@@ -98,7 +97,7 @@ type fault struct {
 	Key    int `json:",omitempty"`
 }
 
-// often makes a value come as often as it is repeated.
+// often returns n copies of v, as weight for rapid.SampledFrom.
 func often[V any](n int, v V) []V {
 	all := make([]V, n)
 	for i := range all {
@@ -115,7 +114,7 @@ func mix[V any](parts ...[]V) *rapid.Generator[V] {
 	return rapid.SampledFrom(all)
 }
 
-// Generators. What comes first is what rapid shrinks to.
+// Generators. Rapid shrinks to the first values.
 var (
 	calls = mix(often(10, callLock), often(3, callWait), often(3, callCancel), often(3, callTry), often(1, callResume))
 	deals = mix(often(10, termsRenewed), often(3, termsFixed), often(2, termsMaxHold))
@@ -137,8 +136,9 @@ func genStep(keys []key) *rapid.Generator[step] {
 			s.Limit = waits.Draw(t, "limit")
 		}
 		if s.Call == callWait && keys[s.Key].Fair {
-			// A place with a short wait, behind others with long ones, can be overdue at once:
-			// Redisson's rule. It is asked for anew with a heartbeat, which is not prompt.
+			// Redisson's rule: a place with a short wait behind places with long waits may be
+			// overdue immediately. It queues again with a heartbeat, which is too late for the
+			// checks.
 			s.Call = callCancel
 		}
 		return s
@@ -172,7 +172,7 @@ func genFault(clients, keys int) *rapid.Generator[fault] {
 	})
 }
 
-// plans are all fleets. A quarter of them has no faults: there every bound is tight.
+// plans generates all fleets. A quarter of them has no faults, so every bound is tight.
 var plans = rapid.Custom(func(t *rapid.T) plan {
 	p := plan{Seed: rapid.Uint64Max(1<<32).Draw(t, "seed"), Keys: rapid.SliceOfN(genKey, 1, 3).Draw(t, "keys")}
 	p.Clients = rapid.SliceOfN(genClient(p.Keys), 1, 5).Draw(t, "clients")
@@ -184,27 +184,27 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 
 type faultKind string
 
-// What goes wrong. Those of one client come first, then those of the server.
+// Faults of one client, then faults of the server.
 const (
-	slowUp    faultKind = "slow up"    // what is sent arrives at the end of the time
-	slowDown  faultKind = "slow down"  // the same for replies
-	pause     faultKind = "pause"      // both: the client stands still, as others see it
-	loseUp    faultKind = "lose up"    // its connections swallow what is sent, from now on
-	loseDown  faultKind = "lose down"  // and what is replied
-	partition faultKind = "partition"  // both, and none can be made
-	cut       faultKind = "cut"        // its connections are reset, with what is under way
-	repeat    faultKind = "repeat"     // they are reset; what is under way arrives late, behind what is sent anew
-	refuse    faultKind = "refuse"     // they are reset, and none can be made
-	kill      faultKind = "kill"       // it is gone
-	replace   faultKind = "replace"    // it is closed, and its callers go on with a new one
-	shutdown  faultKind = "shutdown"   // the same by Shutdown
-	freeze    faultKind = "freeze"     // the server stands still
-	restart   faultKind = "restart"    // it starts again with its data, without its scripts
-	loading   faultKind = "loading"    // it refuses all commands
+	slowUp    faultKind = "slow up"    // requests arrive when the fault ends
+	slowDown  faultKind = "slow down"  // replies arrive when the fault ends
+	pause     faultKind = "pause"      // both: looks like a paused process
+	loseUp    faultKind = "lose up"    // its connections drop requests from now on
+	loseDown  faultKind = "lose down"  // its connections drop replies from now on
+	partition faultKind = "partition"  // both, and new connections fail
+	cut       faultKind = "cut"        // its connections are reset and data in flight is lost
+	repeat    faultKind = "repeat"     // its connections are reset; requests in flight arrive late, after newer ones
+	refuse    faultKind = "refuse"     // its connections are reset, and new ones fail
+	kill      faultKind = "kill"       // the process dies
+	replace   faultKind = "replace"    // it is closed, and its callers continue with a new client
+	shutdown  faultKind = "shutdown"   // the same with Shutdown
+	freeze    faultKind = "freeze"     // the server stalls
+	restart   faultKind = "restart"    // it restarts with its data and without its scripts
+	loading   faultKind = "loading"    // it rejects all commands
 	loseReply faultKind = "lose reply" // it runs commands and cuts their connections
-	drift     faultKind = "drift"      // its clock runs ahead, by less than the loss margin
-	clockStep faultKind = "clock step" // its clock jumps ahead, by more than any lease
-	empty     faultKind = "empty"      // it starts again without its data
+	drift     faultKind = "drift"      // its clock runs ahead by less than the loss margin
+	clockStep faultKind = "clock step" // its clock jumps ahead by more than any lease
+	empty     faultKind = "empty"      // it restarts without its data
 	forget    faultKind = "forget"     // it loses one lock
 )
 
@@ -213,10 +213,11 @@ var faultKinds = []faultKind{
 	freeze, restart, loading, loseReply, drift, clockStep, empty, forget,
 }
 
-// driftStep is a tenth of the smallest loss margin, and a little less: so many faults there are.
+// driftStep is slightly less than a tenth of the smallest loss margin, because a plan has up to ten
+// faults.
 const driftStep = 25 * time.Millisecond
 
-// strike makes a fault happen, and returns when it has ended.
+// strike runs a fault and returns when it has ended.
 func (f *fleet) strike(x fault) {
 	time.Sleep(x.At.d())
 	r := history.Record{Kind: history.Fault, Op: string(x.Kind)}
@@ -232,7 +233,7 @@ func (f *fleet) strike(x fault) {
 	}
 }
 
-// strike is for the faults of one client. It reports whether they last.
+// strike starts a client fault and reports whether it lasts.
 func (p *process) strike(x fault, r *history.Record) (lasts bool) {
 	n, span := p.network, x.For.d()
 	switch x.Kind {
@@ -264,7 +265,7 @@ func (p *process) strike(x fault, r *history.Record) (lasts bool) {
 	return true
 }
 
-// end is for faults that end a client.
+// end runs the faults that end a client.
 func (p *process) end(x fault, r *history.Record) {
 	switch x.Kind {
 	case kill:
@@ -286,7 +287,7 @@ func (p *process) end(x fault, r *history.Record) {
 	}
 }
 
-// die ends the process as far as the others can see.
+// die ends the process as far as others can see.
 func (p *process) die(at history.Time) {
 	p.mu.Lock()
 	var live []*held
@@ -306,7 +307,7 @@ func (p *process) die(at history.Time) {
 	p.kill()
 }
 
-// strikeServer is for the faults of the server. It reports whether they last.
+// strikeServer starts a server fault and reports whether it lasts.
 func (f *fleet) strikeServer(x fault, r *history.Record) (lasts bool) {
 	span := x.For.d()
 	switch x.Kind {
@@ -319,7 +320,7 @@ func (f *fleet) strikeServer(x fault, r *history.Record) (lasts bool) {
 		f.down(span)
 	case empty:
 		f.down(span)
-		if f.ask("FLUSHALL") != nil { // nil: it is loading
+		if f.ask("FLUSHALL") != nil { // nil: the server is loading
 			r.Key = "*"
 		}
 		f.write(history.Record{T: r.T, Until: r.T + span, Kind: history.Fault, Op: "down"})
@@ -333,7 +334,7 @@ func (f *fleet) strikeServer(x fault, r *history.Record) (lasts bool) {
 	return true
 }
 
-// strikeKeys is for the faults of the server that take no time.
+// strikeKeys runs the instantaneous faults of the server.
 func (f *fleet) strikeKeys(x fault, r *history.Record) {
 	switch x.Kind {
 	case loseReply:
@@ -352,7 +353,7 @@ func (f *fleet) strikeKeys(x fault, r *history.Record) {
 	}
 }
 
-// down ends all connections, and refuses new ones for a time.
+// down closes all connections and rejects new ones for a time.
 func (f *fleet) down(span time.Duration) {
 	for _, p := range f.processes {
 		p.network.refuse(span)

@@ -23,23 +23,23 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// What all fleets have in common.
+// Settings of all fleets.
 const (
 	commandTimeout = time.Second
-	// pollCap is long, so that a lost wake-up shows.
+	// pollCap is long, so a missed wake-up shows.
 	pollCap = 30 * time.Second
-	// grace is the shortest there is for dead waiters.
+	// grace is the minimum for dead waiters.
 	grace = 5 * time.Second
-	// overhead is what a call may take besides its wait: an attempt, and a second one after
-	// its script was loaded, each with a new connection.
+	// overhead is a call's allowance in addition to its wait: an attempt, and a second one after
+	// loading the script, each on a new connection.
 	overhead = 4 * commandTimeout
-	// forever is the bound of a wait without one: of a whole fleet.
+	// forever bounds a wait without a limit, and so a whole fleet.
 	forever = 30 * time.Minute
 )
 
 func margin(lease time.Duration) time.Duration { return min(lease/10, time.Second) }
 
-// fleet is one run of a plan. It lives in a bubble.
+// fleet is one run of a plan in a bubble.
 type fleet struct {
 	plan      plan
 	began     time.Time
@@ -47,28 +47,28 @@ type fleet struct {
 	processes []*process
 	networks  sync.WaitGroup
 	ids       atomic.Int64
-	drifted   atomic.Bool // the server's clock is not the bubble's
+	drifted   atomic.Bool // the server's clock differs from the bubble's
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	records  []history.Record
-	labels   map[string]string // the last one of each owner
-	given    map[int][]*held   // holds that were handed over, by key
+	labels   map[string]string // latest label of each owner
+	given    map[int][]*held   // handed-over holds, by key
 	findings []history.Finding
 
 	direct struct {
-		mu   sync.Mutex // guards conn; one question after the other, which takes no fake time
+		mu   sync.Mutex // guards conn; serializes queries, which take no fake time
 		conn redis.Conn
 	}
 }
 
-// result is what came of a plan.
+// result is the outcome of a plan.
 type result struct {
 	findings []history.Finding
 	records  []history.Record
 	leases   int
 }
 
-// run makes a plan happen in a bubble, and judges what did.
+// run runs a plan in a bubble and judges it.
 func run(t *testing.T, p plan) result {
 	t.Helper()
 	f := &fleet{plan: p, labels: map[string]string{}, given: map[int][]*held{}}
@@ -77,7 +77,7 @@ func run(t *testing.T, p plan) result {
 	return result{append(f.findings, f.judge(story)...), f.records, len(story.Holds)}
 }
 
-// live makes it happen. The bubble panics when a goroutine is left behind.
+// live runs the plan. The bubble panics if a goroutine leaks.
 func (f *fleet) live(t *testing.T) {
 	t.Helper()
 	defer func() {
@@ -114,7 +114,7 @@ func (f *fleet) find(check, format string, args ...any) {
 
 func (f *fleet) nextID() string { return fmt.Sprint(f.ids.Add(1)) }
 
-// label names an owner for as long as it has the lock.
+// label names an owner until it releases the lock.
 func (f *fleet) label(op string, outer, h *held) string {
 	owner := h.Owner().String()
 	f.mu.Lock()
@@ -156,8 +156,8 @@ func (f *fleet) lease(pick func(a, b ms) ms) time.Duration {
 func (f *fleet) shortestLease() time.Duration { return f.lease(func(a, b ms) ms { return min(a, b) }) }
 func (f *fleet) longestLease() time.Duration  { return f.lease(func(a, b ms) ms { return max(a, b) }) }
 
-// ask asks the server past all networks. A fault that cuts connections may cut this one, too:
-// then it asks again. Its answer is nil when the server refuses.
+// ask sends a command directly to the server. It retries if a fault cuts the connection, and
+// returns nil if the server rejects the command.
 func (f *fleet) ask(command string, args ...any) any {
 	f.direct.mu.Lock()
 	defer f.direct.mu.Unlock()
@@ -169,7 +169,7 @@ func (f *fleet) ask(command string, args ...any) any {
 		if f.direct.conn.Err() == nil {
 			return nil
 		}
-		_ = f.direct.conn.Close() // it is broken
+		_ = f.direct.conn.Close() // broken
 		f.dialDirect()
 	}
 }
@@ -177,7 +177,7 @@ func (f *fleet) ask(command string, args ...any) any {
 func (f *fleet) dialDirect() {
 	var err error
 	if f.direct.conn, err = f.server.Dial(context.Background()); err != nil {
-		panic(err) // the server lives as long as the fleet
+		panic(err) // the server outlives the fleet
 	}
 }
 
@@ -194,7 +194,7 @@ func (f *fleet) begin() {
 	f.began = time.Now()
 	var err error
 	if f.server, err = embedded.Start(embedded.WithInProcess()); err != nil {
-		panic(err) // it listens nowhere
+		panic(err) // it does not listen
 	}
 	f.dialDirect()
 	for i, c := range f.plan.Clients {
@@ -202,7 +202,7 @@ func (f *fleet) begin() {
 		p.ctx, p.kill = context.WithCancel(context.Background())
 		p.network = f.network(c, uint64(i))
 		if err := p.open(); err != nil {
-			panic(err) // the options are good
+			panic(err) // the options are valid
 		}
 		f.processes = append(f.processes, p)
 	}
@@ -215,7 +215,7 @@ func (f *fleet) network(c client, number uint64) *network {
 	}
 }
 
-// work has all callers take their steps while the faults come, until both have ended.
+// work runs the callers and the faults until both have ended.
 func (f *fleet) work() {
 	var faults, callers sync.WaitGroup
 	for _, x := range f.plan.Faults {
@@ -237,8 +237,8 @@ func (f *fleet) work() {
 	defer timeout.Stop()
 	select {
 	case <-done:
-	case <-timeout.C: // the calls that have not returned are in the history
-		f.find("stuck", "callers are still at work %v after the last fault", forever)
+	case <-timeout.C: // the history has the calls that have not returned
+		f.find("stuck", "callers are still running %v after the last fault", forever)
 		for _, p := range f.processes {
 			p.kill()
 		}
@@ -246,9 +246,8 @@ func (f *fleet) work() {
 	}
 }
 
-// rest waits until the calls in doubt are resolved, and looks for what is left behind while
-// the clients live. Without faults there is no doubt, and a lock that came too late is given
-// back at once.
+// rest waits until calls in doubt are resolved, and looks for leftovers while the clients are open.
+// Without faults no call is in doubt, and a lock granted too late is released immediately.
 func (f *fleet) rest() {
 	if len(f.plan.Faults) == 0 {
 		time.Sleep(2 * commandTimeout)
@@ -263,7 +262,7 @@ func (f *fleet) rest() {
 		for _, place := range []string{"HKEYS", "LRANGE"} {
 			for _, owner := range f.owners(place, keyName(i)) {
 				if owners.Explains(f.labelOf(owner)) == "" {
-					f.find("leftover", "%s of %s has %s, which no caller has left there", place, keyName(i), owner)
+					f.find("leftover", "%s of %s has %s, left by no caller", place, keyName(i), owner)
 				}
 			}
 		}
@@ -288,8 +287,8 @@ func (f *fleet) labelOf(owner string) string {
 	return owner
 }
 
-// end closes all, lets leases run out and dead waiters be evicted, and looks for what is left
-// behind then.
+// end closes all clients, waits until leases have expired and dead waiters were evicted, and looks
+// for leftovers.
 func (f *fleet) end() {
 	for _, p := range f.processes {
 		p.close("close", p.current(), 0, (*redlatch.Client).Close)
@@ -297,18 +296,18 @@ func (f *fleet) end() {
 	f.visit()
 	time.Sleep(f.longestLease() + keepAlive + settle)
 	f.leftovers()
-	_ = f.direct.conn.Close() // the server's end goes with it
+	_ = f.direct.conn.Close() // closes the server's end
 	f.server.Close()
 	f.networks.Wait()
 }
 
-// visit takes the fair locks whose queue is not empty, after the waiters that have died.
+// visit takes the fair locks with a nonempty queue, behind the dead waiters.
 func (f *fleet) visit() {
 	c, err := redlatch.New(f.server.Dial, redlatch.WithDeadWaiterGrace(grace))
 	if err != nil {
-		panic(err) // the options are good
+		panic(err) // the options are valid
 	}
-	defer func() { _ = c.Close() }() // it holds nothing
+	defer func() { _ = c.Close() }() // it holds no lock
 	for i := range f.plan.Keys {
 		name := keyName(i)
 		if len(f.owners("LRANGE", name)) == 0 {
@@ -324,10 +323,10 @@ func (f *fleet) visit() {
 	}
 }
 
-// leftovers looks for what is on the server when all is over.
+// leftovers looks for keys, channels and connections on the server at the end.
 func (f *fleet) leftovers() {
 	for _, name := range f.list("KEYS", "*") {
-		if !strings.HasPrefix(name, "redisson_lock_token:") { // Redisson leaves the counters, too
+		if !strings.HasPrefix(name, "redisson_lock_token:") { // Redisson also leaves the counters
 			f.find("left behind", "key %s", name)
 		}
 	}
