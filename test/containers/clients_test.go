@@ -21,24 +21,24 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maker makes transports for one client each, over one client of the library.
+// maker makes a transport for one client, over a shared client of the library.
 type maker func(tb testing.TB) transport.Transport
 
-// library is a client library that transports are made over. Its functions make a client,
-// which ends with the test and must not be closed before, and need the server for that.
+// library is a client library with an adapter. Its functions create a library client, which lives
+// until the end of the test and needs the server to close.
 type library struct {
 	name string
-	// onServer leads to the server at addr, as a user whose password is the name, "" for
-	// the default user.
+	// onServer connects to the server at addr as user, whose password is its name; "" is the
+	// default user.
 	onServer func(tb testing.TB, addr, user string) maker
-	// onCluster leads to a cluster; nil where the library knows none.
+	// onCluster connects to a cluster; nil if the library does not support clusters.
 	onCluster func(tb testing.TB, at cluster) maker
 }
 
-// cluster is how a client gets to one.
+// cluster has the settings of a cluster client.
 type cluster struct {
 	addrs    []string
-	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as usual
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: the library's own
 	sharding transport.Sharding
 }
 
@@ -48,7 +48,7 @@ var libraries = []library{
 	{name: "rueidis", onServer: rueidisTo, onCluster: rueidisIn},
 }
 
-// opened makes a transport in good time.
+// opened opens a transport within a time limit.
 func opened(tb testing.TB, open func(ctx context.Context) (transport.Transport, error)) transport.Transport {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
@@ -72,7 +72,7 @@ func redigoTo(_ testing.TB, addr, user string) maker {
 
 func overGoRedis(tb testing.TB, c goredislib.UniversalClient, opts ...redlatch.Option) maker {
 	tb.Helper()
-	tb.Cleanup(func() { assert.NoError(tb, c.Close(), "a transport must not close it") })
+	tb.Cleanup(func() { assert.NoError(tb, c.Close(), "closed by a transport") })
 	return func(tb testing.TB) transport.Transport {
 		tb.Helper()
 		return opened(tb, func(ctx context.Context) (transport.Transport, error) {

@@ -1,13 +1,13 @@
-// Package containers runs the suites that hold for every server, on real ones of several
-// kinds: what both kinds of locks do (internal/test/locksuite), and what a transport does
-// (transport/transporttest). They run over the built-in transport and over both
-// adapters, on single servers and, over the adapters, on clusters.
+// Package containers runs the suites for all servers on real servers of several kinds:
+// internal/test/locksuite for both kinds of locks, and transport/transporttest for transports. They
+// run over the built-in transport and both adapters on single servers, and over the adapters on
+// clusters.
 //
-//	TestMain: servers.Choose ─▶ "itest: …", the line that says on what
-//	each kind of server ─▶ start one ─▶ each client ─▶ locks, conformance ─▶ end it
+//	TestMain: servers.Choose ─▶ "itest: …", the servers in use
+//	each kind of server ─▶ start one ─▶ each client ─▶ locks, conformance ─▶ stop it
 //
-// It has tests only. All suites of a server or cluster share it, side by side, and break
-// nothing but the network, which each has to itself.
+// The package has only tests. All suites of a server or cluster run concurrently on it, and break
+// only their own network.
 package containers
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// plan is what the tests run on, or why there is nothing.
+// plan selects the servers; without any, err is the reason.
 var plan struct {
 	servers.Plan
 	err error
@@ -42,7 +42,7 @@ var plan struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	redis.SetLogger(quiet{log.New(io.Discard, "", 0)}) // it tells of every connection that a test breaks
+	redis.SetLogger(quiet{log.New(io.Discard, "", 0)}) // it logs every connection that a test breaks
 	if !testing.Short() {
 		plan.Plan, plan.err = servers.Choose()
 		if plan.err != nil {
@@ -57,15 +57,15 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run runs the tests, and holds that no goroutine is left. With containers that is not
-// held: what starts them keeps connections to the engine.
+// run runs the tests and checks that no goroutine leaks, except with containers: testcontainers
+// keeps connections to the engine.
 func run(m *testing.M) int {
 	code := m.Run()
 	if code != 0 || plan.Containers {
 		return code
 	}
 	err := goleak.Find(
-		// What rueidis closes in its own time, five seconds after.
+		// rueidis closes these five seconds later.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
@@ -81,12 +81,11 @@ type quiet struct{ *log.Logger }
 
 func (q quiet) Printf(_ context.Context, format string, v ...any) { q.Logger.Printf(format, v...) }
 
-// each runs body as a subtest for each kind.
 func each(t *testing.T, kinds []servers.Kind, body func(t *testing.T, kind servers.Kind)) {
 	t.Helper()
 	switch {
 	case testing.Short():
-		t.Skip("-short: it needs a real server")
+		t.Skip("-short: needs a real server")
 	case plan.err != nil:
 		t.Skipf("NOT RUN: %v", plan.err)
 	case len(kinds) == 0:
@@ -100,7 +99,7 @@ func each(t *testing.T, kinds []servers.Kind, body func(t *testing.T, kind serve
 	}
 }
 
-// patience is for machines that many suites, and containers, keep busy.
+// patience allows for a machine busy with suites and containers.
 const patience = 2 * time.Minute
 
 func TestOnOneServer(t *testing.T) {
@@ -126,8 +125,8 @@ func TestOnOneServer(t *testing.T) {
 	})
 }
 
-// onServer is the network between a case and the server, and a user of its own: what a
-// case forbids concerns it alone.
+// onServer returns the harness of a case: its own network to the server, and its own user, so that
+// forbidden commands do not affect other cases.
 func onServer(t *testing.T, over library, server *servers.Server) transporttest.Harness {
 	t.Helper()
 	seen := server.As(t, redistest.Key(t))
@@ -165,8 +164,7 @@ func TestInACluster(t *testing.T) {
 	})
 }
 
-// inCluster is the cluster as clients of the user's own find it: one address, and from
-// there wherever the nodes send them.
+// inCluster returns the cluster as user clients find it: one address, then the nodes' redirects.
 func inCluster(t *testing.T, over library, c *servers.Cluster) locksuite.Deployment {
 	t.Helper()
 	publish := []string{"PUBLISH"}
@@ -175,17 +173,17 @@ func inCluster(t *testing.T, over library, c *servers.Cluster) locksuite.Deploym
 	}
 	open := over.onCluster(t, cluster{addrs: c.Addrs()[:1], sharding: transport.ShardingAuto})
 	tr := open(t)
-	require.Equal(t, publish[0], tr.PublishCommand(), "as Redisson decides")
+	require.Equal(t, publish[0], tr.PublishCommand(), "differs from Redisson's choice")
 	require.NoError(t, tr.Close())
 	return locksuite.Deployment{New: open, Do: c.Do, Publish: publish}
 }
 
-// harness is the cluster behind a network that is the case's own. All share the rights to
-// commands, so nothing can be forbidden.
+// harness returns the cluster behind the case's own network. All cases share the users, so no
+// command can be forbidden.
 func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harness {
 	t.Helper()
 	fence := redistest.NewProxies(t, c.Addrs()...)
-	// The mode is given, so that it need not be detected.
+	// Set the mode, so it need not be detected.
 	sharding := transport.ShardingOff
 	if c.Sharded {
 		sharding = transport.ShardingOn
@@ -199,7 +197,7 @@ func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harne
 	return h
 }
 
-// again runs this program on a machine that has no server.
+// again runs this program without access to any server.
 func again(t *testing.T, env ...string) (output string, passed bool) {
 	t.Helper()
 	self, err := os.Executable()
@@ -213,7 +211,7 @@ func again(t *testing.T, env ...string) (output string, passed bool) {
 func TestWithoutServerFailsIfRequired(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("-short: it starts programs")
+		t.Skip("-short: starts programs")
 	}
 	for _, env := range []string{"CI=true", "REDLATCH_ITEST=local", "REDLATCH_ITEST=moon"} {
 		out, passed := again(t, env)
@@ -225,7 +223,7 @@ func TestWithoutServerFailsIfRequired(t *testing.T) {
 func TestWithoutServerSkipsWithReason(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("-short: it starts programs")
+		t.Skip("-short: starts programs")
 	}
 	out, passed := again(t)
 	assert.True(t, passed, out)

@@ -19,13 +19,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// TestMixedClientsShareLocksDuringClusterChanges moves slots under waiters, and then has
-// workers of both languages take locks in one slot while it moves and while its master is
-// killed. A slot that moves costs nothing: never two at once. A fail-over may lose what was
-// written last, so exclusion is not required then. Progress of all workers is, each time.
+// TestMixedClientsShareLocksDuringClusterChanges moves slots under waiters, then has workers of
+// both languages take locks in one slot while it moves and while its master is killed. Moving a
+// slot must never admit two holders. A failover may lose the latest writes, so it does not require
+// exclusion. All workers must progress each time.
 func TestMixedClientsShareLocksDuringClusterChanges(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers and a Java machine")
+		t.Skip("needs servers and Java")
 	}
 	t.Parallel()
 	releases := programs(t)
@@ -35,8 +35,8 @@ func TestMixedClientsShareLocksDuringClusterChanges(t *testing.T) {
 			p := watched(t, &place{title: "replicas", sharded: true, cluster: c})
 			java := peer.Start(t, program)
 			p.slotsMoveUnderWaiters(t, java)
-			// Redisson cannot subscribe any more, with AUTO, after a slot has moved in which it
-			// listened: each move costs its waiters their subscriptionTimeout, and more.
+			// With AUTO, Redisson cannot resubscribe after a slot that it listened on has moved:
+			// each move delays its waiters by their subscriptionTimeout or more.
 			p.slotMovesUnderWorkers(t, java, transport.ShardingOff, 3)
 			p.slotMovesUnderWorkers(t, java, transport.ShardingAuto, 1)
 			p.masterIsKilled(t, java)
@@ -44,18 +44,18 @@ func TestMixedClientsShareLocksDuringClusterChanges(t *testing.T) {
 	}
 }
 
-// slotMovesUnderWorkers moves the slot of the locks that workers take, so many times.
+// slotMovesUnderWorkers moves the slot of the workers' locks n times.
 func (p *place) slotMovesUnderWorkers(t *testing.T, java *peer.Peer, mode transport.Sharding, times int) {
 	t.Helper()
 	name := redistest.Key(t)
 	all := start(t, p.workers(t, java, mode, name))
 	all.progress()
 	for range times {
-		p.move(t, name, func() { <-time.After(50 * time.Millisecond) }) // both nodes serve it
-		t.Logf("%v: a slot has moved: all workers had a lock within %v", mode, all.progress())
+		p.move(t, name, func() { <-time.After(50 * time.Millisecond) }) // both nodes serve the slot
+		t.Logf("%v: slot moved: all workers acquired a lock within %v", mode, all.progress())
 	}
-	assert.Zero(t, all.stop(fmt.Sprintf("%v: slots that move", mode)), "two had a lock at once")
-	// A Redisson that is started now listens where the slot is.
+	assert.Zero(t, all.stop(fmt.Sprintf("%v: moving slots", mode)), "two concurrent holders")
+	// A new Redisson client subscribes on the slot's node.
 	ours, theirs := overGoRedis(t, p.cluster, mode), connect(t, java, p.cluster, mode.String(), often)
 	l := target{kind: locksuite.Kinds[0], name: "{" + name + "}afterwards"}
 	if theirs.mode != "" {
@@ -63,7 +63,7 @@ func (p *place) slotMovesUnderWorkers(t *testing.T, java *peer.Peer, mode transp
 	}
 }
 
-// masterIsKilled kills the master of the locks that workers take.
+// masterIsKilled kills the master of the workers' locks.
 func (p *place) masterIsKilled(t *testing.T, java *peer.Peer) {
 	t.Helper()
 	name := redistest.Key(t)
@@ -72,17 +72,16 @@ func (p *place) masterIsKilled(t *testing.T, java *peer.Peer) {
 	owner := p.cluster.Owner(t, name)
 	owner.Kill()
 	p.cluster.AwaitOwner(t, name, owner)
-	t.Logf("a master was replaced: all workers had a lock within %v", all.progress())
-	all.stop("a master that is killed")
+	t.Logf("master replaced: all workers acquired a lock within %v", all.progress())
+	all.stop("killed master")
 }
 
-// often makes Redisson read each second which node serves which slots, and not every five:
-// for so long its calls do not find a slot that has moved.
+// often makes Redisson read the cluster's slots every second instead of every five: until then its
+// calls do not find a moved slot.
 var often = peer.Command{"scan": 1000}
 
-// slotsMoveUnderWaiters moves the slot of a lock while one library waits for it and the
-// other holds it. Redlatch must be woken all the same. For Redisson it logs what happens,
-// and requires that it has the lock when the lease is over at the latest.
+// slotsMoveUnderWaiters moves the slot of a lock while one library waits for it and the other holds
+// it. Redlatch must be woken. For Redisson, the time is logged, and must not exceed the lease.
 func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
 	t.Helper()
 	var met []sleeper
@@ -96,7 +95,7 @@ func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
 	for _, s := range met {
 		got := await(t, s.came, s.String())
 		got.free(t)
-		t.Logf("%s after the slot has moved: %v", s, got.at.Sub(s.freed).Round(time.Millisecond))
+		t.Logf("%s after a slot move: %v", s, got.at.Sub(s.freed).Round(time.Millisecond))
 		if s.waits.library() == "Redlatch" {
 			p.inTime(t, s.free, got.at.Sub(s.free), wakeBound, "not woken: "+s.String())
 			continue
@@ -105,10 +104,10 @@ func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
 	}
 }
 
-// movedLease is the lease of locks that Redisson waits for while their slots move.
+// movedLease is the lease of locks whose slots move while Redisson waits.
 const movedLease = 5 * time.Second
 
-// move moves a lock's slot to another node, see redistest.Cluster.MoveSlot.
+// move moves a lock's slot to another node; see redistest.Cluster.MoveSlot.
 func (p *place) move(t *testing.T, name string, between func()) {
 	t.Helper()
 	to := p.cluster.Nodes()[0]
@@ -118,18 +117,18 @@ func (p *place) move(t *testing.T, name string, between func()) {
 	p.cluster.MoveSlot(t, transport.HashSlot(name), to, between)
 }
 
-// workers makes workers of four clients, two of each library, for two locks of each kind
-// in name's slot; those of a read/write lock each in one role.
+// workers returns workers of four clients, two of each library, for two locks of each kind in
+// name's slot. Each worker of a read/write lock has one role.
 func (p *place) workers(t *testing.T, java *peer.Peer, mode transport.Sharding, name string) (all []worker) {
 	t.Helper()
-	quick := often.With(peer.Command{"subscription": 2000}) // Redisson waits 7.5 seconds
+	quick := often.With(peer.Command{"subscription": 2000}) // Redisson's default is 7.5 s
 	ours := []*goParty{overGoRedis(t, p.cluster, mode), overRueidis(t, p.cluster, mode)}
 	theirs := []*javaParty{connect(t, java, p.cluster, mode.String(), quick), connect(t, java, p.cluster, mode.String(), quick)}
 	release, err := oracle.ParseRelease(java.Version)
 	require.NoError(t, err)
 	kinds := locksuite.Kinds
 	if !release.TellsQueuedLeft() {
-		kinds = kinds[:1] // its fair waiters may sleep for ever when a holder dies
+		kinds = kinds[:1] // fair waiters of Redisson may sleep forever when a holder dies
 	}
 	kinds = slices.Concat(kinds, []locksuite.Kind{locksuite.Writer, locksuite.Reader, permit})
 	for _, kind := range kinds {
@@ -163,22 +162,22 @@ func TestJudgeDetectsTwoHolders(t *testing.T) {
 	next, after := turn{who: "next", from: at(8), to: at(12)}, turn{who: "after", from: at(12), to: at(20)}
 	require.Empty(t, overlaps(nil))
 	require.Empty(t, overlaps([]turn{after, long}))
-	require.Empty(t, overlaps([]turn{after, next}), "one ends when the other begins")
+	require.Empty(t, overlaps([]turn{after, next}), "adjacent turns do not overlap")
 	require.Len(t, overlaps([]turn{inside, long}), 1)
-	require.Len(t, overlaps([]turn{after, next, inside, long}), 2, "the long one, and not the last, is compared with")
+	require.Len(t, overlaps([]turn{after, next, inside, long}), 2, "compare with the turn that ends last")
 	long.reads, next.reads = true, true
 	require.Empty(t, overlaps([]turn{after, next, long}), "both read")
-	require.Len(t, overlaps([]turn{after, next, inside, long}), 1, "a writer within a reader's turn")
+	require.Len(t, overlaps([]turn{after, next, inside, long}), 1, "writer during a reader's turn")
 	next.reads, inside.reads = false, true
-	require.Len(t, overlaps([]turn{after, next, inside, long}), 1, "the reader that is there longer is compared with")
+	require.Len(t, overlaps([]turn{after, next, inside, long}), 1, "compare with the reader that ends last")
 }
 
-// TestU15ClusterWakesRedissonAndRedlatchWaiters has every party free locks that every
-// other waits for. A party that listens as the other publishes is woken, each time; one
-// that does not sleeps until the lease that it knows of is over.
+// TestU15ClusterWakesRedissonAndRedlatchWaiters has every party release locks that every other
+// party waits for. A waiter is woken whenever it subscribes to what the holder publishes; otherwise
+// it sleeps until the lease that it knows of expires.
 func TestU15ClusterWakesRedissonAndRedlatchWaiters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs servers and a Java machine")
+		t.Skip("needs servers and Java")
 	}
 	t.Parallel()
 	releases, n := programs(t), wakeUps(t)
@@ -192,10 +191,10 @@ func TestU15ClusterWakesRedissonAndRedlatchWaiters(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("none was lost:\n%s", took.markdown("how long after a lock was freed its waiter had it, ms"))
+	t.Logf("no wake-up was lost:\n%s", took.markdown("from release to the waiter's acquisition, ms"))
 }
 
-// meetAll has all parties of a place meet, so many times with each kind of lock.
+// meetAll has all parties of a place meet n times on each kind of lock.
 func (p *place) meetAll(t *testing.T, java *peer.Peer, n int, took *figures) {
 	t.Helper()
 	parties, table := p.parties(t, java), &figures{}
@@ -225,11 +224,11 @@ func (p *place) meetAll(t *testing.T, java *peer.Peer, n int, took *figures) {
 	if !p.sharded {
 		p.refused(t, java)
 	}
-	t.Logf("Redisson %s, %s: how long after a lock was freed its waiter had it, ms:\n%s", java.Version, p.title, table)
+	t.Logf("Redisson %s, %s: from release to the waiter's acquisition, ms:\n%s", java.Version, p.title, table)
 }
 
-// eachPair calls f for each two parties, one of which is Redisson, and each kind of
-// lock. Two of Redlatch meet in the adapters' own tests.
+// eachPair calls f for each kind of lock and each pair of parties with a Redisson. The adapters'
+// tests cover pairs of Redlatch.
 func eachPair(parties []party, f func(frees, waits party, l target)) {
 	for _, l := range targets() {
 		for _, frees := range parties {
@@ -243,8 +242,7 @@ func eachPair(parties []party, f func(frees, waits party, l target)) {
 	}
 }
 
-// targets are what two parties meet on: each kind of lock, and the roles of a read/write lock
-// that wait for each other.
+// targets returns each kind of lock and the roles of a read/write lock that wait for each other.
 func targets() (all []target) {
 	for _, kind := range locksuite.Kinds {
 		all = append(all, target{kind: kind})
@@ -254,8 +252,8 @@ func targets() (all []target) {
 		target{kind: locksuite.Writer, waits: locksuite.Reader}, target{kind: locksuite.Reader, waits: locksuite.Writer})
 }
 
-// silence has a lock vanish without a word while Redlatch waits for it, and returns what
-// holds that the waiter looked for itself when its poll cap was over.
+// silence deletes a lock without a message while Redlatch waits for it. The returned function
+// checks that the waiter polled after its poll cap.
 func (p *place) silence(t *testing.T) func(t *testing.T) {
 	t.Helper()
 	const pollCap = 3 * time.Second
@@ -270,14 +268,14 @@ func (p *place) silence(t *testing.T) func(t *testing.T) {
 	gone := time.Now()
 	return func(t *testing.T) {
 		t.Helper()
-		got := await(t, came, "the lock has vanished")
+		got := await(t, came, "lock deleted")
 		got.free(t)
 		p.inTime(t, gone, got.at.Sub(gone), pollCap+atMost/10, "asleep after the poll cap")
 	}
 }
 
-// refused shows what becomes of ON where the servers do not know sharded pub/sub, with
-// either library: the unlock returns an error, though the lock is free.
+// refused checks both libraries with ON on servers without sharded pub/sub: the unlock returns an
+// error although the lock is free.
 func (p *place) refused(t *testing.T, java *peer.Peer) {
 	t.Helper()
 	l := target{kind: locksuite.Kinds[0], name: redistest.Key(t)}
@@ -287,16 +285,16 @@ func (p *place) refused(t *testing.T, java *peer.Peer) {
 	err = hold.Unlock()
 	require.Error(t, err)
 	t.Logf("Redlatch ON, Unlock: %v", err)
-	assert.Equal(t, int64(0), p.cluster.Do(t, "EXISTS", l.name), "it is free")
+	assert.Equal(t, int64(0), p.cluster.Do(t, "EXISTS", l.name), "not released")
 
 	theirs := connect(t, java, p.cluster, "ON", nil)
 	if theirs.mode == "" {
-		return // there is no ON
+		return // the release has no ON
 	}
 	theirs.do(t, l, peer.Command{"op": "lock"})
 	_, err = theirs.begin(l, peer.Command{"op": "unlock"}).Wait(2 * atMost)
 	var thrown *peer.Exception
 	require.ErrorAs(t, err, &thrown)
 	t.Logf("Redisson ON, unlock: %v", err)
-	assert.Equal(t, int64(0), p.cluster.Do(t, "EXISTS", l.name), "it is free")
+	assert.Equal(t, int64(0), p.cluster.Do(t, "EXISTS", l.name), "not released")
 }

@@ -23,40 +23,37 @@ import (
 )
 
 const (
-	// turnLease is the lease of a worker's locks, and so how long a worker that misses a
-	// message may sleep.
+	// turnLease is the lease of a worker's locks, and so the longest sleep of a worker that misses
+	// a message.
 	turnLease = 3 * time.Second
-	// turnTime is how long a worker has a lock.
+	// turnTime is how long a worker holds a lock.
 	turnTime = 3 * time.Millisecond
-	// pause is how long a worker pauses after a turn. Locks must be free now and then, or a
-	// worker that missed a message, and looks when a lease is over, never finds a plain one
-	// free.
+	// pause is a worker's pause after a turn. Locks must be free now and then, so that a worker
+	// that missed a message and polls when a lease expires can acquire a plain lock.
 	pause = 20 * time.Millisecond
-	// hung is when a call of Redisson counts as one that does not return: its locks are
-	// taken within turnLease or not at all.
+	// hung is the limit of a Redisson call: it acquires within turnLease or never.
 	hung = 10 * turnLease
 )
 
-// turn is a time in which a worker had a lock, by the machine's clock.
+// turn is a time in which a worker held a lock, by the machine's clock.
 type turn struct {
 	who      string
 	from, to time.Time
-	reads    bool // beside others that do
+	reads    bool // concurrently with other readers
 }
 
-// worker takes one lock again and again.
+// worker acquires one lock repeatedly.
 type worker struct {
 	who     string
 	library string
 	lock    string
-	// theirs says that the library is not ours.
+	// theirs reports whether the library is Redisson.
 	theirs bool
-	// once takes the lock, has it for a moment, and frees it. The turn counts if it began,
-	// error or not.
+	// once acquires the lock, holds it briefly, and releases it. The turn counts if it began, even
+	// with an error.
 	once func(ctx context.Context) (turn, error)
 }
 
-// goWorker works with a Redlatch client.
 func goWorker(g *goParty, l target) worker {
 	w := worker{who: g.title() + ", " + l.kind.Name + " " + l.name, library: g.library(), lock: l.name}
 	w.once = func(ctx context.Context) (turn, error) {
@@ -79,9 +76,9 @@ func goWorker(g *goParty, l target) worker {
 	return w
 }
 
-// javaWorker works with a Redisson client, on a thread of its own. Redisson does not notice
-// a loss: its turns end with the lease at the latest. It tries again and again, because a
-// lock() that missed its message may not return at all.
+// javaWorker works with a Redisson client on its own thread. Redisson does not notice a loss, so
+// its turns end with the lease at the latest. It uses tryLock repeatedly, because a lock() that
+// misses its message may never return.
 func javaWorker(j *javaParty, l target) worker {
 	l.thread = "-" + l.kind.Name + l.name
 	try := peer.Command{"op": "tryLock", "wait": turnLease.Milliseconds(), "lease": turnLease.Milliseconds()}
@@ -105,23 +102,23 @@ func javaWorker(j *javaParty, l target) worker {
 	return w
 }
 
-// contenders are workers that take locks until they are stopped.
+// contenders are workers that acquire locks until they are stopped.
 type contenders struct {
 	t      *testing.T
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu     sync.Mutex        // guards what follows
+	mu     sync.Mutex        // guards the fields below
 	turns  map[string][]turn // by lock
 	count  map[string]int    // turns by worker
 	last   map[string]time.Time
-	calls  map[string]time.Time     // when the call began that a worker of Redisson is in
-	asleep map[string]bool          // workers of Redisson that were in one for too long
-	pauses map[string]time.Duration // the longest between two turns of a worker, by library
-	errs   map[string]int           // what errors workers got, and how often
+	calls  map[string]time.Time     // start of the current call of each Redisson worker
+	asleep map[string]bool          // Redisson workers whose call took too long
+	pauses map[string]time.Duration // longest pause between two turns of a worker, by library
+	errs   map[string]int           // count of each error
 }
 
-// start lets workers work until they are stopped, or the test is over.
+// start runs workers until they are stopped or the test ends.
 func start(t *testing.T, workers []worker) *contenders {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -170,7 +167,7 @@ func (c *contenders) note(w worker, had turn, err error) {
 	c.last[w.who] = had.from
 }
 
-// class is what kind of error it is.
+// class returns the kind of an error.
 func class(err error) string {
 	var thrown *peer.Exception
 	if errors.As(err, &thrown) {
@@ -184,9 +181,9 @@ func class(err error) string {
 	return err.Error()
 }
 
-// progress waits until each worker has had its lock once more, and returns how long that
-// took. A call of Redisson that does not return, as happens now and then after a slot has
-// moved, is logged and tolerated while others of its calls do return.
+// progress waits until each worker has had another turn, and returns how long that took. A Redisson
+// call that hangs, as happens now and then after a slot has moved, is logged and tolerated while
+// other Redisson calls return.
 func (c *contenders) progress() time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -196,22 +193,22 @@ func (c *contenders) progress() time.Duration {
 	require.EventuallyWithT(c.t, func(ct *assert.CollectT) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		theirs := false // one of Redisson's gets on
+		theirs := false // a Redisson worker progresses
 		for who, had := range c.count {
 			in, foreign := c.calls[who]
 			theirs = theirs || foreign && had > before[who]
 			if had > before[who] || foreign && c.sleeps(who, in) {
 				continue
 			}
-			assert.Fail(ct, "no turn", "%s does not get on", who)
+			assert.Fail(ct, "no turn", "%s makes no progress", who)
 		}
-		assert.True(ct, theirs, "no worker of Redisson gets on")
+		assert.True(ct, theirs, "no worker of Redisson makes progress")
 	}, 2*atMost, 5*time.Millisecond)
 	ended := time.Now()
 	return ended.Sub(began).Round(time.Millisecond)
 }
 
-// sleeps reports whether a worker has been in its call for too long, and tells so once.
+// sleeps reports whether a worker's call takes too long, and logs it once.
 func (c *contenders) sleeps(who string, since time.Time) bool {
 	if time.Now().Before(since.Add(hung)) {
 		return false
@@ -223,7 +220,7 @@ func (c *contenders) sleeps(who string, since time.Time) bool {
 	return true
 }
 
-// stop ends the work and returns how often two workers had a lock at once.
+// stop stops the workers and returns how often two of them held a lock concurrently.
 func (c *contenders) stop(what string) int {
 	c.t.Helper()
 	c.cancel()
@@ -237,19 +234,19 @@ func (c *contenders) stop(what string) int {
 	twice, sum := 0, 0
 	for lock, turns := range c.turns {
 		for _, example := range overlaps(turns) {
-			c.t.Logf("%s: %s was had twice: %s", what, lock, example)
+			c.t.Logf("%s: %s had two holders: %s", what, lock, example)
 			twice++
 		}
 		sum += len(turns)
 	}
-	c.t.Logf("%s: %d turns, two at once %d times, longest pause of a worker %v, told %v", what, sum, twice, c.pauses, c.errs)
+	c.t.Logf("%s: %d turns, %d with two holders, longest pause of a worker %v, errors %v", what, sum, twice, c.pauses, c.errs)
 	return twice
 }
 
-// overlaps tells of each turn that began before an earlier one was over, unless both read.
+// overlaps describes each turn that began before an earlier one ended, unless both read.
 func overlaps(turns []turn) (examples []string) {
 	sorted := slices.SortedFunc(slices.Values(turns), func(a, b turn) int { return a.from.Compare(b.from) })
-	var read, other turn // those that ended last
+	var read, other turn // the ones that ended last
 	for _, x := range sorted {
 		before := other
 		if !x.reads && read.to.After(other.to) {
@@ -269,13 +266,13 @@ func overlaps(turns []turn) (examples []string) {
 	return examples
 }
 
-// figures are times by what they are of. For one goroutine.
+// figures has times by line. It is not safe for concurrent use.
 type figures struct {
-	lines []string // in the order in which they came
+	lines []string // in order of first use
 	times map[string][]time.Duration
 }
 
-// add notes a time of a line.
+// add adds a time to a line.
 func (f *figures) add(line string, d time.Duration) {
 	if f.times == nil {
 		f.times = map[string][]time.Duration{}
@@ -286,7 +283,7 @@ func (f *figures) add(line string, d time.Duration) {
 	f.times[line] = append(f.times[line], d)
 }
 
-// rows returns the distribution of each line, in milliseconds, with names of the columns first.
+// rows returns the distribution of each line in milliseconds, below a header.
 func (f *figures) rows(what string) [][]string {
 	rows := [][]string{{what, "times", "p50", "p90", "p99", "max"}}
 	for _, line := range f.lines {
@@ -298,7 +295,7 @@ func (f *figures) rows(what string) [][]string {
 	return rows
 }
 
-// String lays out the rows.
+// String formats the rows.
 func (f *figures) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
@@ -319,7 +316,7 @@ func (f *figures) markdown(what string) string {
 	return b.String()
 }
 
-// share returns what so many percent of sorted times do not exceed.
+// share returns a percentile of sorted times.
 func share(sorted []time.Duration, percent int) string {
 	d := sorted[(len(sorted)*percent+99)/100-1]
 	return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64)

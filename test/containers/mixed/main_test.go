@@ -1,30 +1,29 @@
-// Package mixed tests Redlatch together with a live Redisson where Redis is a cluster. What
-// the two do on one server the tests of the root module compare; here is what a cluster
-// adds: two ways to publish, slots that move, and nodes that die.
+// Package mixed tests Redlatch together with a live Redisson in a Redis Cluster. The tests of the
+// root module cover single servers; this package covers the differences of a cluster: two ways to
+// publish, moving slots, and dying nodes.
 //
 // # Which client wakes which
 //
-// Parties are clients of either language, each with its mode of sharded pub/sub. Any two
-// meet on every kind of lock and on each kind of server:
+// Parties are clients of either library with a mode of sharded pub/sub. Any two meet on every kind
+// of lock and on each kind of server:
 //
-//	one takes the lock ─▶ the other waits ─▶ it is seen to sleep (MONITOR) ─▶ the one
-//	frees the lock ──received──▶ the other has it: counted, and how long it took
-//	                └─not received─▶ the other sleeps until the lease is over: so it must be
+//	one locks ─▶ the other waits, and sleeps (MONITOR) ─▶ the one unlocks
+//	    ──received──▶ the waiter acquires: counted, with the time it took
+//	    └─not received─▶ the waiter must sleep until the lease expires
 //
-// Which of the two it is follows from how the one publishes and how the other listens, both
-// of which are looked at and not assumed.
+// The outcome depends on how the holder publishes and how the waiter listens. Both are observed,
+// not assumed.
 //
-// # What goes on
+// # Cluster changes
 //
-// Workers of both languages take locks in turns while a slot moves and a master dies. Each
-// records when it had the lock, by the machine's clock, and the test compares:
+// Workers of both libraries take turns with locks while a slot moves and a master dies. Each
+// records when it held the lock, by the machine's clock, and the test compares the times:
 //
-//	work ─▶ the cluster changes ─▶ every worker has had its turns again ─▶ stop ─▶ compare
+//	work ─▶ the cluster changes ─▶ every worker has had more turns ─▶ stop ─▶ compare
 //
-// The Java peer is the one of internal/test/peer/java, which scripts/compat.sh builds. A
-// machine without it skips the tests, unless CI=true or REDLATCH_COMPAT=1 requires it.
-// REDLATCH_COMPAT_VERSIONS names Redisson's releases, REDLATCH_WAKEUPS how often any two
-// meet: see docs/testing.md.
+// The Java peer is internal/test/peer/java, which scripts/compat.sh builds. Without it the tests
+// are skipped, unless CI=true or REDLATCH_COMPAT=1 requires it. REDLATCH_COMPAT_VERSIONS lists
+// Redisson's releases, REDLATCH_WAKEUPS is how often any two parties meet: see docs/testing.md.
 package mixed
 
 import (
@@ -51,16 +50,16 @@ import (
 )
 
 const (
-	// defaultReleases is the newest supported release of Redisson: the others take longer.
+	// defaultReleases is the newest supported release of Redisson; more releases take longer.
 	defaultReleases = "4.3.1"
-	// defaultWakeUps is how often two parties meet, with each kind of lock.
+	// defaultWakeUps is how often two parties meet on each kind of lock.
 	defaultWakeUps = 4
-	// atMost bounds what is waited for. It is no claim about speed.
+	// atMost limits waits. It does not test performance.
 	atMost = 30 * time.Second
 )
 
-// TestMain keeps go-redis from telling of each connection that a test breaks, and lets
-// rueidis be late with what it closes in its own time, five seconds after.
+// TestMain silences go-redis, which logs each connection that a test breaks, and tolerates
+// goroutines that rueidis ends after five seconds.
 func TestMain(m *testing.M) {
 	goredislib.SetLogger(quiet{})
 	redistest.Main(m,
@@ -69,14 +68,12 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// quiet logs nothing.
 type quiet struct{}
 
-// Printf is part of go-redis's logger.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// programs finds the peers of the releases to try. A machine without them skips the test,
-// unless they are required.
+// programs finds the peers of the releases. Without them the test is skipped, unless they are
+// required.
 func programs(t *testing.T) []peer.Program {
 	t.Helper()
 	releases := os.Getenv("REDLATCH_COMPAT_VERSIONS")
@@ -85,14 +82,14 @@ func programs(t *testing.T) []peer.Program {
 	}
 	var all []peer.Program
 	for _, release := range strings.Fields(releases) {
-		loss := "NOT TRIED BESIDE REDISSON " + release + " IN A CLUSTER"
+		loss := "NOT TESTED WITH REDISSON " + release + " IN A CLUSTER"
 		all = append(all, peer.Find(t, filepath.Join("..", "..", ".."), release, loss))
 	}
 	require.NotEmpty(t, all, "REDLATCH_COMPAT_VERSIONS names no release")
 	return all
 }
 
-// wakeUps returns how often two parties are to meet.
+// wakeUps returns how often two parties meet.
 func wakeUps(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("REDLATCH_WAKEUPS")
@@ -109,12 +106,12 @@ func wakeUps(t *testing.T) int {
 type javaParty struct {
 	peer   *peer.Peer
 	client string
-	mode   string // its shardedSubscriptionMode; "" where the release has none
+	mode   string // its shardedSubscriptionMode; "" if the release has none
 
-	says, listens string // the commands that it publishes with, and receives from; see place.find
+	says, listens string // the commands it publishes and subscribes with; see place.find
 }
 
-// connect makes a client of the peer, which ends with the test.
+// connect creates a client of the peer that is closed at the end of the test.
 func connect(t *testing.T, p *peer.Peer, c *redistest.Cluster, mode string, fields peer.Command) *javaParty {
 	t.Helper()
 	j := &javaParty{peer: p, client: redistest.Key(t), mode: mode}
@@ -131,7 +128,7 @@ func connect(t *testing.T, p *peer.Peer, c *redistest.Cluster, mode string, fiel
 		j.mode = ""
 	}
 	t.Cleanup(func() {
-		_, _ = j.begin(target{}, peer.Command{"op": "shutdown"}).Wait(atMost) // a peer that is gone has no clients
+		_, _ = j.begin(target{}, peer.Command{"op": "shutdown"}).Wait(atMost) // a peer that has exited has no clients
 	})
 	return j
 }
@@ -147,17 +144,17 @@ func (*javaParty) library() string             { return "Redisson" }
 func (j *javaParty) publishes() string         { return j.says }
 func (j *javaParty) hears(command string) bool { return command == j.listens }
 
-// begin begins a command on the thread for a lock, or on the client's own.
+// begin starts a command on the lock's thread or the client's own.
 func (j *javaParty) begin(l target, c peer.Command) *peer.Call {
 	own := peer.Command{"client": j.client, "thread": j.client + l.thread, "name": l.name, "kind": l.kind.Name}
 	return j.peer.Go(own.With(c))
 }
 
-// do runs a command and demands that nothing is thrown.
+// do runs a command that must not throw.
 func (j *javaParty) do(t *testing.T, l target, c peer.Command) peer.Reply {
 	t.Helper()
 	reply, err := j.begin(l, c).Wait(atMost)
-	require.NoError(t, err, "%s: %v; complaints: %s", j.title(), c, j.peer.Stderr())
+	require.NoError(t, err, "%s: %v; stderr: %s", j.title(), c, j.peer.Stderr())
 	return reply
 }
 
@@ -202,13 +199,13 @@ var permit = locksuite.Kind{Name: "permits", New: func(c *redlatch.Client, name 
 	return l
 }}
 
-// permitLease is that of Redisson's permits that are held until they are given back: it renews none.
+// permitLease is the lease of Redisson's permits that are released explicitly: it does not renew permits.
 const permitLease = 10 * time.Minute
 
-// isPermit reports whether parties meet on a permit.
+// isPermit reports whether the target is a permit.
 func (l target) isPermit() bool { return l.kind.Name == permit.Name }
 
-// supply makes the semaphore where a target is a permit.
+// supply creates the semaphore if the target is a permit.
 func (p *place) supply(t *testing.T, l target) {
 	t.Helper()
 	if l.isPermit() {
@@ -216,12 +213,12 @@ func (p *place) supply(t *testing.T, l target) {
 	}
 }
 
-// acquires is Redisson's call that takes a permit.
+// acquires returns Redisson's call that acquires a permit.
 func acquires(method string, args ...any) peer.Command {
 	return peer.Command{"op": "call", "method": method, "args": append(args, "ms")}
 }
 
-// gives is how a Redisson client gives a permit back.
+// gives returns the function with which a Redisson client releases a permit.
 func (j *javaParty) gives(l target, id string) held {
 	return func(t *testing.T) time.Time {
 		t.Helper()
@@ -229,7 +226,7 @@ func (j *javaParty) gives(l target, id string) held {
 	}
 }
 
-// takePermit takes a permit that is available.
+// takePermit acquires an available permit.
 func (j *javaParty) takePermit(t *testing.T, l target, lease time.Duration) held {
 	t.Helper()
 	if lease == 0 {
@@ -240,7 +237,7 @@ func (j *javaParty) takePermit(t *testing.T, l target, lease time.Duration) held
 	return j.gives(l, id)
 }
 
-// waitForPermit begins to wait for a permit.
+// waitForPermit starts to wait for a permit.
 func (j *javaParty) waitForPermit(l target) <-chan taken {
 	call := j.begin(l, acquires("acquire", permitLease.Milliseconds()))
 	came := make(chan taken, 1)
@@ -273,7 +270,7 @@ func permitWorker(j *javaParty, l target) worker {
 		}
 		<-time.After(turnTime)
 		back, err := j.begin(l, peer.Command{"op": "call", "method": "release", "args": []any{id}}).Wait(2 * atMost)
-		// Its lease began before it was told so.
+		// The lease began before the reply arrived.
 		had := turn{who: w.who, from: got.Ended(), to: got.Began().Add(turnLease)}
 		if began := back.Began(); !began.After(had.to) {
 			had.to = began

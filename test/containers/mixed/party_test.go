@@ -28,18 +28,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// target is a lock that parties meet on.
+// target is a lock on which parties meet.
 type target struct {
 	kind locksuite.Kind
 	name string
-	// waits is the kind of a waiter that has another role than the holder, "" for the same.
+	// waits is the kind of a waiter in another role than the holder, "" for the same role.
 	waits locksuite.Kind
-	// thread tells apart the threads of one Java client, each of which does one thing
-	// at a time.
+	// thread selects a thread of a Java client, which runs one command at a time.
 	thread string
 }
 
-// waited is the target of those that wait.
+// waited returns the waiters' target.
 func (l target) waited() target {
 	if l.waits.Name != "" {
 		l.kind = l.waits
@@ -55,33 +54,33 @@ func (l target) what() string {
 	return l.kind.Name
 }
 
-// party is a client of either language.
+// party is a client of either library.
 type party interface {
-	// title is the library, and its setting of sharded pub/sub.
+	// title is the library and its setting of sharded pub/sub.
 	title() string
 	// library is "Redlatch" or "Redisson".
 	library() string
-	// publishes returns the command that tells of a free lock.
+	// publishes returns the command that announces a free lock.
 	publishes() string
-	// hears reports whether its waiters receive what is published with a command.
+	// hears reports whether its waiters receive messages published with a command.
 	hears(command string) bool
-	// take takes a lock that is free, for a lease, or with 0 until it is freed.
+	// take acquires a free lock for a lease, or with 0 until it is released.
 	take(t *testing.T, l target, lease time.Duration) held
-	// wait begins to wait for a lock.
+	// wait starts to wait for a lock.
 	wait(t *testing.T, l target) <-chan taken
 }
 
-// held frees a lock and returns when it began to.
+// held releases a lock and returns when it started to.
 type held func(t *testing.T) time.Time
 
-// taken is what a waiter ends with.
+// taken is the result of a wait.
 type taken struct {
 	at   time.Time
 	free held
 	err  error
 }
 
-// await demands that a wait ends well.
+// await requires that a wait succeeds.
 func await(t *testing.T, came <-chan taken, what string) taken {
 	t.Helper()
 	select {
@@ -94,14 +93,13 @@ func await(t *testing.T, came <-chan taken, what string) taken {
 	}
 }
 
-// goParty is a Redlatch client.
 type goParty struct {
 	name      string
 	transport transport.Transport
 	client    *redlatch.Client
 }
 
-// overGoRedis makes a client of the cluster that ends with the test.
+// overGoRedis creates a cluster client that is closed at the end of the test.
 func overGoRedis(t *testing.T, c *redistest.Cluster, mode transport.Sharding, opts ...redlatch.Option) *goParty {
 	t.Helper()
 	lib := goredislib.NewClusterClient(&goredislib.ClusterOptions{Addrs: c.Addrs()})
@@ -111,7 +109,7 @@ func overGoRedis(t *testing.T, c *redistest.Cluster, mode transport.Sharding, op
 	return partyOf(t, fmt.Sprintf("Redlatch %v", mode), client)
 }
 
-// overRueidis is overGoRedis with the other adapter.
+// overRueidis is like overGoRedis.
 func overRueidis(t *testing.T, c *redistest.Cluster, mode transport.Sharding, opts ...redlatch.Option) *goParty {
 	t.Helper()
 	lib, err := rueidislib.NewClient(rueidislib.ClientOption{InitAddress: c.Addrs()})
@@ -122,7 +120,7 @@ func overRueidis(t *testing.T, c *redistest.Cluster, mode transport.Sharding, op
 	return partyOf(t, fmt.Sprintf("Redlatch %v (rueidis)", mode), client)
 }
 
-// partyOf is a client that ends with the test.
+// partyOf wraps a client that is closed at the end of the test.
 func partyOf(t *testing.T, name string, client *redlatch.Client) *goParty {
 	t.Helper()
 	t.Cleanup(func() { assert.NoError(t, client.Close()) })
@@ -133,7 +131,7 @@ func (g *goParty) title() string     { return g.name }
 func (*goParty) library() string     { return "Redlatch" }
 func (g *goParty) publishes() string { return g.transport.PublishCommand() }
 
-// In a cluster Redlatch listens both ways.
+// In a cluster, Redlatch subscribes both ways.
 func (*goParty) hears(string) bool { return true }
 
 func (g *goParty) lock(l target) *rlock.Lock { return l.kind.New(g.client, l.name) }
@@ -168,16 +166,16 @@ func (g *goParty) wait(t *testing.T, l target) <-chan taken {
 	return came
 }
 
-// place is a cluster that parties meet in, every node of which is watched.
+// place is a cluster in which parties meet. All its nodes are watched.
 type place struct {
 	title   string
-	sharded bool // its servers know sharded pub/sub
+	sharded bool // its servers support sharded pub/sub
 	cluster *redistest.Cluster
 	watches map[*redistest.Server]*oracle.Watch
 	stalls  *redistest.Stalls
 }
 
-// startPlaces starts a cluster of each kind.
+// startPlaces starts one cluster of each kind.
 func startPlaces(t *testing.T) []*place {
 	t.Helper()
 	return []*place{
@@ -186,8 +184,8 @@ func startPlaces(t *testing.T) []*place {
 	}
 }
 
-// watched watches the nodes of a cluster that has no clients yet: a watch must have seen
-// the scripts' texts.
+// watched watches the nodes of a cluster without clients: a watch must have seen the scripts'
+// texts.
 func watched(t *testing.T, p *place) *place {
 	t.Helper()
 	p.watches, p.stalls = map[*redistest.Server]*oracle.Watch{}, redistest.WatchStalls(t)
@@ -199,7 +197,7 @@ func watched(t *testing.T, p *place) *place {
 	return p
 }
 
-// inTime requires that a wait took less than bound, unless the machine stalled since it began.
+// inTime requires that a wait took less than bound, unless the machine has stalled since it began.
 func (p *place) inTime(t *testing.T, began time.Time, took, bound time.Duration, wrong string) {
 	t.Helper()
 	if still := p.stalls.Longest(began, time.Now()); took >= bound && still > 0 {
@@ -209,7 +207,7 @@ func (p *place) inTime(t *testing.T, began time.Time, took, bound time.Duration,
 	require.Less(t, took, bound, wrong)
 }
 
-// oldServers are of Redis 6, where there is one, or else like it.
+// oldServers selects Redis 6 if it is installed, or imitates it.
 func oldServers() redistest.Option {
 	if program := os.Getenv("REDLATCH_REDIS6"); program != "" {
 		return redistest.WithRedis6(program)
@@ -217,7 +215,7 @@ func oldServers() redistest.Option {
 	return redistest.WithoutShardedPubSub()
 }
 
-// since returns what was sent about a name since the last time.
+// since returns the commands about a name since the last call.
 func (p *place) since(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	calls, err := p.watches[p.cluster.Owner(t, name)].Since(name)
@@ -225,9 +223,8 @@ func (p *place) since(t *testing.T, name string) []monitor.Call {
 	return calls
 }
 
-// parked returns when a waiter of a lock, the first of all that were asked about it
-// since the last time, has nothing left to do but to sleep: its second attempt is the
-// one after its subscription.
+// parked waits until the first waiter with a command about the lock since the last call sleeps: it
+// has made its second attempt, after its subscription.
 func (p *place) parked(t *testing.T, name string) {
 	t.Helper()
 	watch := p.watches[p.cluster.Owner(t, name)]
@@ -237,8 +234,8 @@ func (p *place) parked(t *testing.T, name string) {
 	}
 }
 
-// modes are those that make sense here, in Redisson's words: ON needs servers that
-// know sharded pub/sub, see place.refused.
+// modes returns the modes to test, in Redisson's words. ON needs servers with sharded pub/sub; see
+// place.refused.
 func (p *place) modes() []transport.Sharding {
 	if p.sharded {
 		return []transport.Sharding{transport.ShardingAuto, transport.ShardingOn, transport.ShardingOff}
@@ -246,8 +243,8 @@ func (p *place) modes() []transport.Sharding {
 	return []transport.Sharding{transport.ShardingAuto, transport.ShardingOff}
 }
 
-// parties makes a client of each library for each mode. With the same mode both must have
-// decided alike.
+// parties creates a client of each library for each mode. Clients with the same mode must have
+// chosen alike.
 func (p *place) parties(t *testing.T, java *peer.Peer) []party {
 	t.Helper()
 	all := []party{overRueidis(t, p.cluster, transport.ShardingAuto)}
@@ -255,10 +252,10 @@ func (p *place) parties(t *testing.T, java *peer.Peer) []party {
 		ours, theirs := overGoRedis(t, p.cluster, mode), connect(t, java, p.cluster, mode.String(), nil)
 		all = append(all, ours)
 		if theirs.mode == "" && mode != transport.ShardingAuto {
-			continue // one of those that do not know the setting is enough
+			continue // one client without the setting is enough
 		}
 		p.find(t, theirs)
-		require.Equal(t, theirs.says, theirs.listens, "%s hears itself", theirs.title())
+		require.Equal(t, theirs.says, theirs.listens, "%s must receive its own messages", theirs.title())
 		if theirs.mode != "" {
 			require.Equal(t, theirs.says, ours.publishes(), "%s and %s", theirs.title(), ours.title())
 		}
@@ -267,9 +264,8 @@ func (p *place) parties(t *testing.T, java *peer.Peer) []party {
 	return all
 }
 
-// find finds out how a Redisson client listens, by the count of listeners while it waits
-// for a lock whose owner is no client, and how it publishes, by the script that it frees
-// that lock with.
+// find finds out how a Redisson client subscribes, from the subscribers while it waits for a lock
+// whose owner is not a client, and how it publishes, from its unlock script.
 func (p *place) find(t *testing.T, j *javaParty) {
 	t.Helper()
 	l := target{kind: locksuite.Kinds[0], name: redistest.Key(t)}
@@ -285,7 +281,7 @@ func (p *place) find(t *testing.T, j *javaParty) {
 	case p.sharded && p.listeners(t, "SHARDNUMSUB", channel) == 1:
 		j.listens = "SPUBLISH"
 	default:
-		require.FailNow(t, "it listens to nothing", j.title())
+		require.FailNow(t, "no subscription", j.title())
 	}
 	p.cluster.Do(t, "DEL", l.name)
 	p.cluster.DoAt(t, l.name, j.listens, channel, "0")
@@ -293,14 +289,14 @@ func (p *place) find(t *testing.T, j *javaParty) {
 	p.since(t, l.name)
 	got.free(t)
 	scripts := slices.DeleteFunc(p.since(t, l.name), func(c monitor.Call) bool { return c.Script == "" })
-	require.NotEmpty(t, scripts, "%s has freed the lock", j.title())
-	j.says = "PUBLISH" // before 3.22 the scripts have it in their text
+	require.NotEmpty(t, scripts, "%s did not release the lock", j.title())
+	j.says = "PUBLISH" // literal in the scripts before 3.22
 	if slices.ContainsFunc(scripts[0].Argv, func(arg string) bool { return strings.EqualFold(arg, "SPUBLISH") }) {
 		j.says = "SPUBLISH"
 	}
 }
 
-// listeners counts the listeners of a channel, where its slot is.
+// listeners counts a channel's subscribers on the node of its slot.
 func (p *place) listeners(t *testing.T, way, channel string) int {
 	t.Helper()
 	counts, err := redis.Values(p.cluster.DoAt(t, channel, "PUBSUB", way, channel), nil)
@@ -316,8 +312,8 @@ type sleeper struct {
 	frees, waits         party
 	kind                 string
 	lease                time.Duration
-	began, waited, freed time.Time // before the lock was taken, waited for, and freed
-	free                 time.Time // when it was
+	began, waited, freed time.Time // before the holder acquired, the waiter started, and the holder released
+	free                 time.Time // when the lock was free
 	came                 <-chan taken
 	place                *place
 }
@@ -325,24 +321,24 @@ type sleeper struct {
 const (
 	// sleeperLease is the lease of the locks whose waiters are not woken.
 	sleeperLease = 3 * time.Second
-	// wakeBound is how long after it began to wait a waiter that was woken has the lock at
-	// the latest. The first that would look by itself is one of a fair lock in Redlatch,
-	// after five seconds; a plain one does after ten, one in Redisson after thirty.
+	// wakeBound is the latest acquisition of a woken waiter, from the start of its wait. Without a
+	// message, a fair waiter of Redlatch would poll after five seconds, a plain one after ten, and
+	// one of Redisson after thirty.
 	wakeBound = 4800 * time.Millisecond
-	// parks is for Redisson's waiting readers, and those that wait for permits: a message wakes
-	// those that are parked already, and one that is about to sleeps for what its refusal said.
+	// parks is for Redisson's waiting readers and waiters for permits: a message wakes parked
+	// waiters, but a waiter that is about to park sleeps for the TTL it has read.
 	parks = 100 * time.Millisecond
-	// slack is how far the clocks of two processes' timers may be apart.
+	// slack is the difference between the timers of two processes.
 	slack = 50 * time.Millisecond
 )
 
-// String names the two.
+// String names both parties.
 func (s sleeper) String() string {
 	return fmt.Sprintf("%s waits, %s frees the %s lock", s.waits.title(), s.frees.title(), s.kind)
 }
 
-// meet has one party free a lock that the other sleeps for, and returns when, and what
-// comes of the other. Between runs before the lock is freed.
+// meet has one party release a lock that the other sleeps for, and returns the time of the release
+// and the result of the wait. It calls between before the release.
 func (p *place) meet(t *testing.T, frees, waits party, l target, lease time.Duration, between ...func()) sleeper {
 	t.Helper()
 	s := sleeper{frees: frees, waits: waits, kind: l.what(), lease: lease, began: time.Now(), place: p}
@@ -363,8 +359,8 @@ func (p *place) meet(t *testing.T, frees, waits party, l target, lease time.Dura
 	return s
 }
 
-// slept holds that the waiter slept until the lease was over that it knew of, and no
-// longer, and returns how long after the lock was freed it had it.
+// slept checks that the waiter slept until the lease it knew of expired, and no longer. It returns
+// the time from the release to the waiter's acquisition.
 func (s sleeper) slept(t *testing.T) time.Duration {
 	t.Helper()
 	got := await(t, s.came, s.String())

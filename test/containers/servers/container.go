@@ -21,28 +21,27 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// images are what single servers run in, clusterImages what clusters do: Redis 6.2 knows
-// no sharded pub/sub. Without a full version they are what users of that series run.
+// images are for single servers, clusterImages for clusters: Redis 6.2 does not support sharded
+// pub/sub. The tags without a full version are what users of that series run.
 var (
 	images        = []string{"redis:6.2", "redis:7.2", "redis:8", "valkey/valkey:8"}
 	clusterImages = []string{"redis:6.2", "redis:8", "valkey/valkey:8"}
 )
 
 const (
-	// pullTimeout bounds the start of a container, whose image may have to be fetched.
+	// pullTimeout bounds the start of a container, which may include pulling its image.
 	pullTimeout = 5 * time.Minute
-	// stopTimeout is how long a container may take to end before it is killed: its data is
-	// not needed.
+	// stopTimeout is when a stopping container is killed. Its data is not needed.
 	stopTimeout = time.Second
-	// readyTimeout bounds the time until a server, or a cluster, is ready.
+	// readyTimeout bounds the start of a server or cluster in a container.
 	readyTimeout = 90 * time.Second
-	// port is what a single server in a container listens on.
+	// port is the port of a single server in its container.
 	port = "6379"
 	// clusterReady is the last line that cluster.sh prints.
 	clusterReady = "the cluster is ready"
-	// clusterNodes is how many nodes a cluster has: three masters, a replica each.
+	// clusterNodes is the size of a cluster: three masters with one replica each.
 	clusterNodes = 6
-	// clusterAttempts is how many sets of ports are tried: another process may take one.
+	// clusterAttempts is how many sets of ports are tried, as another process may take one.
 	clusterAttempts = 3
 	// busOffset is the distance of a node's bus port, which cannot be set in Redis 6.
 	busOffset = 10000
@@ -51,7 +50,7 @@ const (
 //go:embed cluster.sh
 var clusterScript string
 
-// imageKind is the servers of an image.
+// imageKind returns the kind of the servers in an image.
 func imageKind(image string) Kind {
 	return Kind{
 		Name:    image,
@@ -60,7 +59,7 @@ func imageKind(image string) Kind {
 	}
 }
 
-// programOf returns what the programs in an image are called.
+// programOf returns the names of the programs in an image.
 func programOf(image string) (server, cli string) {
 	if strings.Contains(image, "valkey") {
 		return "valkey-server", "valkey-cli"
@@ -89,8 +88,8 @@ func startContainer(tb testing.TB, image string) (addr string) {
 	return addr
 }
 
-// startClusterContainer starts a cluster, all nodes in one container, and publishes each
-// of their ports as itself: see the package's comment. If it fails it is tried on other ports.
+// startClusterContainer starts all nodes of a cluster in one container and publishes their ports
+// unchanged: see the package comment. If that fails, it tries other ports.
 func startClusterContainer(tb testing.TB, image string) (addrs []string) {
 	tb.Helper()
 	server, cli := programOf(image)
@@ -117,8 +116,8 @@ func startClusterContainer(tb testing.TB, image string) (addrs []string) {
 	}
 }
 
-// freePorts returns ports without a listener, also on the bus port of each. They are below
-// those that systems give to outgoing connections.
+// freePorts returns ports that are free together with their bus ports, below the range of ephemeral
+// ports.
 func freePorts(tb testing.TB) (ports []string) {
 	tb.Helper()
 	for range 1000 {
@@ -140,8 +139,8 @@ func free(port int) bool {
 	return err == nil && l.Close() == nil
 }
 
-// run runs a container until the test ends, and returns when it has said that it is
-// ready. The ports in asThemselves are published as themselves.
+// run runs a container until the test ends, and returns when it has printed ready. The ports in
+// asThemselves are published unchanged.
 func run(tb testing.TB, image, ready string, asThemselves []string, opts ...testcontainers.ContainerCustomizer) (*testcontainers.DockerContainer, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), pullTimeout)
@@ -152,18 +151,18 @@ func run(tb testing.TB, image, ready string, asThemselves []string, opts ...test
 		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForLog(ready)))
 	c, err := testcontainers.Run(ctx, image, opts...)
 	testcontainers.CleanupContainer(tb, c, testcontainers.StopTimeout(stopTimeout))
-	tb.Cleanup(func() { // before that
+	tb.Cleanup(func() { // runs first
 		if c != nil && tb.Failed() {
-			tb.Logf("servers: last words of %s:\n%s", image, lastWords(c))
+			tb.Logf("servers: last output of %s:\n%s", image, lastWords(c))
 		}
 	})
 	if err != nil && c != nil {
-		err = fmt.Errorf("%w; it said:\n%s", err, lastWords(c))
+		err = fmt.Errorf("%w; its output:\n%s", err, lastWords(c))
 	}
 	return c, err
 }
 
-// bindings publishes ports as themselves on the loopback interface.
+// bindings publishes ports unchanged on the loopback interface.
 func bindings(ports []string) network.PortMap {
 	all := network.PortMap{}
 	for _, port := range ports {
@@ -174,7 +173,7 @@ func bindings(ports []string) network.PortMap {
 	return all
 }
 
-// lastWords returns the end of what a container has printed.
+// lastWords returns the end of a container's output.
 func lastWords(c testcontainers.Container) string {
 	ctx, cancel := context.WithTimeout(context.Background(), ioTimeout)
 	defer cancel()
@@ -182,8 +181,8 @@ func lastWords(c testcontainers.Container) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = logs.Close() }() // it was read as far as it went
-	text, _ := io.ReadAll(logs)         // what there is
+	defer func() { _ = logs.Close() }() // read as far as possible
+	text, _ := io.ReadAll(logs)         // as much as there is
 	const keep = 2000
 	return strings.TrimSpace(string(text[max(0, len(text)-keep):]))
 }

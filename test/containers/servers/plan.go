@@ -27,7 +27,7 @@ import (
 // default) for installed programs.
 const Variable = "REDLATCH_ITEST"
 
-// Plan is what the suites run on. The zero Plan has no servers.
+// Plan selects the servers of the suites. The zero Plan has no servers.
 type Plan struct {
 	// Line describes the servers.
 	Line string
@@ -63,8 +63,8 @@ func (k Kind) StartCluster(tb testing.TB) *Cluster {
 	return c
 }
 
-// Demanded reports whether it is an error that no server was found: with CI=true, or
-// when the environment selects the servers.
+// Demanded reports whether missing servers are an error: with CI=true, or when the environment
+// selects the servers.
 func Demanded() bool { return os.Getenv("CI") == "true" || os.Getenv(Variable) != "" }
 
 // Choose makes the plan. With CI=true a missing program of `make setup` is an error.
@@ -79,7 +79,7 @@ func Choose() (Plan, error) {
 	}
 }
 
-// contained is the plan of containers.
+// contained returns the plan with containers.
 func contained() Plan {
 	plan := Plan{
 		Line:       fmt.Sprintf("containers: %s; clusters of %s", strings.Join(images, ", "), strings.Join(clusterImages, ", ")),
@@ -94,7 +94,7 @@ func contained() Plan {
 	return plan
 }
 
-// installed is the plan of the programs of this machine.
+// installed returns the plan with the programs of this machine.
 func installed() (Plan, error) {
 	var plan Plan
 	var about []string
@@ -151,7 +151,7 @@ func programKind(path string) (kind Kind, version string) {
 		},
 		cluster: func(tb testing.TB) []string {
 			tb.Helper()
-			// With so long a node timeout no node is taken for dead that waits for a busy machine.
+			// The long node timeout keeps a busy machine's nodes from being declared dead.
 			return redistest.StartCluster(tb, 3, 1, binary, redistest.WithArgs("--cluster-node-timeout", "60000")).Addrs()
 		},
 	}, version

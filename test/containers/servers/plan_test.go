@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// names returns what the kinds are called.
+// names returns the names of kinds.
 func names(kinds []Kind) (all []string) {
 	for _, k := range kinds {
 		all = append(all, k.Name)
@@ -78,5 +78,5 @@ func TestClusterWithOtherAddressesIsRejected(t *testing.T) {
 		outside = append(outside, redistest.NewProxy(t, addr).Addr())
 	}
 	_, err := survey(t, outside)
-	require.ErrorContains(t, err, "sends clients to 127.0.0.1:")
+	require.ErrorContains(t, err, "redirects clients to 127.0.0.1:")
 }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// ioTimeout bounds what the package itself asks of a server.
+	// ioTimeout bounds the package's own commands.
 	ioTimeout = 10 * time.Second
-	// slots is how many hash slots a cluster shares out.
+	// slots is the number of hash slots of a cluster.
 	slots = 16384
 )
 
@@ -28,13 +28,13 @@ type Server struct {
 	Addr string
 	// User is the user of Do's commands: "" is the default user.
 	User string
-	// Version is what it calls itself, such as "valkey 8.1.1".
+	// Version is its name and version, such as "valkey 8.1.1".
 	Version string
 
 	pool *redis.Pool
 }
 
-// connect makes a Server of what listens on addr, for the duration of the test.
+// connect returns the Server at addr for the duration of the test.
 func connect(tb testing.TB, addr, user string) *Server {
 	tb.Helper()
 	s := &Server{Addr: addr, User: user}
@@ -42,7 +42,7 @@ func connect(tb testing.TB, addr, user string) *Server {
 		return redis.Dial("tcp", addr, redis.DialUsername(user), redis.DialPassword(user),
 			redis.DialConnectTimeout(ioTimeout), redis.DialReadTimeout(ioTimeout), redis.DialWriteTimeout(ioTimeout))
 	}}
-	tb.Cleanup(func() { _ = s.pool.Close() }) // the connections end with the server anyway
+	tb.Cleanup(func() { _ = s.pool.Close() }) // the server closes the connections anyway
 	info, err := redis.String(s.Do(tb, "INFO", "server"), nil)
 	if err != nil {
 		tb.Fatalf("servers: %s: INFO: %v", addr, err)
@@ -51,8 +51,8 @@ func connect(tb testing.TB, addr, user string) *Server {
 	return s
 }
 
-// version reads the answer to INFO server. Forks of Redis also have there which version of
-// Redis they are compatible with.
+// version parses a reply to INFO server. Forks also report the version of Redis they are compatible
+// with.
 func version(info string) string {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(info) {
@@ -64,7 +64,7 @@ func version(info string) string {
 	return name + " " + fields[name+"_version"]
 }
 
-// Do runs one command and returns its reply as redigo gives it. An error ends the test.
+// Do runs one command and returns its reply as redigo does. It fails the test on an error.
 func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	c := s.pool.Get()
@@ -76,9 +76,8 @@ func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	return reply
 }
 
-// As makes a user of the server, with all rights, and returns the server as that user: what
-// is then forbidden to it stays permitted to others. The user, whose password is the name,
-// ends with the test.
+// As creates a user with all rights, whose password is its name, and returns the server for that
+// user, so that Forbid does not affect other users. The user is deleted at the end of the test.
 func (s *Server) As(tb testing.TB, user string) *Server {
 	tb.Helper()
 	s.Do(tb, "ACL", "SETUSER", user, "on", ">"+user, "~*", "&*", "+@all")
@@ -86,24 +85,24 @@ func (s *Server) As(tb testing.TB, user string) *Server {
 	return connect(tb, s.Addr, user)
 }
 
-// Forbid takes the right to a command from the server's User.
+// Forbid revokes the right to a command from the server's User.
 func (s *Server) Forbid(tb testing.TB, cmd string) {
 	tb.Helper()
 	s.Do(tb, "ACL", "SETUSER", s.User, "-"+cmd)
 }
 
-// Cluster is a running cluster whose slots stay where they are.
+// Cluster is a running cluster whose slots do not move.
 type Cluster struct {
-	// Nodes are all of its nodes, Masters those that serve slots.
+	// Nodes are all nodes, Masters the nodes that serve slots.
 	Nodes, Masters []*Server
-	// Sharded says that it knows sharded pub/sub.
+	// Sharded reports whether it supports sharded pub/sub.
 	Sharded bool
 
 	owners [slots]*Server
 }
 
-// survey makes a Cluster of nodes for the duration of the test. It is an error when they
-// send clients to other addresses than these.
+// survey returns the Cluster of nodes for the duration of the test. It returns an error if they
+// redirect clients to other addresses.
 func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	tb.Helper()
 	c := &Cluster{}
@@ -112,7 +111,7 @@ func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	}
 	c.Sharded = knows(tb, c.Nodes[0], "SPUBLISH")
 	for _, node := range c.Nodes {
-		ranges, err := redis.Values(node.Do(tb, "CLUSTER", "SLOTS"), nil) // which all versions know
+		ranges, err := redis.Values(node.Do(tb, "CLUSTER", "SLOTS"), nil) // known to all versions
 		for _, r := range ranges {
 			err = errors.Join(err, c.learn(tb, r))
 		}
@@ -126,16 +125,15 @@ func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	return c, nil
 }
 
-// knows reports whether a server knows a command.
+// knows reports whether a server supports a command.
 func knows(tb testing.TB, s *Server, command string) bool {
 	tb.Helper()
 	known, _ := redis.Values(s.Do(tb, "COMMAND", "INFO", command), nil)
 	return len(known) == 1 && known[0] != nil
 }
 
-// learn records the node that serves a range of slots, as CLUSTER SLOTS has it: the first and
-// the last slot, then the master and its replicas. It checks that each of their addresses leads
-// to them.
+// learn records the node for a range of slots of CLUSTER SLOTS: first and last slot, the master,
+// and its replicas. It checks that their addresses lead to these nodes.
 func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 	tb.Helper()
 	var first, last int
@@ -159,11 +157,11 @@ func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 		addr := net.JoinHostPort(host, strconv.Itoa(port))
 		at := slices.IndexFunc(c.Nodes, func(s *Server) bool { return s.Addr == addr })
 		if at < 0 {
-			return fmt.Errorf("it sends clients to %s, which is none of %v", addr, c.Addrs())
+			return fmt.Errorf("node redirects clients to %s: want one of %v", addr, c.Addrs())
 		}
 		there := c.Nodes[at]
 		if known := fmt.Sprintf("%s", there.Do(tb, "CLUSTER", "MYID")); known != id {
-			return fmt.Errorf("it sends clients of %s to %s, where %s answers", id, addr, known)
+			return fmt.Errorf("node redirects clients of %s to %s, which is the address of %s", id, addr, known)
 		}
 		if i > 0 {
 			continue // a replica
@@ -187,13 +185,13 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Do runs one command on the master of key. An error ends the test.
+// Do runs one command on the master of key. It fails the test on an error.
 func (c *Cluster) Do(tb testing.TB, key, cmd string, args ...any) any {
 	tb.Helper()
 	return c.owners[transport.HashSlot(key)].Do(tb, cmd, args...)
 }
 
-// String says what the cluster is made of.
+// String describes the nodes.
 func (c *Cluster) String() string {
 	return fmt.Sprintf("%d nodes of %s, %d of them masters", len(c.Nodes), c.Nodes[0].Version, len(c.Masters))
 }
