@@ -29,10 +29,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// watchdog is that of the programs: they renew once a second.
+// watchdog is the lease of the programs, which renew once a second.
 const watchdog = 3 * time.Second
 
-// fleet is a number of programs that use locks.
+// fleet is a set of programs that use locks.
 type fleet struct {
 	server *redistest.Server
 	ctx    context.Context //nolint:containedctx // ends the workers
@@ -40,9 +40,9 @@ type fleet struct {
 	wg     sync.WaitGroup
 }
 
-// startFleet starts programs that use locks, each with a client and metrics of its own, and
-// returns where their metrics are. Meanwhile something goes wrong with each: holds are lost, waiters die,
-// connections break, a key is not a lock.
+// startFleet starts programs with their own clients and metrics, and returns the addresses of the
+// metrics. Each program has faults: lost holds, dead waiters, broken connections, and a key of
+// another type.
 func startFleet(t *testing.T, s *redistest.Server, n int) (addresses []string) {
 	t.Helper()
 	f := &fleet{server: s}
@@ -76,7 +76,6 @@ func (f *fleet) program(t *testing.T, i int) (client *redlatch.Client, address s
 	return client, serveMetrics(t, metrics)
 }
 
-// work starts a program's workers.
 func (f *fleet) work(client *redlatch.Client) {
 	for range 4 {
 		f.again(func() { f.use(rlock.New(client, fmt.Sprintf("orders:%d", rand.IntN(3))), 40*time.Millisecond) })
@@ -84,14 +83,14 @@ func (f *fleet) work(client *redlatch.Client) {
 	f.again(func() { f.use(rfairlock.New(client, "billing:run"), 150*time.Millisecond) })
 	f.again(func() { f.use(rlock.New(client, "orders:slow"), 3*time.Second) })
 	f.again(func() {
-		// Refused mostly, and now and then no lock at all. breakThings ends what is held.
+		// Mostly not acquired, and now and then not a lock. breakThings deletes the hold.
 		_, _ = rlock.New(client, "orders:slow").TryLock(f.ctx, rlock.WithLease(time.Minute))
 		_, _ = rlock.New(client, "orders:no-lock").TryLock(f.ctx)
 		f.sleep(300 * time.Millisecond)
 	})
 }
 
-// again does something until the fleet ends.
+// again calls do until the fleet ends.
 func (f *fleet) again(do func()) {
 	f.wg.Add(1)
 	go func() {
@@ -102,8 +101,8 @@ func (f *fleet) again(do func()) {
 	}()
 }
 
-// use takes a lock, works for about a time, and lets it go. That it is lost, or not had, is part
-// of the run.
+// use acquires a lock, works for about a time, and releases it. It ignores losses and failures,
+// which are part of the run.
 func (f *fleet) use(lock *rlock.Lock, about time.Duration) {
 	_ = lock.Do(f.ctx, func(ctx context.Context) error {
 		f.sleep(about/2 + rand.N(about))
@@ -119,8 +118,8 @@ func (f *fleet) sleep(d time.Duration) {
 	}
 }
 
-// breakThings deletes a lock that is held, every two seconds. Every six it also queues a waiter
-// that is dead, and ends the connections of the programs.
+// breakThings deletes a held lock every two seconds. Every six seconds it also queues a dead waiter
+// and closes the programs' connections.
 func (f *fleet) breakThings(t *testing.T) {
 	t.Helper()
 	defer f.wg.Done()
@@ -128,7 +127,7 @@ func (f *fleet) breakThings(t *testing.T) {
 	for i := 0; f.ctx.Err() == nil; i++ {
 		f.sleep(2 * time.Second)
 		if _, err := c.Do("DEL", "orders:slow"); err != nil {
-			return // the test is over
+			return // the test has ended
 		}
 		if i%3 != 0 {
 			continue
@@ -141,13 +140,13 @@ func (f *fleet) breakThings(t *testing.T) {
 		}
 		for line := range strings.Lines(string(text)) {
 			if id, _, found := strings.Cut(strings.TrimPrefix(line, "id="), " "); found && strings.Contains(line, " name=shop-") {
-				_, _ = c.Do("CLIENT", "KILL", "ID", id) // it may have gone
+				_, _ = c.Do("CLIENT", "KILL", "ID", id) // may have disconnected
 			}
 		}
 	}
 }
 
-// serveMetrics serves a program's metrics, and those of its process.
+// serveMetrics serves the metrics of a program and its process.
 func serveMetrics(t *testing.T, all ...prom.Collector) (address string) {
 	t.Helper()
 	registry := prom.NewRegistry()
@@ -163,7 +162,7 @@ type metric struct {
 	labels []string
 }
 
-// known returns the metrics of the golden lists, and those of other programs that are used.
+// known returns the metrics of the golden lists, and the metrics of other programs in use.
 func known(t *testing.T) map[string]metric {
 	t.Helper()
 	all := map[string]metric{"process_start_time_seconds": {kind: "gauge"}}
@@ -184,11 +183,11 @@ func known(t *testing.T) map[string]metric {
 			add(all, f[0], m)
 		}
 	}
-	require.Greater(t, len(all), 25, "the golden lists were not found: the check itself is broken")
+	require.Greater(t, len(all), 25, "too few metrics: the golden lists were not found")
 	return all
 }
 
-// add adds the series that a metric has.
+// add adds the series of a metric.
 func add(all map[string]metric, name string, m metric) {
 	if m.kind != "histogram" {
 		all[name] = m
@@ -199,8 +198,8 @@ func add(all map[string]metric, name string, m metric) {
 	all[name+"_bucket"] = metric{kind: "counter", labels: append([]string{"le"}, m.labels...)}
 }
 
-// checkExpr parses an expression, and checks that it uses metrics and labels that there are,
-// and rates of counters alone. It returns how many selectors it has.
+// checkExpr parses an expression, checks that its metrics and labels exist and that rates are of
+// counters, and returns the number of its selectors.
 func checkExpr(t *testing.T, all map[string]metric, where, expr string) (selectors int) {
 	t.Helper()
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -226,7 +225,7 @@ func checkExpr(t *testing.T, all map[string]metric, where, expr string) (selecto
 		}
 		return nil
 	})
-	require.Empty(t, grouped, "%s: no metric of it has this label", where)
+	require.Empty(t, grouped, "%s: label of none of its metrics", where)
 	return selectors
 }
 
@@ -235,11 +234,11 @@ func checkMatcher(t *testing.T, m metric, where, name string, matcher *labels.Ma
 	if matcher.Name == "__name__" || matcher.Name == "job" {
 		return
 	}
-	require.Contains(t, m.labels, matcher.Name, "%s: %s has no such label", where, name)
+	require.Contains(t, m.labels, matcher.Name, "%s: unknown label of %s", where, name)
 }
 
-// checkRate checks that counters are looked at by how they grow, and gauges are not. Comparing
-// a counter with itself at another time is for alerts that see its first value.
+// checkRate checks that expressions use the rate of counters and not of gauges. An alert may
+// compare a counter with its earlier value to see the first one.
 func checkRate(t *testing.T, m metric, where, name string, path []parser.Node) {
 	t.Helper()
 	grows, compared := false, false
@@ -252,9 +251,9 @@ func checkRate(t *testing.T, m metric, where, name string, path []parser.Node) {
 		}
 	}
 	if m.kind == "counter" {
-		require.True(t, grows || compared, "%s: %s is a counter: what counts is its rate", where, name)
+		require.True(t, grows || compared, "%s: %s is a counter: use its rate", where, name)
 	} else {
-		require.False(t, grows, "%s: %s is no counter", where, name)
+		require.False(t, grows, "%s: %s is not a counter", where, name)
 	}
 }
 
@@ -266,7 +265,7 @@ func TestDashboardUsesKnownMetrics(t *testing.T) {
 	for i := range d.Panels {
 		for _, target := range d.Panels[i].Targets {
 			expr := filled(target.Expr, "1m", "1h")
-			require.NotContains(t, expr, "$", "%s: a variable that is not known", d.Panels[i].Title)
+			require.NotContains(t, expr, "$", "%s: unknown variable", d.Panels[i].Title)
 			require.Positive(t, checkExpr(t, all, d.Panels[i].Title, expr))
 			for _, name := range regexp.MustCompile(`redlatch_\w+`).FindAllString(expr, -1) {
 				used[name] = true
@@ -281,7 +280,7 @@ func TestDashboardUsesKnownMetrics(t *testing.T) {
 	}
 	for name := range all {
 		if !strings.HasSuffix(name, "_count") && !strings.HasSuffix(name, "_sum") && strings.HasPrefix(name, "redlatch_") {
-			require.True(t, used[name], "no panel shows %s", name)
+			require.True(t, used[name], "%s is in no panel", name)
 		}
 	}
 }

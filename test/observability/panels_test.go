@@ -19,22 +19,22 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// atMost bounds the run, which ends when each panel shows something and a loss has fired its alert.
+// atMost bounds the run, which ends when each panel shows data and the alert for losses has fired.
 const atMost = 2 * time.Minute
 
-// programs is how many programs there are.
+// programs is the number of programs.
 const programs = 3
 
-// pictureEnv names the file for a picture of the panels.
+// pictureEnv names the file for an image of the panels.
 const pictureEnv = "REDLATCH_PICTURE"
 
-// shown is a panel with what it shows.
+// shown is a panel with its data.
 type shown struct {
 	panel
 	curves []curve
 }
 
-// curve is a series with the name that its legend gives it.
+// curve is a series with its name in the legend.
 type curve struct {
 	name string
 	series
@@ -54,7 +54,7 @@ func TestDashboardPanelsShowData(t *testing.T) {
 	var panels []shown
 	var until time.Time
 	late := p.from.Add(atMost)
-	for missing := "it has not begun"; missing != ""; {
+	for missing := "not started"; missing != ""; {
 		require.True(t, time.Now().Before(late), missing)
 		<-time.After(scrapeEvery)
 		until = time.Now()
@@ -65,12 +65,12 @@ func TestDashboardPanelsShowData(t *testing.T) {
 	}
 }
 
-// look returns what the panels show, and what is still missing, "" for nothing.
+// look returns the panels' data and a description of missing data, "" for none.
 func (p *prometheus) look(d *dashboard, all map[string]metric, until time.Time) (panels []shown, missing string) {
 	p.t.Helper()
 	for name := range all {
 		if strings.HasPrefix(name, "redlatch_") && len(p.overTime(name, until)) == 0 {
-			return nil, name + " is in a golden list, and was not scraped"
+			return nil, name + " is in a golden list but was not scraped"
 		}
 	}
 	for i := range d.Panels {
@@ -84,12 +84,12 @@ func (p *prometheus) look(d *dashboard, all map[string]metric, until time.Time) 
 	require.Len(p.t, states, len(alerts(p.t)))
 	require.Equal(p.t, "inactive", states["RedlatchHoldOld"])
 	if states["RedlatchLocksLost"] != "firing" {
-		return nil, "locks were lost, and no alert fires"
+		return nil, "locks were lost, but no alert fires"
 	}
 	return panels, ""
 }
 
-// show runs a panel's expressions. Each must have found series, and one of them a number that is not 0.
+// show runs a panel's expressions. Each must return series, and one of them a nonzero number.
 func (p *prometheus) show(of *panel, until time.Time) (s shown, missing string) {
 	p.t.Helper()
 	s.panel = *of
@@ -106,16 +106,16 @@ func (p *prometheus) show(of *panel, until time.Time) (s shown, missing string) 
 			s.curves = append(s.curves, curve{legend(target.Legend, one.labels), one})
 		}
 		if !number {
-			return s, of.Title + " shows nothing of " + expr
+			return s, of.Title + " shows no series of " + expr
 		}
 	}
 	if !something {
-		return s, of.Title + " shows nothing but zeros"
+		return s, of.Title + " shows only zeros"
 	}
 	return s, ""
 }
 
-// legend fills a legend's {{labels}} in.
+// legend replaces the {{labels}} in a legend.
 func legend(format string, labels map[string]string) string {
 	for strings.Contains(format, "{{") {
 		before, rest, _ := strings.Cut(format, "{{")
@@ -125,8 +125,8 @@ func legend(format string, labels map[string]string) string {
 	return strings.TrimSpace(format)
 }
 
-// addKeysOfTheDead makes locks that no living program has: dead waiters, a lock that is free
-// with a queue, one without a lease, one that is waited for as for another kind.
+// addKeysOfTheDead adds locks of dead programs: dead waiters, a free lock with a queue, a lock
+// without a TTL, and a waiter for another kind of lock.
 func addKeysOfTheDead(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	s.Do(t, "HSET", "billing-run", program.RedissonOwner, 1)
@@ -145,10 +145,10 @@ func addKeysOfTheDead(t *testing.T, s *redistest.Server) {
 	require.NoError(t, err)
 }
 
-// root is where the checkout begins, seen from here.
+// root is the root of the checkout.
 const root = "../.."
 
-// dashboard is what is read of the dashboard's JSON.
+// dashboard has the tested fields of the dashboard's JSON.
 type dashboard struct {
 	Panels     []panel `json:"panels"`
 	Templating struct {
@@ -190,16 +190,16 @@ func readDashboard(t *testing.T) *dashboard {
 	require.NoError(t, err)
 	d := &dashboard{}
 	require.NoError(t, json.Unmarshal(text, d))
-	require.Greater(t, len(d.Panels), 20, "the panels were not found: the check itself is broken")
+	require.Greater(t, len(d.Panels), 20, "too few panels: the dashboard was not read")
 	return d
 }
 
-// filled returns the expression with what Grafana puts in place of its variables.
+// filled replaces Grafana's variables in an expression.
 func filled(expr, rateInterval, span string) string {
 	return strings.NewReplacer("$__rate_interval", rateInterval, "$__range", span, "$job", ".*", "$exporter", ".*").Replace(expr)
 }
 
-// A dashboard that is imported asks its reader for the Prometheus, and nothing else.
+// When it imports the dashboard, Grafana must only prompt for the Prometheus data source.
 func TestDashboardNamesNoDatasource(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
@@ -207,7 +207,7 @@ func TestDashboardNamesNoDatasource(t *testing.T) {
 	ids, titles := map[int]bool{}, map[string]bool{}
 	for i := range d.Panels {
 		p := &d.Panels[i]
-		require.False(t, ids[p.ID] || titles[p.Title], "%d %s is there twice", p.ID, p.Title)
+		require.False(t, ids[p.ID] || titles[p.Title], "%d %s is a duplicate", p.ID, p.Title)
 		ids[p.ID], titles[p.Title] = true, true
 		if p.Type == "row" {
 			continue
@@ -218,22 +218,21 @@ func TestDashboardNamesNoDatasource(t *testing.T) {
 	}
 }
 
-// The size of the picture and of its parts, in pixels.
+// Sizes in the image, in pixels.
 const (
 	columns    = 24 // of Grafana's grid
 	pageWidth  = 1080
 	rowHeight  = 30
-	gridUnit   = 20 // of height
+	gridUnit   = 20 // height
 	titleSpace = 22
 	axisSpace  = 46
 	gap        = 8
-	maxCurves  = 8 // of a panel
+	maxCurves  = 8 // per panel
 )
 
-// colours are those of curves, in order.
+// colours of curves, in order.
 var colours = []string{"#3274d9", "#e0752d", "#299c46", "#a352cc", "#c4162a", "#1f9e9e", "#8a6d00", "#555555"}
 
-// picture is an SVG.
 type picture struct{ strings.Builder }
 
 func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.Builder, format, args...) }
@@ -242,10 +241,9 @@ func (p *picture) text(x, y float64, size int, style, text string) {
 	p.printf(`<text x="%.0f" y="%.0f" font-size="%d" %s>%s</text>`+"\n", x, y, size, style, html.EscapeString(text))
 }
 
-// box is where something is drawn.
 type box struct{ x, y, w, h float64 }
 
-// draw returns the panels as Grafana arranges them, as an SVG.
+// draw returns an SVG of the panels, arranged as in Grafana.
 func draw(panels []shown, from, until time.Time) string {
 	p := &picture{}
 	bottom := 0.0
@@ -308,7 +306,7 @@ func (p *picture) panel(at box, s *shown, from, until time.Time) {
 	}
 }
 
-// curve draws the points that are numbers, joined where none is missing between them.
+// curve draws the points that are numbers, with gaps where points are missing.
 func (p *picture) curve(plot box, c curve, colour string, place func(point) (x, y float64)) {
 	var path picture
 	pen, before := "M", time.Time{}
@@ -326,7 +324,7 @@ func (p *picture) curve(plot box, c curve, colour string, place func(point) (x, 
 	p.printf(`<path d="%s" fill="none" stroke="%s" stroke-width="1.5" stroke-linecap="round"/>`+"\n", path.String(), colour)
 }
 
-// short returns a number with its unit, as it is written on axes.
+// short formats a number with its unit for an axis.
 func short(v float64, unit string) string {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 	switch {

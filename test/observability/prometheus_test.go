@@ -1,14 +1,12 @@
-// Package observability checks what deploy has for Prometheus and Grafana:
+// Package observability tests the files for Prometheus and Grafana in deploy:
 //
 //	rules and their tests       promtool, of Debian's package prometheus
 //	expressions of panels       Prometheus' own parser; every metric is in the golden lists
 //	panels over a real run      a Redis, clients, redlatch exporter, and a Prometheus that
-//	                            scrapes both: no panel is empty, and every rule is healthy
+//	                            scrapes both: every panel has data, every rule is healthy
 //
-// The golden lists are docs/observability/metrics.txt and docs/observability/exporter.txt. The
-// real run draws the picture of docs/observability.md, too: make pictures.
-//
-// It has tests only.
+// The golden lists are docs/observability/metrics.txt and docs/observability/exporter.txt. The real
+// run also draws the image of docs/observability.md: make pictures.
 package observability
 
 import (
@@ -34,8 +32,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// find returns the path of a program of Debian's package prometheus: from PATH, or from where
-// scripts/prometheus.sh keeps it. A test without it is skipped, on a CI machine it fails.
+// find returns the path of a program of Debian's package prometheus, from PATH or from the folder
+// of scripts/prometheus.sh. Without it the test is skipped, or fails on a CI machine.
 func find(t *testing.T, name string) string {
 	t.Helper()
 	kept, err := filepath.Abs(filepath.Join(root, ".servers", "prometheus", "usr", "bin", name))
@@ -48,7 +46,7 @@ func find(t *testing.T, name string) string {
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("%s is neither in PATH nor at %s: run scripts/prometheus.sh", name, kept)
 	}
-	t.Skipf("NOT CHECKED WITH PROMETHEUS: no %s in PATH or at %s: run scripts/prometheus.sh", name, kept)
+	t.Skipf("NOT TESTED WITH PROMETHEUS: no %s in PATH or at %s: run scripts/prometheus.sh", name, kept)
 	return ""
 }
 
@@ -61,7 +59,6 @@ func promtool(t *testing.T, args ...string) (out string, err error) {
 	return string(text), err
 }
 
-// rules are the alerts.
 type rules struct {
 	Groups []struct {
 		Rules []rule `yaml:"rules"`
@@ -75,7 +72,6 @@ type rule struct {
 	Annotations map[string]string `yaml:"annotations"`
 }
 
-// scenes are the tests of the alerts.
 type scenes struct {
 	Tests []struct {
 		Name  string `yaml:"name"`
@@ -126,13 +122,13 @@ func TestAlertsFireOnlyInTheirScenario(t *testing.T) {
 			if did {
 				fires[alert] = true
 			} else {
-				silent[alert] = true // from beginning to end
+				silent[alert] = true // during the whole scene
 			}
 		}
 	}
 	for _, r := range alerts(t) {
-		require.True(t, fires[r.Alert], "%s fires in no scene", r.Alert)
-		require.True(t, silent[r.Alert], "%s is silent in no scene", r.Alert)
+		require.True(t, fires[r.Alert], "%s never fires", r.Alert)
+		require.True(t, silent[r.Alert], "%s is never silent", r.Alert)
 	}
 	require.Len(t, fires, 5)
 }
@@ -152,50 +148,50 @@ func TestAlertsUseKnownMetricsAndLinkRunbook(t *testing.T) {
 		require.Positive(t, checkExpr(t, all, r.Alert, r.Expr))
 		section, is := strings.CutPrefix(r.Annotations["runbook_url"], "https://github.com/redlatch/redlatch/blob/main/docs/operations.md#")
 		require.True(t, is, r.Alert)
-		require.True(t, headings[section], "%s: docs/operations.md has no section %s", r.Alert, section)
+		require.True(t, headings[section], "%s: section %s is missing in docs/operations.md", r.Alert, section)
 		require.NotEmpty(t, r.Labels["severity"], r.Alert)
 		require.NotEmpty(t, r.Annotations["summary"], r.Alert)
-		require.Contains(t, string(manual), "`"+r.Alert+"`", "the manual does not name it")
+		require.Contains(t, string(manual), "`"+r.Alert+"`", "not in the manual")
 	}
 }
 
 func TestMain(m *testing.M) { program.Main(m, become) }
 
-// binaryEnv names the program that build has built.
+// binaryEnv names the redlatch binary.
 const binaryEnv = "REDLATCH_TEST_BINARY"
 
-// build builds redlatch and returns the variable that makes the program of package program be it.
+// build builds redlatch and returns the variable that makes package program run it.
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "redlatch")
 	cmd := exec.Command("go", "build", "-o", binary, "./cmd/redlatch")
-	cmd.Dir = "../.." // the module of redlatch
+	cmd.Dir = "../.." // redlatch's module
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(text))
 	return binaryEnv + "=" + binary
 }
 
-// become makes this process redlatch. It returns only if that fails.
+// become replaces this process with redlatch. It returns only if that fails.
 func become(_ context.Context, args []string, _ ...any) int {
 	fmt.Fprintln(os.Stderr, syscall.Exec(os.Getenv(binaryEnv), append([]string{"redlatch"}, args...), os.Environ()))
 	return 1
 }
 
 const (
-	// scrapeEvery is how often the Prometheus of a run scrapes, and rateOver what Grafana
-	// would fill $__rate_interval in with: four times as long.
+	// scrapeEvery is the scrape interval of a run's Prometheus, and rateOver, four times as long,
+	// the value of Grafana's $__rate_interval.
 	scrapeEvery = 500 * time.Millisecond
 	rateOver    = "2s"
 )
 
-// prometheus is a Prometheus that runs.
+// prometheus is a running Prometheus.
 type prometheus struct {
 	t    *testing.T
 	base string
 	from time.Time
 }
 
-// series is a series that a query has found.
+// series is a series in a query's result.
 type series struct {
 	labels map[string]string
 	points []point
@@ -206,7 +202,7 @@ type point struct {
 	value float64
 }
 
-// startPrometheus starts one that scrapes the targets, by job, and evaluates the alerts.
+// startPrometheus starts a Prometheus that scrapes the targets, by job, and evaluates the alerts.
 func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 	t.Helper()
 	binary, dir := find(t, "prometheus"), t.TempDir()
@@ -239,14 +235,14 @@ func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 		}
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, atMost, 50*time.Millisecond, "Prometheus does not start")
-	// It finds its targets some seconds after it has begun.
+	}, atMost, 50*time.Millisecond, "Prometheus is not ready")
+	// It finds its targets some seconds after its start.
 	require.Eventually(t, func() bool { return len(p.overTime("up", time.Now())) > 1 }, atMost, 100*time.Millisecond)
 	p.from = time.Now()
 	return p
 }
 
-// get asks Prometheus, and decodes the data of its answer.
+// get queries Prometheus and decodes the data of its reply.
 func (p *prometheus) get(path string, args url.Values, data any) {
 	p.t.Helper()
 	resp, err := http.Get(p.base + path + "?" + args.Encode()) //nolint:noctx // the test's own server
@@ -261,7 +257,7 @@ func (p *prometheus) get(path string, args url.Values, data any) {
 	require.NoError(p.t, json.Unmarshal(answer.Data, data))
 }
 
-// overTime returns what an expression was from when Prometheus was started until now.
+// overTime returns an expression's values since the start of Prometheus.
 func (p *prometheus) overTime(expr string, until time.Time) []series {
 	p.t.Helper()
 	var data struct {
@@ -290,7 +286,7 @@ func (p *prometheus) overTime(expr string, until time.Time) []series {
 	return all
 }
 
-// states returns the states of the alerts, and requires that each could be evaluated.
+// states returns the states of the alerts, and requires that each can be evaluated.
 func (p *prometheus) states() map[string]string {
 	p.t.Helper()
 	var data struct {

@@ -97,7 +97,7 @@ const Evicted = "evicted"
 
 // String names both holds and the duration.
 func (o Overlap) String() string {
-	return fmt.Sprintf("%s was held by %s (%s, process %s) and %s (%s, process %s) at once for %v, from %v on",
+	return fmt.Sprintf("%s was held by %s (%s, process %s) and %s (%s, process %s) concurrently for %v, from %v on",
 		o.First.Key, o.First.ID, o.First.Owner, o.First.P, o.Second.ID, o.Second.Owner, o.Second.P,
 		o.Span.length().Round(time.Microsecond), o.Span.From)
 }
@@ -137,7 +137,7 @@ func (s *Story) checkAudits() (findings []Finding) {
 		case a.Kind == Absent:
 		case a.Count == 0:
 			if h.To > a.T {
-				findings = append(findings, found("gone", "%s: the server had %s no more, %v before %s ended",
+				findings = append(findings, found("gone", "%s: the server no longer had %s, %v before %s ended",
 					h.Key, h.Owner, h.To-a.T, h.ID))
 			}
 		case a.Count < a.Depth, a.Exact && a.Count != a.Depth:
@@ -199,7 +199,7 @@ func (s *Story) checkEarly() (findings []Finding) {
 			continue
 		}
 		if c.Returned < h.deadline && !s.forgotten(h, c.Returned) {
-			findings = append(findings, found("early", "%s of %s (%s) was lost as it was unlocked, %v before its deadline",
+			findings = append(findings, found("early", "%s of %s (%s) was lost before its unlock, %v before its deadline",
 				h.ID, h.Key, h.Owner, (h.deadline-c.Returned).Round(time.Millisecond)))
 		}
 	}
