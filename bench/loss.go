@@ -28,8 +28,8 @@ func runLoss(args []string) error {
 	f.TextVar(&s.who, "who", everything, "only clients whose name this regular expression matches")
 	f.StringVar(&s.leases, "leases", "2s,5s,30s", "leases, with commas between them")
 	f.StringVar(&s.out, "out", "docs/reliability", "folder to write to; empty writes nothing")
-	f.StringVar(&s.note, "note", "", "what is to be said of the machine")
-	f.IntVar(&s.holds, "holds", 100, "locks that are held at once, for each client, way and lease")
+	f.StringVar(&s.note, "note", "", "remark about the machine")
+	f.IntVar(&s.holds, "holds", 100, "concurrent holds per client, failure and lease")
 	f.IntVar(&s.rounds, "rounds", 2, "how often each of these is repeated")
 	if err := f.Parse(args); err != nil {
 		return err

@@ -47,7 +47,7 @@ func flags(args []string) (*settings, error) {
 	f.StringVar(&s.profiles, "profiles", "", "folder for profiles of the Go contestants; their figures suffer a little")
 	f.Float64Var(&s.scale, "scale", 1, "multiplies the time of each measurement; where polls are seconds apart it makes it no shorter")
 	f.IntVar(&s.levels, "levels", 0, "leave out sizes above this; 0 for none")
-	f.DurationVar(&s.patience, "patience", 15*time.Minute, "how long to measure again what the machine's host disturbs, in all")
+	f.DurationVar(&s.patience, "patience", 15*time.Minute, "total time for repeating measurements that other virtual machines disturbed")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

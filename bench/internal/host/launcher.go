@@ -29,7 +29,7 @@ func NewLauncher() *Launcher {
 	return l
 }
 
-// Close ends the launcher, and with it what it started and still runs (on Linux).
+// Close ends the launcher and, on Linux, the processes that it started.
 func (l *Launcher) Close() {
 	close(l.starts)
 	<-l.done
@@ -57,7 +57,7 @@ type Placement string
 
 // Placements.
 const (
-	// Apart gives the server a processor of its own, and clients the others.
+	// Apart pins the server to one CPU and the clients to the others.
 	Apart Placement = "apart"
 	// Free leaves it to the system.
 	Free Placement = "free"

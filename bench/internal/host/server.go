@@ -12,7 +12,7 @@ import (
 // Server is a redis-server without persistence, or the masters of a cluster.
 type Server struct{ nodes []*redistest.Server }
 
-// options are those of every server at p, which many clients use.
+// options returns the options of a server at p, which many clients use.
 func options(p Placement) []redistest.Option {
 	return []redistest.Option{redistest.WithProcessors(p.Server()...), redistest.WithArgs("--maxclients", "20000")}
 }

@@ -191,7 +191,7 @@ func worstWay(outcomes []Outcome) string {
 	return millis(least) + " / " + millis(middle)
 }
 
-// only returns the outcomes whose of is said.
+// only returns the outcomes for which of returns said.
 func only(outcomes []Outcome, of func(Outcome) string, said string) []Outcome {
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return of(o) != said })
 }

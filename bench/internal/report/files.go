@@ -52,7 +52,7 @@ func Disturbances(samples []run.Sample) string {
 		}
 	}
 	return fmt.Sprintf("The host of the machine had %.1f %% of the processors' time. For that reason "+
-		"measurements were made again %d times; %d of %d stand although they were disturbed.",
+		"%d measurements were repeated; %d of %d are reported although they were disturbed.",
 		100*stolen/max(float64(len(samples)), 1), again, disturbed, len(samples))
 }
 

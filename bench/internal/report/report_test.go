@@ -109,7 +109,7 @@ func TestReportIncludesHostActivity(t *testing.T) {
 	all[0].Stolen, all[1].Stolen = 0.01, 0.07
 	all[1].Disturbed, all[1].Again, all[2].Again = true, 8, 3
 	assert.Equal(t, "The host of the machine had 2.0 % of the processors' time. For that reason "+
-		"measurements were made again 11 times; 1 of 4 stand although they were disturbed.", report.Disturbances(all))
+		"11 measurements were repeated; 1 of 4 are reported although they were disturbed.", report.Disturbances(all))
 	assert.Contains(t, report.Disturbances(nil), "0 of 0")
 }
 

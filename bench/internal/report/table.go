@@ -76,7 +76,7 @@ func table(c run.Case, place host.Placement, entrants []run.Entrant, samples []r
 
 func placed(p host.Placement) string {
 	if p == host.Apart {
-		return "server on a processor of its own"
+		return "server on a dedicated CPU"
 	}
 	return "unpinned"
 }

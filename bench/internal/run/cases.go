@@ -197,7 +197,7 @@ func restful() []Case {
 			spec:    work.Spec{Kind: work.Watchdog, Warmup: 11000, Duration: 21000},
 		},
 		{
-			ID: "m", Title: "Lock and unlock, a key for each goroutine, beside a cluster of three masters", Level: "goroutines",
+			ID: "m", Title: "Lock and unlock, a key for each goroutine, cluster of three masters", Level: "goroutines",
 			Levels: []int{8, 64, 512, 4096}, Places: everywhere, Fits: sharded, Masters: 3, Log: true,
 			Figures: []Figure{rate, p50, p99, allocs, clientCPU, redisCPU, requests},
 			spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},

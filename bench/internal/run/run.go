@@ -70,7 +70,7 @@ type Runner struct {
 
 	launcher *host.Launcher
 	addr     string      // where clients connect to the server
-	cluster  host.Server // of the case that compares one with the server
+	cluster  host.Server // for cases that compare it with a server
 	kept     map[string]*session
 	runs     int
 }
@@ -79,7 +79,7 @@ type Runner struct {
 // if it cannot continue.
 func (r *Runner) Run(c Case) ([]Sample, error) {
 	if c.Mixed && r.mate() < 0 {
-		r.say("%s: left out, there is no Redisson\n", c.ID)
+		r.say("%s: skipped without Redisson\n", c.ID)
 		return nil, nil
 	}
 	r.launcher = host.NewLauncher()

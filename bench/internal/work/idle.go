@@ -65,7 +65,7 @@ func startIdle(ctx context.Context, c contest.Contestant, spec Spec) (job, error
 	return i, nil
 }
 
-// ask counts the connections without the waiters'.
+// ask counts the connections before the waiters connect.
 func (i *idle) ask(addr string) (err error) {
 	if i.probe, err = redis.Dial("tcp", addr); err == nil {
 		i.connections, err = connected(i.probe)

@@ -29,13 +29,13 @@ type pipeline struct {
 // half is some of the locks, all in the same state.
 type half struct {
 	acquire, release [][]any
-	taking           bool // acquisitions are under way, else releases
+	taking           bool // acquiring, else releasing
 	began            time.Time
 }
 
 func startPipeline(ctx context.Context, spec Spec) (job, error) {
 	if spec.Kind != Pairs {
-		return nil, fmt.Errorf("work: %s does nothing but %s", spec.Contestant, Pairs)
+		return nil, fmt.Errorf("work: %s supports only %s", spec.Contestant, Pairs)
 	}
 	conn, err := redis.Dial("tcp", spec.Addr, redis.DialWriteTimeout(time.Minute), redis.DialReadTimeout(time.Minute))
 	if err != nil {

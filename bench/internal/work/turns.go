@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-var errTogether = errors.New("more goroutines were inside at once than may be")
+var errTogether = errors.New("too many goroutines held the lock")
 
 // turns are goroutines that lock and unlock until they are ended: the same key, or each its own.
 type turns struct {
@@ -39,7 +39,7 @@ func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, erro
 	}
 	has := locker.ReadKey != nil
 	if !has && spec.Reads > 0 {
-		return nil, errors.Join(fmt.Errorf("work: %s has no readers", c.Name), locker.Close())
+		return nil, errors.Join(fmt.Errorf("work: %s does not support readers", c.Name), locker.Close())
 	}
 	t := &turns{spec: spec, locker: locker, members: make([]member, spec.Goroutines)}
 	ctx, t.cancel = context.WithCancel(ctx)

@@ -100,7 +100,7 @@ final class Jobs {
             AtomicInteger own = reader ? readers : inside;
             AtomicInteger others = reader ? inside : readers;
             if (own.incrementAndGet() > room && !reader || others.get() != 0) {
-                team.fail(new IllegalStateException("more threads were inside at once than may be"));
+                team.fail(new IllegalStateException("too many threads held the lock"));
             }
             own.decrementAndGet();
         }
