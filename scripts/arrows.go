@@ -1,9 +1,8 @@
 //go:build ignore
 
-// Program arrows prints the imports that point upwards: from a folder to one that stands
-// above it in the list of floors below. It fails when there are any, when a
-// folder is on no floor, and when a package of internal is for tests alone. Tests are left out: they may reach for a server. Run it from
-// the root:
+// Program arrows prints imports that point upwards in the list of floors. It fails if there are any, if
+// a folder is not on a floor, and if only tests import an internal package outside of internal/test.
+// Imports of tests do not count. Run it from the root:
 //
 //	go run scripts/arrows.go
 package main
@@ -27,9 +26,8 @@ const (
 	most   = 0
 )
 
-// floors are the folders of the repository, from the top floor down. A package is on the
-// floor of the longest matching folder; "." is the root alone. The linter holds the order
-// of the packages inside internal.
+// floors are the folders of the repository from the top floor down. A package is on the floor of the
+// longest matching folder; "." is only the root. The linter checks the order inside internal.
 var floors = [][]string{
 	{"test", "bench", "examples", "scripts", "tools"},
 	{"internal/test"},
@@ -60,8 +58,7 @@ func floor(pkg string) (int, bool) {
 	return at, longest != ""
 }
 
-// imports returns, for each package of the checkout, what it imports of this module and of
-// the nested ones.
+// imports returns each package's imports of this module and the nested ones.
 func imports() (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -93,8 +90,8 @@ func imports() (map[string]map[string]bool, error) {
 	return all, err
 }
 
-// unused returns the packages below internal that the product does not import: those belong
-// below internal/test. The product is what is below the two floors of tests.
+// unused returns the internal packages that are imported only from the two floors of tests. They belong
+// in internal/test.
 func unused(all map[string]map[string]bool) []string {
 	used := map[string]bool{}
 	for from, tos := range all {
@@ -122,22 +119,22 @@ func main() {
 		below, placed := floor(from)
 		if !placed {
 			lost++
-			fmt.Printf("%s is on no floor: add it to scripts/arrows.go\n", from)
+			fmt.Printf("%s is not on a floor: add it to scripts/arrows.go\n", from)
 			continue
 		}
 		for _, to := range slices.Sorted(maps.Keys(all[from])) {
 			arrows++
 			if above, _ := floor(to); above < below {
 				up++
-				fmt.Printf("%s imports %s, which stands above it\n", from, to)
+				fmt.Printf("%s imports %s from a higher floor\n", from, to)
 			}
 		}
 	}
 	for _, pkg := range unused(all) {
 		lost++
-		fmt.Printf("%s is imported by tests alone: it belongs below internal/test\n", pkg)
+		fmt.Printf("%s is imported only by tests: move it below internal/test\n", pkg)
 	}
-	fmt.Printf("arrows: %d between packages, %d upwards (at most %d)\n", arrows, up, most)
+	fmt.Printf("arrows: %d imports between packages, %d upwards (limit %d)\n", arrows, up, most)
 	if up > most || lost > 0 {
 		os.Exit(1)
 	}

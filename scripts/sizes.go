@@ -1,16 +1,15 @@
 //go:build ignore
 
-// Program sizes holds the budgets that keep the code readable:
+// Program sizes checks limits that keep the code readable:
 //
 //	a Go file           at most 400 lines
 //	a function          at most 60 lines (in tests 120: tables are long)
-//	an exported name    has a doc comment that begins with it; fields need none
-//	the root folder     at most 40 files, hidden ones apart
+//	an exported name    has a doc comment that starts with it, except fields
+//	the root folder     at most 40 files, not counting hidden ones
 //	redistest.InRealTime  at most 40 calls: tests that a slow machine can disturb
 //
-// It walks the folder it is run in, nested modules included, leaves out
-// generated files and testdata, prints one line for each finding and fails when
-// there is one. Run it from the root: go run scripts/sizes.go
+// It checks the current folder with its nested modules, except generated files and testdata, and fails
+// if there are findings. Run it from the root: go run scripts/sizes.go
 package main
 
 import (
@@ -38,7 +37,7 @@ type checker struct {
 	fset     *token.FileSet
 	findings []string
 	files    int
-	lengths  []int // of functions outside of tests
+	lengths  []int // of functions outside tests
 	realTime int   // tests in real time
 }
 
@@ -83,7 +82,7 @@ func (c *checker) checkRoot() {
 	}
 }
 
-// summary tells the figures that have no hard limit.
+// summary returns the figures without a limit.
 func (c *checker) summary() string {
 	slices.Sort(c.lengths)
 	median, longest := 0, 0
@@ -174,7 +173,7 @@ func (c *checker) spec(d *ast.GenDecl, spec ast.Spec) {
 		}
 		c.doc(s.Name, firstDoc(s.Doc, d.Doc))
 	case *ast.ValueSpec:
-		// A comment above a group, or beside a value of one, is enough.
+		// A comment above the group or next to a value is enough.
 		for _, name := range s.Names {
 			if name.IsExported() && firstDoc(s.Doc, s.Comment, d.Doc) == nil {
 				c.find(name.Pos(), "%s has no doc comment", name.Name)
@@ -193,7 +192,7 @@ func (c *checker) doc(name *ast.Ident, doc *ast.CommentGroup) {
 		words = words[1:]
 	}
 	if len(words) == 0 || strings.TrimRight(words[0], ".,:;'") != name.Name && !strings.HasPrefix(words[0], name.Name+"'") {
-		c.find(name.Pos(), "the doc comment of %s does not begin with it", name.Name)
+		c.find(name.Pos(), "the doc comment of %s does not start with it", name.Name)
 	}
 }
 
@@ -202,7 +201,7 @@ func (c *checker) find(pos token.Pos, format string, args ...any) {
 	c.findings = append(c.findings, fmt.Sprintf("%s:%d: %s", p.Filename, p.Line, fmt.Sprintf(format, args...)))
 }
 
-// firstDoc returns the first comment there is.
+// firstDoc returns the first comment, or nil.
 func firstDoc(groups ...*ast.CommentGroup) *ast.CommentGroup {
 	for _, g := range groups {
 		if g != nil {

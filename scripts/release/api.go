@@ -25,7 +25,7 @@ func (r *repo) checkAPI(w io.Writer, last, version string) error {
 		return err
 	}
 	if !fits(last, version, c) {
-		return fmt.Errorf("what has changed since %s needs %s at least", last, least(last, c))
+		return fmt.Errorf("the API changes since %s need at least %s", last, least(last, c))
 	}
 	return nil
 }
@@ -44,14 +44,14 @@ func printAPI(w io.Writer, folder, since string) error {
 		since = last
 	}
 	if since == "" {
-		_, err = fmt.Fprintln(w, "There is no tag yet: nothing is promised that could break.")
+		_, err = fmt.Fprintln(w, "No tag yet: any change is allowed.")
 		return err
 	}
 	c, err := r.compare(w, since)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "The next version after %s is %s at least.\n", orNothing(last), least(last, c))
+	_, err = fmt.Fprintf(w, "The next version after %s must be at least %s.\n", orNothing(last), least(last, c))
 	return err
 }
 
@@ -93,7 +93,7 @@ func (r *repo) compare(w io.Writer, revision string) (change, error) {
 // changes compares a module of an older tree with the checkout's.
 func (r *repo) changes(m module, before string) ([]apidiff.Change, error) {
 	if !slices.ContainsFunc(r.modules, func(other module) bool { return other.path() == m.path() }) {
-		return []apidiff.Change{{Message: "the module is gone"}}, nil
+		return []apidiff.Change{{Message: "module removed"}}, nil
 	}
 	older, err := load(filepath.Join(before, m.folder), m.path())
 	if err != nil {
@@ -111,14 +111,14 @@ func load(folder, path string) (*apidiff.Module, error) {
 	config := &packages.Config{
 		Mode: packages.NeedName | packages.NeedTypes,
 		Dir:  folder,
-		Env:  append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod"), // the tree is thrown away
+		Env:  append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod"), // the tree is temporary
 	}
 	loaded, err := packages.Load(config, "./...")
 	if err != nil {
 		return nil, err
 	}
 	all := &apidiff.Module{Path: path}
-	programs := 0 // they have no API; a module may have nothing else
+	programs := 0 // they have no API; a module may have only programs
 	for _, p := range loaded {
 		if p.Name == "main" {
 			programs++
@@ -133,7 +133,7 @@ func load(folder, path string) (*apidiff.Module, error) {
 		all.Packages = append(all.Packages, p.Types)
 	}
 	if err == nil && len(all.Packages)+programs == 0 {
-		err = errors.New("no package was found: the check itself is broken")
+		err = errors.New("no package found")
 	}
 	return all, err
 }
@@ -154,16 +154,16 @@ func (r *repo) extract(revision, folder string) error {
 func (r *repo) checkVersion(last, version string) error {
 	switch {
 	case !semver.IsValid(version) || semver.Canonical(version) != version:
-		return fmt.Errorf("%q is no version such as v0.2.0", version)
+		return fmt.Errorf("invalid version %q: want vMAJOR.MINOR.PATCH", version)
 	case semver.Major(version) != "v0" && semver.Major(version) != "v1":
 		return fmt.Errorf("%s needs module paths that end with /%s", version, semver.Major(version))
 	case last != "" && semver.Compare(version, last) <= 0:
-		return fmt.Errorf("%s is not above %s", version, last)
+		return fmt.Errorf("version %s is not higher than %s", version, last)
 	}
 	for _, m := range r.published() {
 		tag := m.tag(version)
 		if out, err := r.git("tag", "--list", tag); err != nil || out != "" {
-			return fmt.Errorf("there is a tag %s already (%w)", tag, err)
+			return fmt.Errorf("tag %s exists (%w)", tag, err)
 		}
 	}
 	return nil

@@ -30,9 +30,9 @@ import (
 )
 
 func main() {
-	dryRun := flag.Bool("dry-run", false, "only look, and print what would be done")
-	trial := flag.Bool("trial", false, "for a clone that is thrown away: the changelog is not looked at")
-	api := flag.Bool("api", false, "print what the API has lost and got since the last tag")
+	dryRun := flag.Bool("dry-run", false, "check, and print the plan")
+	trial := flag.Bool("trial", false, "do not check the changelog; for temporary clones")
+	api := flag.Bool("api", false, "print the API changes since the last tag")
 	since := flag.String("since", "", "with -api: since this `revision`")
 	flag.Parse()
 	var err error
@@ -83,7 +83,7 @@ func (r *repo) check(w io.Writer, last, version string, opts options) error {
 	var failed []string
 	for _, c := range checks {
 		if c.left {
-			_, _ = fmt.Fprintf(w, "%-20s not looked at: this is a trial\n", c.what)
+			_, _ = fmt.Fprintf(w, "%-20s not checked in a trial\n", c.what)
 			continue
 		}
 		if err := c.check(); err != nil {
@@ -94,7 +94,7 @@ func (r *repo) check(w io.Writer, last, version string, opts options) error {
 		_, _ = fmt.Fprintf(w, "%-20s ok\n", c.what)
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("%s is not released because of: %s", version, strings.Join(failed, ", "))
+		return fmt.Errorf("cannot release %s: %s", version, strings.Join(failed, ", "))
 	}
 	return nil
 }
@@ -129,11 +129,11 @@ func (r *repo) checkChangelog() error {
 	}
 	_, after, found := strings.Cut(string(text), unreleased)
 	if !found {
-		return fmt.Errorf("%s has no heading %q", changelog, strings.TrimSpace(unreleased))
+		return fmt.Errorf("%s: missing heading %q", changelog, strings.TrimSpace(unreleased))
 	}
 	section, _, _ := strings.Cut(after, "\n## ")
 	if !strings.Contains(section, "\n- ") && !strings.Contains(section, "\n| ") {
-		return fmt.Errorf("%s says of nothing that it is new", changelog)
+		return fmt.Errorf("%s: no entry below [Unreleased]", changelog)
 	}
 	return nil
 }

@@ -89,8 +89,8 @@ func TestReleaseTagsAllModulesOnOneCommit(t *testing.T) {
 	require.Regexp(t, `## \[Unreleased\]\n\n## \[0\.1\.0\] - \d{4}-\d\d-\d\d\n\n### Added`, do(t, r, "show", "HEAD:CHANGELOG.md"))
 	out, err := r.goCommand(filepath.Join(r.root, "test/deep"), "build", "-mod=readonly", "./...")
 	require.NoError(t, err, out)
-	// There is nothing new for the next release.
-	refused(t, r, "v0.1.1", "CHANGELOG.md says of nothing that it is new")
+	// The changelog has no new entry.
+	refused(t, r, "v0.1.1", "CHANGELOG.md: no entry")
 }
 
 func TestDryRunWritesNothing(t *testing.T) {
@@ -112,10 +112,10 @@ func TestInvalidReleaseIsRejected(t *testing.T) {
 		version          string
 		says             string
 	}{
-		{name: "no version", version: "0.1.0", says: `"0.1.0" is no version`},
-		{name: "half a version", version: "v0.1", says: `"v0.1" is no version`},
+		{name: "missing v", version: "0.1.0", says: `invalid version "0.1.0"`},
+		{name: "missing patch", version: "v0.1", says: `invalid version "v0.1"`},
 		{name: "another module path", version: "v2.0.0", says: "v2.0.0 needs module paths that end with /v2"},
-		{name: "empty changelog", file: "CHANGELOG.md", text: "## [Unreleased]\n\n## [0.0.1]\n\n- Locks.\n", version: "v0.1.0", says: "says of nothing"},
+		{name: "empty changelog", file: "CHANGELOG.md", text: "## [Unreleased]\n\n## [0.0.1]\n\n- Locks.\n", version: "v0.1.0", says: "no entry below"},
 		{name: "module that does not build", file: "adapter/goredis/goredis.go", text: "package goredis\n\nfunc New() { none() }\n", version: "v0.1.0", says: "undefined: none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,11 +134,11 @@ func TestInvalidReleaseIsRejected(t *testing.T) {
 		put(t, r, "new.go", "package core\n")
 		refused(t, r, "v0.1.0", "?? new.go")
 	})
-	t.Run("tag that is there", func(t *testing.T) {
+	t.Run("existing tag", func(t *testing.T) {
 		t.Parallel()
 		r := checkout(t)
 		do(t, r, "tag", "adapter/goredis/v0.1.0")
-		refused(t, r, "v0.1.0", "there is a tag adapter/goredis/v0.1.0 already")
+		refused(t, r, "v0.1.0", "tag adapter/goredis/v0.1.0 exists")
 	})
 }
 
@@ -167,11 +167,11 @@ func TestVersionMatchesAPIChanges(t *testing.T) {
 		{"fewer functions", "v0.1.0", "core.go", less, "v0.1.1", "v0.2.0", "BREAKS example.com/core: Unlock: removed"},
 		{"another signature", "v0.1.0", "core.go", other, "v0.1.1", "v0.2.0", "BREAKS example.com/core: Unlock: changed from func() to func(bool)"},
 		{"more functions", "v0.1.0", "core.go", more, "v0.1.1", "v0.2.0", "new    example.com/core: TryLock: added"},
-		{"more functions after 1.0", "v1.0.0", "core.go", more, "v1.0.1", "v1.1.0", "needs v1.1.0 at least"},
-		{"fewer functions after 1.0", "v1.0.0", "core.go", less, "v1.1.0", "", "needs v2.0.0 at least"},
+		{"more functions after 1.0", "v1.0.0", "core.go", more, "v1.0.1", "v1.1.0", "need at least v1.1.0"},
+		{"fewer functions after 1.0", "v1.0.0", "core.go", less, "v1.1.0", "", "need at least v2.0.0"},
 		{"a nested module", "v0.1.0", "adapter/goredis/goredis.go", "package goredis\n\n// Other is new.\nfunc Other() {}\n", "v0.1.1", "v0.2.0-rc.1", "BREAKS example.com/core/adapter/goredis: New: removed"},
-		{"internal", "v0.1.0", "internal/inside/inside.go", "package inside\n", "v0.1.0", "v0.1.1", "v0.1.0 is not above v0.1.0"},
-		{"test", "v0.1.0", "test/deep/deep.go", "package deep\n", "v0.0.9", "v0.1.1", "v0.0.9 is not above v0.1.0"},
+		{"internal", "v0.1.0", "internal/inside/inside.go", "package inside\n", "v0.1.0", "v0.1.1", "v0.1.0 is not higher than v0.1.0"},
+		{"test", "v0.1.0", "test/deep/deep.go", "package deep\n", "v0.0.9", "v0.1.1", "v0.0.9 is not higher than v0.1.0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -193,17 +193,17 @@ func TestPrintAPI(t *testing.T) {
 	r := checkout(t)
 	var said bytes.Buffer
 	require.NoError(t, printAPI(&said, r.root, ""))
-	require.Equal(t, "There is no tag yet: nothing is promised that could break.\n", said.String())
+	require.Equal(t, "No tag yet: any change is allowed.\n", said.String())
 	released(t, r, "v0.1.0")
 	put(t, r, "core.go", "package core\n\n// Lock locks.\nfunc Lock() {}\n")
 	said.Reset()
 	require.NoError(t, printAPI(&said, r.root, ""))
-	require.Equal(t, "  BREAKS example.com/core: Unlock: removed\nThe next version after v0.1.0 is v0.2.0 at least.\n", said.String())
+	require.Equal(t, "  BREAKS example.com/core: Unlock: removed\nThe next version after v0.1.0 must be at least v0.2.0.\n", said.String())
 	said.Reset()
 	require.Error(t, printAPI(&said, r.root, "nowhere"))
 	do(t, r, "rm", "-r", "--quiet", "adapter")
 	require.NoError(t, printAPI(&said, r.root, ""))
-	require.Contains(t, said.String(), "BREAKS example.com/core/adapter/goredis: the module is gone\n")
+	require.Contains(t, said.String(), "BREAKS example.com/core/adapter/goredis: module removed\n")
 }
 
 func TestMinimumVersions(t *testing.T) {

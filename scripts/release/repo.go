@@ -90,7 +90,7 @@ func modulesIn(root string) ([]module, error) {
 	}
 	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.folder, b.folder) })
 	if len(all) == 0 || all[0].folder != "." {
-		return nil, fmt.Errorf("%s has no go.mod", root)
+		return nil, fmt.Errorf("%s: no go.mod", root)
 	}
 	return all, nil
 }
@@ -160,7 +160,7 @@ func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 		if err == nil {
 			return
 		}
-		// The tree had no changes: nothing is lost.
+		// The tree had no changes that could be lost.
 		for _, tag := range tags {
 			_, undo := r.git("tag", "--delete", tag)
 			err = errors.Join(err, undo)
@@ -188,7 +188,7 @@ func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 
 // plan prints the steps of release.
 func (r *repo) plan(w io.Writer, version string) error {
-	_, _ = fmt.Fprintln(w, "\nThis would be written, committed and tagged:")
+	_, _ = fmt.Fprintln(w, "\nTo be written, committed and tagged:")
 	for _, m := range r.modules {
 		for _, needed := range r.needs(m) {
 			_, _ = fmt.Fprintf(w, "  %-28s require %s %s\n", path.Join(m.folder, "go.mod"), needed, version)

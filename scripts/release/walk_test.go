@@ -130,7 +130,7 @@ func TestDocsInstallSameModules(t *testing.T) {
 		}
 		delete(said, s.install)
 	}
-	require.Empty(t, said, "the walk does not try these")
+	require.Empty(t, said, "commands missing in walk")
 
 	var installed, published []string
 	for _, s := range walk {
@@ -183,10 +183,10 @@ func cloned(t *testing.T) *repo {
 	require.NoError(t, err)
 	folder := filepath.Join(t.TempDir(), "clone")
 	do(t, here, "clone", "--quiet", here.root, folder)
-	// In CI the checkout has no branch.
+	// In CI the checkout is on a detached HEAD.
 	command(t, folder, nil, "git", "checkout", "--quiet", "-B", "trial")
 	command(t, folder, nil, "git", "--work-tree="+here.root, "add", "--all")
-	command(t, folder, nil, "git", "commit", "--quiet", "--allow-empty", "--message", "what is not committed")
+	command(t, folder, nil, "git", "commit", "--quiet", "--allow-empty", "--message", "uncommitted changes")
 	command(t, folder, nil, "git", "reset", "--quiet", "--hard")
 	clone, err := open(folder)
 	require.NoError(t, err)
