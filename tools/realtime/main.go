@@ -20,7 +20,7 @@ var analyzer = &analysis.Analyzer{Name: "realtime", Doc: "report tests that depe
 
 func main() { unitchecker.Main(analyzer) }
 
-// habit is what a function of tests does in real time, itself or through others; or bubbles.
+// habit describes a test function's direct or indirect use of real time, or is bubbles.
 type habit string
 
 // bubbles is the habit of running functions that the caller gives in a bubble.

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A comment behind a test of testdata/tests is what is reported of it.
+// The comment behind each test in testdata/tests is the expected report.
 func TestReportsTestsInRealTime(t *testing.T) {
 	tool, err := exec.Command("go", "tool", "-n", "realtime").Output()
 	if err != nil {

@@ -4,5 +4,5 @@ import "time"
 
 func WithLease(time.Duration) {}
 
-// Product code may do what it wants.
+// Only tests are checked.
 func nap() { time.Sleep(time.Second) }
