@@ -175,12 +175,12 @@ func (p play) perform(t *testing.T, reply any) (errs []error) {
 		s := &stage{&world{t: t, client: client}, f}
 		began := time.Now()
 		errs = p.act(s, p.lock(client, "job"))
-		assert.LessOrEqual(t, time.Since(began), bound+time.Minute, "it is late")
+		assert.LessOrEqual(t, time.Since(began), bound+time.Minute, "too late")
 		time.Sleep(2 * time.Minute) // for background work
 		require.NoError(t, client.Close())
 		calls, struck := f.counts()
 		assert.Positive(t, struck, "%s was never sent: the check itself is broken", p.target)
-		assert.Less(t, calls, tooMany, "it asks without a pause: %T %.80q", reply, fmt.Sprint(reply))
+		assert.Less(t, calls, tooMany, "polls without a pause: %T %.80q", reply, fmt.Sprint(reply))
 	})
 	return errs
 }
@@ -236,7 +236,7 @@ func TestPollIntervalIsCappedForHugeTTL(t *testing.T) {
 			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 			require.NoError(t, client.Close())
 			calls, _ := f.counts()
-			require.InDelta(t, 60, calls, 10, "ten minutes, asked every ten seconds")
+			require.InDelta(t, 60, calls, 10, "ten minutes, polled every ten seconds")
 		})
 	}
 }
@@ -267,10 +267,10 @@ func waitsInAQueue(t *testing.T, target string, reply any) {
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "%T", reply)
 	require.NoError(t, complaint(err))
 	assert.LessOrEqual(t, time.Since(began), 2*time.Minute)
-	time.Sleep(time.Minute) // the place is given up meanwhile
+	time.Sleep(time.Minute) // the place is released
 	require.NoError(t, client.Close())
 	calls, _ := f.counts()
-	assert.Less(t, calls, tooMany, "%T: it asks without a pause", reply)
+	assert.Less(t, calls, tooMany, "%T: polls without a pause", reply)
 }
 
 // queueing is a fake whose lock is held.

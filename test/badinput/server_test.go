@@ -151,7 +151,7 @@ func TestLogTruncatesLongNamesAndErrors(t *testing.T) {
 			_, err := rfairlock.New(c, name).Lock(ctx, rlock.WithWait(5*time.Minute))
 			return err
 		}, redlatch.ErrNotAcquired},
-		"a queue that cannot be looked after": {&queueing{&fake{target: "fair_heartbeat", reply: refusal}}, func(ctx context.Context, c *redlatch.Client) error {
+		"a failing heartbeat": {&queueing{&fake{target: "fair_heartbeat", reply: refusal}}, func(ctx context.Context, c *redlatch.Client) error {
 			_, err := rfairlock.New(c, name).Lock(ctx, rlock.WithWait(time.Minute))
 			return err
 		}, redlatch.ErrNotAcquired},

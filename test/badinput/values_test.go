@@ -241,7 +241,7 @@ func complaint(err error) error {
 type function struct {
 	name string
 	call reflect.Value
-	in   [][]value // for each argument, the last of a variadic one for its elements
+	in   [][]value // by argument; for a variadic one, its elements
 }
 
 func newFunction(t *testing.T, name string, f any, also map[reflect.Type][]value) *function {

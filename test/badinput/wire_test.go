@@ -26,10 +26,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// garbage is what no server sends that means well.
+// garbage is invalid server output.
 var garbage = map[string]string{
 	"half a gigabyte announced":       "$536870912\r\n",
-	"more than there is":              "$9223372036854775807\r\n",
+	"an exabyte announced":            "$9223372036854775807\r\n",
 	"a length that overflows":         "$99999999999999999999\r\n",
 	"a billion elements":              "*1000000000\r\n",
 	"elements that overflow":          "*99999999999999999999\r\n",
@@ -38,8 +38,8 @@ var garbage = map[string]string{
 	"a line without an end":           "-" + strings.Repeat("x", 64*long),
 	"an error of a mebibyte":          "-" + strings.Repeat("ERR ", mebibyte/4) + "\r\n",
 	"a negative length":               "$-2\r\n",
-	"a length that is none":           "$x\r\n",
-	"a number that is none":           ":one\r\n",
+	"an invalid length":               "$x\r\n",
+	"an invalid number":               ":one\r\n",
 	"a number that overflows":         ":99999999999999999999\r\n",
 	"another protocol":                "HTTP/1.1 400 Bad Request\r\n\r\n",
 	"RESP3":                           "%1\r\n+a\r\n:1\r\n",
@@ -49,15 +49,15 @@ var garbage = map[string]string{
 	"a string with a wrong end":       "$1\r\nabc\r\n",
 	"two replies for one":             ":0\r\n:0\r\n",
 	"an array of errors":              "*2\r\n-ERR a\r\n-ERR b\r\n",
-	"an array of what is none":        "*2\r\n?\r\n!\r\n",
+	"an array of invalid elements":    "*2\r\n?\r\n!\r\n",
 	"a nil array":                     "*-1\r\n",
-	"an error without a word":         "-\r\n",
-	"NOSCRIPT for ever":               "-NOSCRIPT x\r\n",
+	"an empty error":                  "-\r\n",
+	"NOSCRIPT forever":                "-NOSCRIPT x\r\n",
 	"an error with control sequences": "-ERR \x1b[2J\x07\r\n",
 }
 
-// frugal is by how much the heap may grow while noise is read: many times what a lock
-// needs, and less than the least of what is announced.
+// frugal limits the growth of the heap while garbage is read: far more than a lock needs, and less than
+// any announced size.
 const frugal = 256 << 20
 
 // heap returns the memory that the heap has from the system.
@@ -85,7 +85,7 @@ func TestInvalidProtocolReturnsErrorWithoutAllocation(t *testing.T) {
 	}
 }
 
-// lockOn takes a lock that is held by another owner, or tries to.
+// lockOn tries to acquire a lock held by another owner.
 func lockOn(t *testing.T, url string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -103,7 +103,7 @@ func lockOn(t *testing.T, url string) error {
 	return err
 }
 
-// Connections that callers bring are not guarded, but do not end the process.
+// Connections from a caller's dial function have no limits, but must not crash the process.
 func TestLengthOverflowReturnsErrorOnDialedConn(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"PING", "EVALSHA", "SUBSCRIBE"} {
@@ -119,8 +119,7 @@ func TestLengthOverflowReturnsErrorOnDialedConn(t *testing.T) {
 	}
 }
 
-// addresses are what people, and mistakes, write where an address belongs. Each has
-// the password sesame where an address may have one.
+// addresses are plausible and wrong addresses, with the password sesame if there is room for one.
 func addresses() []string {
 	long := strings.Repeat("p", mebibyte)
 	all := []string{
@@ -201,18 +200,16 @@ func proper(c *transport.Call) any {
 	return nil // acquire, give up, HGET
 }
 
-// tooMany is how many calls one test may make: a caller that makes more does not pause. A
-// server that answers again and again that a lock has a millisecond left is asked 5000
-// times in ten seconds.
+// tooMany limits the calls of a test: more of them mean that a caller does not pause. A TTL of 1 ms in
+// every reply causes 5000 calls in ten seconds.
 const tooMany = 8000
 
-// fake is a transport over a server that answers as it should, but for one script or
-// command.
+// fake is a transport with valid replies, except to one script or command.
 type fake struct {
 	target string // "" for none
-	reply  any    // what that is answered with
+	reply  any    // to target
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	calls  int
 	struck int // calls of the target
@@ -249,7 +246,7 @@ func (f *fake) Subscribe(ctx context.Context, _ string) (transport.Subscription,
 
 func (f *fake) PublishCommand() string { return "PUBLISH" }
 
-// Listeners is part of transport.Counter: the first of the channels has a listener.
+// Listeners reports a listener on the first channel.
 func (f *fake) Listeners(_ context.Context, channels ...string) ([]int64, error) {
 	counts := make([]int64, len(channels))
 	if len(counts) > 0 {
@@ -258,7 +255,7 @@ func (f *fake) Listeners(_ context.Context, channels ...string) ([]int64, error)
 	return counts, nil
 }
 
-// Replicate is part of transport.Replicator: a replica has whatever is written.
+// Replicate reports that a replica has all writes.
 func (f *fake) Replicate(c *transport.Call, _ int, _ time.Duration, done func(any, int64, error)) {
 	f.Start(c, func(reply any, err error) { done(reply, 1, err) })
 }
@@ -270,14 +267,14 @@ func (f *fake) Close() error {
 	return nil
 }
 
-// counts returns how many calls there were, and how many of the target.
+// counts returns the number of all calls and of calls to the target.
 func (f *fake) counts() (calls, struck int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls, f.struck
 }
 
-// quiet is a subscription that says nothing.
+// quiet is a subscription without messages.
 type quiet struct{ events chan transport.Event }
 
 func (q quiet) Events() <-chan transport.Event { return q.events }

@@ -87,7 +87,7 @@ func released[H interface{ Unlock() error }](w *world) func(h H, err error) any 
 	}
 }
 
-// spent unlocks what was acquired.
+// spent unlocks acquired holds.
 func spent[H interface{ Unlock() error }](w *world) func(h H, err error) {
 	return func(h H, err error) {
 		if w.sane(err) {
@@ -127,7 +127,7 @@ func receivers() map[reflect.Type][]value {
 		},
 		typeOf[*rlock.Hold](): {
 			{what: "hold", make: func(w *world) any { return w.hold() }},
-			{what: "hold given up", make: func(w *world) any {
+			{what: "released hold", make: func(w *world) any {
 				h := w.hold()
 				w.use(h)
 				return h
