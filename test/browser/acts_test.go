@@ -48,7 +48,7 @@ func serveActions(t *testing.T, s *redistest.Server) (address string, told *audi
 	}, nil), told
 }
 
-// stuck makes a lock whose holder is gone, and which a dead waiter blocks afterwards.
+// stuck creates a lock with a dead holder, and a dead waiter at the head of its queue.
 func stuck(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	s.Do(t, "HSET", name, ours+":7", 1)
@@ -67,7 +67,7 @@ func actionsWork(t *testing.T, in context.Context) {
 		b.visit(t, address+"lock?name=billing", 1280, "light")
 		b.clicks(t, "a", "Force unlock")
 		b.sees(t, "h1", "Force unlock billing")
-		b.clicks(t, "button", "Take the lock away") // the browser asks for what is missing
+		b.clicks(t, "button", "Take the lock away") // the browser reports the missing fields
 		b.run(t, chromedp.Click(`input[name="dead"]`, chromedp.ByQuery))
 		b.clicks(t, "button", "Take the lock away")
 		require.Empty(t, told.take(), "nothing was sent")
@@ -98,7 +98,7 @@ func actionsWork(t *testing.T, in context.Context) {
 	}
 }
 
-// attempts are what a page of another site may try. Each is true if it got something.
+// attempts are attacks by a page of another site. Each is false if it failed.
 const attempts = `(async (page) => {
 	const get = (mode) => fetch(page, { mode, cache: "no-store" }).then((r) => (r.type === "opaque" ? "opaque" : r.text()), () => false);
 	const load = (tag, address, set) => new Promise((done) => {

@@ -1,6 +1,6 @@
-// Package browser tries the live page in a real browser, Debian's chromium. Without one its test is skipped,
-// and fails where CI=true. It has only what the page's own HTTP tests cannot show: layout, the script that
-// keeps the page up to date, forms as a browser sends them, and what a browser grants to other sites.
+// Package browser tests the live page in Debian's chromium. Without it the test is skipped, or fails with
+// CI=true. The package covers what HTTP tests cannot: layout, the script that updates the page, forms as a
+// browser sends them, and access from other sites.
 package browser
 
 import (
@@ -89,7 +89,7 @@ func program(t *testing.T) string {
 			return path
 		}
 	}
-	const missing = "THE PAGE WAS NOT TRIED IN A BROWSER: there is no chromium (apt-get install chromium)"
+	const missing = "PAGE NOT TESTED IN A BROWSER: chromium not found (apt-get install chromium)"
 	if os.Getenv("CI") == "true" {
 		t.Fatal(missing)
 	}
@@ -144,7 +144,7 @@ func open(t *testing.T, in context.Context) *tab {
 			b.complain("dialog: " + e.Message)
 		}
 	})
-	// Without a bound of its own, with which the tab would end, and in front: a hidden page has no stream.
+	// No timeout, because the tab would close with its context. In front: a hidden page does not stream.
 	require.NoError(t, chromedp.Run(ctx, log.Enable(), page.BringToFront(), emulation.SetFocusEmulationEnabled(true)))
 	return b
 }
@@ -190,13 +190,13 @@ func windowOf(width int64, theme string) chromedp.Action {
 	}
 }
 
-// awaits waits until the page has a text. The page may change meanwhile.
+// awaits waits until the page, which may change, contains a text.
 func (b *tab) awaits(t *testing.T, text string) {
 	t.Helper()
 	b.holds(t, fmt.Sprintf("document.getElementById('live')?.innerText.replace(/\\s+/g, ' ').includes(%q) || false", text))
 }
 
-// says waits until the page says how it is kept up to date.
+// says waits until the page's update status is text.
 func (b *tab) says(t *testing.T, text string) {
 	t.Helper()
 	b.holds(t, fmt.Sprintf(`document.getElementById("link").innerText === %q`, text))
@@ -219,7 +219,7 @@ func (b *tab) holds(t *testing.T, expression string) {
 	}))
 }
 
-// sees waits until an element with the text is there, also without JavaScript.
+// sees waits for an element with the text, also without JavaScript.
 func (b *tab) sees(t *testing.T, element, text string) {
 	t.Helper()
 	b.run(t, chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text), chromedp.BySearch))
@@ -273,7 +273,7 @@ func serve(t *testing.T, s *redistest.Server, o redlatchui.Options, before func(
 	return web.URL + "/"
 }
 
-// enqueue puts an owner into the queue of a lock. It has no subscriber.
+// enqueue adds an owner without a subscriber to the queue of a lock.
 func enqueue(t *testing.T, s *redistest.Server, name, owner string) {
 	t.Helper()
 	s.Do(t, "RPUSH", codec.QueueKey(name), owner)
@@ -287,8 +287,7 @@ func listen(t *testing.T, s *redistest.Server, name, owner string) {
 	require.NoError(t, err)
 }
 
-// keepForPage writes a small picture of the content of the window to the file REDLATCH_PICTURE, if it is
-// named: it is the one of docs/ui.md.
+// keepForPage writes a small image of the window to the file REDLATCH_PICTURE, if set, for docs/ui.md.
 func keepForPage(t *testing.T, b *tab) {
 	t.Helper()
 	file := os.Getenv("REDLATCH_PICTURE")

@@ -27,7 +27,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// fill makes locks with all troubles, and names that are not harmless.
+// fill creates locks with all kinds of problems, and hostile names.
 func fill(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	for i := range 120 {
@@ -102,7 +102,7 @@ const flaws = `(() => {
 	return found;
 })()`
 
-// readable requires that the page in a tab has no flaws, in all widths and themes.
+// readable checks the page for flaws in all widths and themes.
 func readable(t *testing.T, b *tab, what string) {
 	t.Helper()
 	for _, width := range []int64{1280, 760, 390, 360} {
@@ -242,7 +242,7 @@ func updateKeepsInput(t *testing.T, in context.Context) {
 	b.awaits(t, "Redlatch 00000001:1 holds it")
 }
 
-// spoken collects what a screen reader says: the changes in live regions.
+// spoken collects the output of a screen reader: the changes in live regions.
 const spoken = `(() => {
 	window.spoken = [];
 	const live = (node) => (node.nodeType === 1 ? node : node.parentElement)?.closest("[role=status], [role=alert], [role=log], [aria-live]");
