@@ -29,16 +29,16 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon is far more than anything takes that is waited for.
+// soon is far longer than any wait.
 const soon = 2 * time.Minute
 
-// database is a database that a guard's table is in.
+// database has the table of a guard.
 type database struct {
 	*sql.DB
 	fences fence.Table
 }
 
-// eachDatabase runs a test on each database there is, with empty tables.
+// eachDatabase runs a test on each installed database, with empty tables.
 func eachDatabase(t *testing.T, test func(t *testing.T, db database)) {
 	t.Helper()
 	for name, start := range map[string]func(t *testing.T) database{
@@ -64,7 +64,7 @@ func open(t *testing.T, driver, source string, fences fence.Table) database {
 	t.Helper()
 	db, err := sql.Open(driver, source)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return db.PingContext(t.Context()) == nil }, soon, 50*time.Millisecond, "the server does not answer")
+	require.Eventually(t, func() bool { return db.PingContext(t.Context()) == nil }, soon, 50*time.Millisecond, "server is not ready")
 	return database{db, fences}
 }
 
@@ -96,7 +96,7 @@ func mariaDB(t *testing.T) database {
 	require.NoError(t, os.Mkdir(data, 0o700))
 	give(t, data)
 	common := []string{"--no-defaults", "--datadir=" + data, "--lc-messages-dir=" + share, "--innodb-flush-log-at-trx-commit=0"}
-	// What mariadb-install-db does, as far as a test needs it.
+	// The parts of mariadb-install-db that the test needs.
 	bootstrap := asUser(exec.Command(server, append(common, "--bootstrap")...))
 	bootstrap.Stdin = bootstrapSQL(t, share)
 	out, err := bootstrap.CombinedOutput()
@@ -106,7 +106,7 @@ func mariaDB(t *testing.T) database {
 	return open(t, "mysql", "root@tcp(127.0.0.1:"+port+")/test", fence.Table{})
 }
 
-// program finds a program, or skips the test and says how to get it.
+// program finds a program, or skips the test with a hint.
 func program(t *testing.T, name, variable, pkg, pattern string) string {
 	t.Helper()
 	if path := os.Getenv(variable); path != "" {
@@ -121,13 +121,13 @@ func program(t *testing.T, name, variable, pkg, pattern string) string {
 		return found[len(found)-1]
 	}
 	if os.Getenv("CI") == "true" {
-		require.FailNow(t, "there is no "+name, "apt-get install %s", pkg)
+		require.FailNow(t, "no "+name, "apt-get install %s", pkg)
 	}
-	t.Skipf("there is no %s: apt-get install %s, or say in %s where it is", name, pkg, variable)
+	t.Skipf("%s not found: apt-get install %s, or set %s to its path", name, pkg, variable)
 	return ""
 }
 
-// nobody is the user that servers run as which refuse to be root's.
+// nobody is the user for servers that refuse to run as root.
 const nobody = 65534
 
 func asUser(c *exec.Cmd) *exec.Cmd {
@@ -137,7 +137,7 @@ func asUser(c *exec.Cmd) *exec.Cmd {
 	return c
 }
 
-// folder returns a folder with a short name, as sockets want, which is the server's.
+// folder returns a folder owned by the server's user, with a name short enough for sockets.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fence") //nolint:usetesting // sockets want a short name, and another user must reach it
@@ -184,7 +184,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// bootstrapSQL is what makes the system tables of a MariaDB server, and a database to test in.
+// bootstrapSQL creates the system tables of a MariaDB server and a test database.
 func bootstrapSQL(t *testing.T, share string) io.Reader {
 	t.Helper()
 	var all strings.Builder
@@ -219,7 +219,7 @@ func (db database) state(t *testing.T) (state string) {
 	return state
 }
 
-// U12: a holder that is paused comes back when another has written, and is refused.
+// U12: a paused holder resumes after another holder has written, and is rejected.
 func TestU12DatabaseRejectsWriteOfPausedHolder(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
@@ -230,7 +230,7 @@ func TestU12DatabaseRejectsWriteOfPausedHolder(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, db.ship(within(t), "packed by a", a.Token()))
 
-		// A loses the lock without noticing; B takes it.
+		// A loses the lock without noticing, and B acquires it.
 		next := rfencedlock.New(connect(t, s.URL()), name)
 		_, err = next.ForceUnlock(within(t))
 		require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestU12DatabaseRejectsWriteOfPausedHolder(t *testing.T) {
 	})
 }
 
-// The dangerous moment: A has been accepted, and has not committed when B comes.
+// The critical case: B writes after A was accepted and before A commits.
 func TestHigherTokenWaitsForAcceptedTransaction(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
@@ -266,7 +266,7 @@ func TestHigherTokenWaitsForAcceptedTransaction(t *testing.T) {
 			require.NoError(t, tx.Commit())
 			if err := <-higher; err != nil {
 				require.NotErrorIs(t, err, fence.ErrLate)
-				require.NoError(t, db.ship(within(t), "b", token+1), "both were first at the same time")
+				require.NoError(t, db.ship(within(t), "b", token+1), "concurrent first writes")
 			}
 			require.Equal(t, "b", db.state(t))
 			_, err = db.ExecContext(within(t), "UPDATE fences SET token = 1")
@@ -286,8 +286,7 @@ func TestWriteWithoutTokenIsRejected(t *testing.T) {
 	})
 }
 
-// Many writers with tokens in any order: what is written last has the highest token of those
-// that were accepted, and they were accepted in order.
+// Many writers with tokens in any order: accepted tokens increase, and the highest is last.
 func TestAcceptedWritesFollowTokenOrder(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
@@ -325,8 +324,8 @@ func TestAcceptedWritesFollowTokenOrder(t *testing.T) {
 	})
 }
 
-// append writes down a token as the next one. What is not a refusal is tried again after a
-// pause: at once, first writes would deadlock again on MariaDB.
+// append records a token. It retries other errors than a rejection after a pause, without which
+// concurrent first writes would deadlock again on MariaDB.
 func (db database) append(ctx context.Context, token int64) error {
 	for {
 		err := db.tryAppend(ctx, token)
