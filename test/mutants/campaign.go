@@ -13,7 +13,7 @@ type campaign struct {
 	root    string // of the checkout
 	out     io.Writer
 	limit   time.Duration // time after which none starts; 0 means no limit
-	lenient bool          // mutants that survive are no error
+	lenient bool          // surviving mutants are not an error
 }
 
 // run plants every mutant within the limit and returns an error unless all were caught.

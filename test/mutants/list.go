@@ -117,7 +117,7 @@ func (m *mutant) apply(text string) (string, error) {
 	// The leading line feed aligns both to the start of a line.
 	text, old := "\n"+text, "\n"+m.old
 	if n := count(text, old); n != 1 {
-		return "", fmt.Errorf("what it changes occurs %d times in %s, not once", n, m.file)
+		return "", fmt.Errorf("text occurs %d times in %s: want once", n, m.file)
 	}
 	return strings.Replace(text, old, "\n"+m.new, 1)[1:], nil
 }

@@ -15,7 +15,7 @@ func main() {
 	pattern := flag.String("run", "", "only mutants whose names (list/what) match this regular `expression`")
 	since := flag.String("changed", "", "only mutants whose file or list differs from git `revision`")
 	touched := flag.String("generate", "", "instead of the lists: mutants of the lines that differ from git `revision`")
-	limit := flag.Duration("limit", 0, "begin no more mutants after this `time`; 0 is no limit")
+	limit := flag.Duration("limit", 0, "start no mutants after this `time`; 0 means no limit")
 	flag.Parse()
 	// The first signal stops the tests and cleans up, a second one kills.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
