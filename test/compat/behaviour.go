@@ -21,11 +21,11 @@ func (c *compat) testBehaviour(t *testing.T) {
 			does string
 			run  func(*testing.T, *pair)
 		}{
-			{"either asks about the other's lock", testAsks},
+			{"both inspect the other's lock", testAsks},
 			{"either forces the other's lock", testForces},
 			{"either watchdog keeps the other out", testWatchdogs},
 			{"either counts the other's re-entries", testCounts},
-			{"either unlocks what the other acquired", testUnlocks},
+			{"both unlock the other's hold", testUnlocks},
 			{"a wait that is over leaves no trace", testWaitOver},
 		} {
 			t.Run(kind.java+": "+test.does, func(t *testing.T) {
@@ -34,13 +34,13 @@ func (c *compat) testBehaviour(t *testing.T) {
 			})
 		}
 	}
-	t.Run("an expired lease frees both ways", c.testExpiry)
-	t.Run("Java takes our lock over", c.testJavaTakesOver)
-	t.Run("we take Java's lock over", c.testWeTakeOver)
-	t.Run("names are mapped alike", c.testNameMapper)
-	t.Run("an interrupted Java waiter is gone", c.testInterruptedWaiter)
+	t.Run("an expired lease releases the lock", c.testExpiry)
+	t.Run("Java takes over our hold", c.testJavaTakesOver)
+	t.Run("we take over Java's hold", c.testWeTakeOver)
+	t.Run("name mappers agree", c.testNameMapper)
+	t.Run("an interrupted Java waiter leaves", c.testInterruptedWaiter)
 	c.testMulti(t)
-	t.Run("a spin lock of Java's frees without a message", c.testSpinFrees)
+	t.Run("a Java spin lock releases without a message", c.testSpinFrees)
 }
 
 func testAsks(t *testing.T, p *pair) {
@@ -119,7 +119,7 @@ func testWatchdogs(t *testing.T, p *pair) {
 	_, err := ours.Lock(t.Context(), rlock.WithWait(twoLeases))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	reply := must(waiter.Wait(atMost))(t)
-	require.JSONEq(t, "false", string(reply.Value), "Java is in beside a lock that is renewed")
+	require.JSONEq(t, "false", string(reply.Value), "Java acquired a renewed lock")
 	require.NoError(t, hold.Err())
 	require.NoError(t, hold.Unlock())
 	theirs.does(t, "unlock", nil)
@@ -194,7 +194,7 @@ func testUnlocks(t *testing.T, p *pair) {
 	}
 	hold = must(p.lock.Lock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Minute)))(t)
 	p.does(t, "unlockAsync", job) // without HandOver: a Java client that knows the job ID
-	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost, "it was no longer ours")
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
 	p.requireFree(t)
 }
 

@@ -41,7 +41,7 @@ func ShareLocks(t *testing.T) {
 	t.Helper()
 	testlevel.All(t, "servers and Java machines")
 	table := &verdicts{releases: releases()}
-	t.Cleanup(func() { t.Logf("Redisson's releases and what was compared:\n%s\n%s", table, table.markdown()) })
+	t.Cleanup(func() { t.Logf("Redisson's releases and comparisons:\n%s\n%s", table, table.markdown()) })
 	for _, text := range releases() {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel() // they mostly wait for leases to expire
@@ -187,7 +187,7 @@ func (c *compat) ownLine(t *testing.T) {
 	c.table.note(t, c.release.String(), line, func() string { return "ok" })
 }
 
-// beside adds a line for the test and runs it in parallel.
+// beside logs a line for the test and runs it in parallel.
 func (c *compat) beside(t *testing.T) {
 	t.Helper()
 	c.ownLine(t)

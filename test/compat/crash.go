@@ -41,7 +41,7 @@ type crashKind struct {
 
 const (
 	holds, waits, before, after = "while it holds", "while it waits", "just before its wake-up", "just after its wake-up"
-	releasing, first, informed  = "as it releases", "as the first in the queue", "while the queue's wake-up is on its way to it"
+	releasing, first, informed  = "as it releases", "as the first in the queue", "while the queue's wake-up is in flight"
 )
 
 // moments maps each moment of death to its test and the number of grants in it.
@@ -326,7 +326,7 @@ func awaitHeld(t *testing.T, h *redistest.Held) {
 	select {
 	case <-h.Seen():
 	case <-time.After(atMost):
-		require.FailNow(t, "what was to be held back did not come")
+		require.FailNow(t, "no packet to hold back")
 	}
 }
 

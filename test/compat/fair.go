@@ -24,10 +24,10 @@ import (
 
 func (c *compat) testFair(t *testing.T) {
 	t.Run("dead Java waiters do not block the queue for long", c.testFairDead) // the slowest test first
-	t.Run("a Java waiter that is late to listen keeps its place", c.testFairLate)
+	t.Run("a Java waiter that subscribes late keeps its place", c.testFairLate)
 	t.Run("an interrupted Java waiter keeps its place until its deadline", c.testFairInterrupted)
-	t.Run("an interrupted Java waiter is taken out by hand", c.testFairEvicted)
-	t.Run("fifty waiters of six processes have no inversion", c.testFairProcesses)
+	t.Run("an interrupted Java waiter is evicted", c.testFairEvicted)
+	t.Run("fifty waiters of six processes acquire in order", c.testFairProcesses)
 	t.Run("no waiter is overtaken under contention", c.testFairContention)
 }
 

@@ -20,10 +20,10 @@ import (
 
 func (c *compat) testFenced(t *testing.T) {
 	if !c.release.HasFenced() {
-		t.Skip("it has no fenced lock")
+		t.Skip("release without fenced locks")
 	}
-	t.Run("tokens of both languages grow in the order of the holds", c.testFencedOrder)
-	t.Run("either language goes on where the other has counted", c.testFencedTurns)
+	t.Run("tokens of both libraries grow in the order of the holds", c.testFencedOrder)
+	t.Run("both libraries continue the other's tokens", c.testFencedTurns)
 	t.Run("a Java fair lock waits in the queue of our fair fenced lock", c.testFencedFairQueue)
 }
 
@@ -72,7 +72,7 @@ func (c *compat) testFencedOrder(t *testing.T) {
 	require.Len(t, order.tokens, 3*callers*turns)
 	require.Equal(t, callers*turns, order.java)
 	for i, token := range order.tokens {
-		require.EqualValues(t, i+1, token, "the next token, whichever language had the last")
+		require.EqualValues(t, i+1, token, "tokens of both libraries form one sequence")
 	}
 	requireClean(t, s, name)
 	require.EqualValues(t, -1, s.Do(t, "PTTL", protocol.TokenKey(name)))
@@ -103,7 +103,7 @@ func (c *compat) testFencedTurns(t *testing.T) {
 	takes := func() int64 { return j.number(t, at.With(peer.Command{"op": "lockAndGetToken"})) }
 
 	require.EqualValues(t, 1, takes())
-	require.EqualValues(t, 2, takes(), "Java's re-entry has a token of its own")
+	require.EqualValues(t, 2, takes(), "Java's re-entry must get a new token")
 	_, err := lock.TryLock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	last := must(lock.Token(t.Context()))(t)

@@ -138,7 +138,7 @@ func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 		theirs.Rounds += one.Rounds
 		theirs.Timeouts += one.Timeouts
 	}
-	require.Equal(t, count, f.ours.rounds(t)+theirs.Rounds, "rounds were lost: two were inside at once")
+	require.Equal(t, count, f.ours.rounds(t)+theirs.Rounds, "lost updates: two concurrent holders")
 	return count, theirs
 }
 

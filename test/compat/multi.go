@@ -20,12 +20,12 @@ import (
 
 func (c *compat) testMulti(t *testing.T) {
 	t.Helper()
-	t.Run("several locks of Java's wait for one of ours", c.testJavaMultiWaits)
-	t.Run("our several locks wait for one of Java's", c.testOurMultiWaits)
-	t.Run("several locks of both languages wake each other", c.testMultiWakeUps)
-	t.Run("members in reverse order, at once", c.testMultiFleet)
-	t.Run("members in reverse order, each with one", c.testMultiReverse)
-	t.Run("fair members in reverse order, each with one", c.testMultiReverseFair)
+	t.Run("a Java multi lock waits for our member", c.testJavaMultiWaits)
+	t.Run("our multi lock waits for a Java member", c.testOurMultiWaits)
+	t.Run("multi locks of both libraries wake each other", c.testMultiWakeUps)
+	t.Run("members in reverse order, concurrently", c.testMultiFleet)
+	t.Run("members in reverse order, each holding one", c.testMultiReverse)
+	t.Run("fair members in reverse order, each holding one", c.testMultiReverseFair)
 }
 
 // multiPair is a client of each language with six names. We lock them in our canonical order,
@@ -93,7 +93,7 @@ func (c *compat) testJavaMultiWaits(t *testing.T) {
 	p := c.multiPair(t)
 	one := must(p.lock.Lock(t.Context()))(t)
 	require.False(t, p.truth(t, "tryLock", p.theirs))
-	require.Equal(t, "2", p.held(t), "what Java took is given back")
+	require.Equal(t, "2", p.held(t), "Java's holds were not released")
 	waiter := p.begin("lock", p.theirs)
 	awaitListeners(t, p.server, p.names[1], 1)
 	time.Sleep(settle)
@@ -209,7 +209,7 @@ func (c *compat) testMultiReverse(t *testing.T) {
 	ours := later(func() (err error) { hold, err = p.ours.Lock(first.Context(bounded(t))); return err })
 	reply := must(theirs.Wait(atMost))(t)
 	require.JSONEq(t, "false", string(reply.Value), "each waits for the other")
-	ours.done(t, wakeBound, "Java gave up, and ours does not get in")
+	ours.done(t, wakeBound, "Java stopped waiting, but our waiter does not acquire")
 
 	again := p.begin("lock", p.theirs)
 	awaitListeners(t, p.server, p.names[5], 1)

@@ -109,10 +109,10 @@ func bounded(t *testing.T) context.Context {
 }
 
 func (c *compat) testObjectBehaviour(t *testing.T) {
-	t.Run("permits count alike", c.testPermitCounts)
-	t.Run("either gives back what the other took", c.testPermitIDs)
-	t.Run("our permits are renewed, beside Java's", c.testPermitRenewal)
-	t.Run("Java renews a permit that we wait for", c.testJavaRenewsPermit)
+	t.Run("permits are counted alike", c.testPermitCounts)
+	t.Run("both release the other's permits", c.testPermitIDs)
+	t.Run("our permits are renewed next to Java's", c.testPermitRenewal)
+	t.Run("Java renews a permit while we wait", c.testJavaRenewsPermit)
 	t.Run("a latch opens for both", c.testLatchOpens)
 	c.testObjectDefects(t)
 }
@@ -180,7 +180,7 @@ func (c *compat) testPermitIDs(t *testing.T) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(twoLeases):
-		require.FailNow(t, "the hold does not notice that its permit was given back")
+		require.FailNow(t, "the hold does not notice its released permit")
 	}
 	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 	require.ErrorIs(t, hold.Release(), redlatch.ErrLost)

@@ -19,7 +19,7 @@ func (c *compat) testObjectDefects(t *testing.T) {
 	t.Run("S1 a release of three wakes one asynchronous waiter", c.testAsyncWaiters)
 	t.Run("S2 a big waiter swallows a small one's wake-up", c.testBigWaiter)
 	t.Run("S4 a missed message is missed for good", c.testMissedMessage)
-	t.Run("h1 a latch that is gone is waited for", c.testLatchGone)
+	t.Run("h1 a deleted latch blocks its waiters", c.testLatchGone)
 	t.Run("h3 a latch spins on a false message", c.testLatchSpins)
 }
 
@@ -76,7 +76,7 @@ func (c *compat) testAsyncWaiters(t *testing.T) {
 	time.Sleep(settle)
 	p.calls(t, "semaphore", "release", 3)
 	for _, w := range ours {
-		w.done(t, wakeBound, "one of three")
+		w.done(t, wakeBound, "first of three waiters")
 	}
 }
 
@@ -221,7 +221,7 @@ func (c *compat) testLatchSpins(t *testing.T) {
 	var ours waiting
 	n := gets(func() { ours = later(func() error { return p.latch.Wait(bounded(t)) }) },
 		func() { time.Sleep(time.Second) })
-	require.LessOrEqual(t, n, 2, "one for each message")
+	require.LessOrEqual(t, n, 2, "at most one per message")
 	p.calls(t, "latch", "countDown")
 	ours.done(t, wakeBound, "it is open")
 }

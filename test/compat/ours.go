@@ -74,7 +74,7 @@ func (u *us) sent(ours oracle.Ours, op *oracle.Operation, target int64) {
 	require.NoError(u.t, ours.Identify(u.o.script(u.t, u.step.Names[0]), u.step))
 }
 
-// parted checks the release of one of two holds, which restores the other's lease.
+// parted checks that releasing one of two holds restores the other's lease.
 func (u *us) parted(ours oracle.Ours, about time.Duration) {
 	u.t.Helper()
 	call := u.o.script(u.t, u.step.Names[0])
@@ -82,7 +82,7 @@ func (u *us) parted(ours oracle.Ours, about time.Duration) {
 	var err error
 	u.step.Lease, err = ours.Lease(call, u.step)
 	require.NoError(u.t, err)
-	require.InDelta(u.t, about.Milliseconds(), u.step.Lease, 5000, "what is left of the other hold's lease")
+	require.InDelta(u.t, about.Milliseconds(), u.step.Lease, 5000, "remaining lease of the other hold")
 	require.NoError(u.t, ours.Identify(call, u.step))
 }
 

@@ -159,7 +159,7 @@ func (p *lockPlayer) writerLeaves() error {
 	return p.releaseAs(s)
 }
 
-// endless admits or renews a reader of a lock without a TTL, shared or written by itself.
+// endless admits or renews a reader of a lock without a TTL, which is shared or held by the reader as writer.
 func (p *lockPlayer) endless() error {
 	s, err := p.new(ops(oracle.ReadAcquire, oracle.ReadRenew))
 	s.Owner = playOwners[0]

@@ -34,7 +34,7 @@ const (
 // fairGraceMS is how long a Go process keeps its place in the queue.
 const fairGraceMS = 2500
 
-// Member runs a Go process of a mixed fleet if the environment asks for one, and exits.
+// Member runs a Go process of a mixed fleet and exits, if the environment requests it.
 func Member() {
 	url := os.Getenv(memberURL)
 	if url == "" {

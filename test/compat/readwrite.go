@@ -63,9 +63,9 @@ func (p *rwPair) waiters(t *testing.T, n int) {
 }
 
 func (c *compat) testReadWriteBehaviour(t *testing.T) {
-	t.Run("readers of both languages share and keep writers out", c.testReadersShare)
-	t.Run("a Java downgrade lets Go's new readers in", c.testJavaDowngrades)
-	t.Run("a Go downgrade wakes waiting readers of both languages", c.testGoDowngrades)
+	t.Run("readers of both libraries share and exclude writers", c.testReadersShare)
+	t.Run("a Java downgrade admits new Go readers", c.testJavaDowngrades)
+	t.Run("a Go downgrade wakes waiting readers of both libraries", c.testGoDowngrades)
 	c.testReadWriteDefects(t)
 }
 
@@ -74,7 +74,7 @@ func (c *compat) testReadersShare(t *testing.T) {
 	p := c.rwPair(t)
 	p.does(t, "lock", reading(peer.Command{"thread": "t1", "lease": 60000}))
 	first, second := p.take(t, p.rw.Read()), p.take(t, p.rw.Read())
-	require.True(t, p.truth(t, "tryLock", reading(peer.Command{"thread": "t2"})), "beside two of ours")
+	require.True(t, p.truth(t, "tryLock", reading(peer.Command{"thread": "t2"})), "shares with our two readers")
 	require.True(t, p.truth(t, "isLocked", reading(nil)))
 	require.False(t, p.truth(t, "isLocked", writing(nil)))
 	require.EqualValues(t, 1, p.java.number(t, p.of("getHoldCount", reading(peer.Command{"thread": "t1"}))))
@@ -147,8 +147,8 @@ func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Run("D2 a nested read cuts a writer's lease", c.testNestedReadLease)
 	t.Run("D3 a renewed nested read cuts a writer's lease", c.testNestedReadWatchdog)
 	t.Run("D4 a reader's renewal cuts the others' lease", c.testReadersCut)
-	t.Run("D5 a dead reader lives on by another's renewal", c.testDeadReader)
-	t.Run("D6 readers are forgotten after a re-entry", c.testReadersForgotten)
+	t.Run("D5 another reader's renewal keeps a dead reader", c.testDeadReader)
+	t.Run("D6 readers are lost after a re-entry", c.testReadersForgotten)
 	t.Run("D7 a reader's renewal fails", c.testReadRenewalFails)
 	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
 }
@@ -236,8 +236,8 @@ func (c *compat) testReadersCut(t *testing.T) {
 	c.beside(t)
 	s := redistest.Shared(t)
 	for does, opts := range map[string][]rlock.Option{
-		"with a lease of its own": {rlock.WithLease(time.Minute)},
-		"renewed":                 {rlock.WithWatchdog(time.Minute)},
+		"with its own lease": {rlock.WithLease(time.Minute)},
+		"renewed":            {rlock.WithWatchdog(time.Minute)},
 	} {
 		t.Run(does, func(t *testing.T) {
 			t.Parallel()
@@ -251,10 +251,10 @@ func (c *compat) testReadersCut(t *testing.T) {
 			dies.Halt()
 			writer := lockLater(t, p.another(t).Write())
 			require.Eventually(t, func() bool { return p.left(t) > 5*most }, most, time.Millisecond,
-				"our next renewal has not mended it")
+				"our next renewal did not repair it")
 			time.Sleep(twoLeases)
 			require.NoError(t, hold.Err())
-			require.Empty(t, writer.outcome, "a writer is in beside our reader")
+			require.Empty(t, writer.outcome, "writer acquired despite our reader")
 			require.NoError(t, hold.Unlock())
 			require.NoError(t, writer.await(t, wakeBound).value.Unlock())
 		})
@@ -332,7 +332,7 @@ func (c *compat) testSilentDowngrade(t *testing.T) {
 	time.Sleep(4 * rwParks)
 	p.does(t, "unlock", writing(nil))
 	began := time.Now()
-	require.True(t, p.truth(t, "tryLock", reading(peer.Command{"thread": "new"})), "a new reader comes in at once")
+	require.True(t, p.truth(t, "tryLock", reading(peer.Command{"thread": "new"})), "new reader must acquire immediately")
 	got := ours.await(t, atMost)
 	require.Less(t, got.at.Sub(began), pollCap+lease/4, "Go's waiting reader")
 	_, err := theirs.Wait(pollCap / 4)

@@ -295,7 +295,7 @@ func (s scripts) testRecorded(t *testing.T) {
 		for i, v := range vectors {
 			want := *v.Result
 			want.Redisson, want.Own, want.Shared = results[i].Redisson, nil, nil
-			require.Equal(t, want, results[i], "%s %s: run `make vectors` and look at what it changes", v.Operation, v.Does)
+			require.Equal(t, want, results[i], "%s %s: run `make vectors` and review the changes", v.Operation, v.Does)
 		}
 		s.note(t, "recorded, "+kind.Name, fmt.Sprintf("as recorded, %d vectors", len(vectors)))
 	}

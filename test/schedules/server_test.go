@@ -14,7 +14,7 @@ import (
 type server struct {
 	limit time.Duration // how long a free lock may have waiters
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	locks   map[string]*lock
 	subs    map[string][]*subscription
 	waiting map[*wait]bool

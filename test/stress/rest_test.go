@@ -227,7 +227,7 @@ func TestPermitStress(t *testing.T) {
 		kinds: remembering, keys: semaphores(6, 3, []int{1, 3, 5}, short, middling),
 		habits: worker.Usual(), workers: 4, callers: 10,
 	}
-	t.Run("the server remembers", func(t *testing.T) { runAndReport(t, "permits", p) })
+	t.Run("without data loss", func(t *testing.T) { runAndReport(t, "permits", p) })
 	// With all faults: after a lost reply Redisson resends its attempt, which takes permits twice
 	// for the same IDs. Permits may be lost, but never are too many held.
 	p.workers, p.callers = 3, 5
@@ -238,7 +238,7 @@ func TestPermitStress(t *testing.T) {
 		require.True(t, ok, "this run needs Redisson: run scripts/compat.sh %s", release)
 		p.java = append(p.java, program)
 	}
-	t.Run("Redisson takes part", func(t *testing.T) { runAndReport(t, "permits with Redisson", p) })
+	t.Run("with Redisson", func(t *testing.T) { runAndReport(t, "permits with Redisson", p) })
 }
 
 // inexact marks semaphores that may lose permits.

@@ -127,18 +127,18 @@ func TestStress(t *testing.T) {
 			semaphores(2, 1, []int{3, 5}, short, middling)),
 		habits: worker.Usual(), workers: 4, callers: 12,
 	}
-	t.Run("the server remembers", func(t *testing.T) { runAndReport(t, "remembers", p) })
+	t.Run("without data loss", func(t *testing.T) { runAndReport(t, "remembers", p) })
 	mixed := p
 	mixed.duration, mixed.kinds, mixed.keys = *duration/8, safeForRedisson, locks(3, 3, middling)
 	mixed.keys = append(mixed.keys, rwLocks(2, middling)...) // one lease only: Redisson's readers cut others to theirs
 	mixed.workers, mixed.callers = 2, 3
 	if program, ok := findJava(t, release); ok {
 		mixed.java = []peer.Program{program}
-		t.Run("Redisson takes part", func(t *testing.T) { runAndReport(t, "with Redisson", mixed) })
+		t.Run("with Redisson", func(t *testing.T) { runAndReport(t, "with Redisson", mixed) })
 	}
 	p.kinds, p.forgets, p.duration = forgetting, true, *duration/4
 	p.keys = slices.Concat(locks(4, 4, forgetful), rwLocks(2, forgetful))
-	t.Run("the server forgets", func(t *testing.T) { runAndReport(t, "forgets", p) })
+	t.Run("with data loss", func(t *testing.T) { runAndReport(t, "forgets", p) })
 }
 
 // TestReadWriteStress runs readers and writers of Redlatch and of two Redissons for -duration

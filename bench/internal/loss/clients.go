@@ -101,7 +101,7 @@ func (h rueidisHolder) take(ctx context.Context, name string) ([]signal, error) 
 func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name }
 func (h rueidisHolder) close()                 { h.locker.Close() }
 
-// redsyncHolder is redsync on go-redis with its defaults. It does not renew or report by itself: the user
+// redsyncHolder is redsync on go-redis with its defaults. It does not renew or report automatically: the user
 // extends the lock, here after every third of the lease, and either checks Until or waits for a failed Extend.
 // Both are measured on the same holds.
 type redsyncHolder struct {

@@ -100,7 +100,7 @@ type Cell struct {
 	Holds  int
 }
 
-// Outcome is the result of a cell for one of its client's signals.
+// Outcome is the result of a cell for a signal of its client.
 type Outcome struct {
 	Client string `json:"client"`
 	Tells  string `json:"tells"`
@@ -111,7 +111,7 @@ type Outcome struct {
 	Before []float64 `json:"before_us"`
 	// Gap has for each trial the resolution: the time between the last two checks, in microseconds.
 	Gap []float64 `json:"gap_us"`
-	// Never counts holders that had not noticed the loss when the cell gave up; Before has their delay until
+	// Never counts holders that had not noticed the loss when the cell timed out; Before has their delay until
 	// then. GivenBack counts keys that their holders released early because they had noticed it.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`

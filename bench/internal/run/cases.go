@@ -161,7 +161,7 @@ func counted() (all []Case) {
 	return all
 }
 
-// restful returns the cases with little activity, and those of fair locks.
+// restful returns the cases with little activity and of fair locks.
 func restful() []Case {
 	// Polls that are seconds apart must be seen, so these are longer, with fewer rounds.
 	idle := []Figure{

@@ -21,7 +21,7 @@ type Watch struct {
 }
 
 // NewWatch monitors with conn and sends marks with mark; the caller closes both. Start it before
-// the watched clients, to learn their scripts as they are loaded.
+// the watched clients, to learn their scripts when they are loaded.
 func NewWatch(conn, mark redis.Conn) (*Watch, error) {
 	if _, err := conn.Do("MONITOR"); err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ type Overlap struct {
 	// First was granted before Second, and Span is when both were valid.
 	First, Second *Hold
 	Span          Span
-	// After is the end of the overlap relative to the fault that made the server forget the lock; Excused
-	// reports whether that allows it.
+	// After is the end of the overlap relative to the fault that lost the lock; Excused reports whether that
+	// allows the overlap.
 	After   Time
 	Excused bool
 }
@@ -38,7 +38,7 @@ type Overlap struct {
 // latency is the time of a renewal beyond its period: a command timeout and a new connection.
 const latency = 3 * time.Second
 
-// Overlaps returns all overlaps. After the server forgot, they are excused for one renewal period.
+// Overlaps returns all overlaps. After a data loss, they are excused for one renewal period.
 func (s *Story) Overlaps() []Overlap {
 	var all []Overlap
 	for _, key := range sortedKeys(s.ByKey) {
@@ -65,8 +65,8 @@ func exclude(first, second *Hold) bool {
 	return !first.Read || !second.Read
 }
 
-// excuse looks for the fault that made the server forget one of the holds: the first one, or either if both
-// were requested concurrently, because the server may have granted them in the other order.
+// excuse looks for the fault that lost one of the holds: the first hold, or either hold if both were
+// requested concurrently, because the server may have granted them in the other order.
 func (s *Story) excuse(o Overlap) Overlap {
 	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.sent < o.First.From {
 		o.excuse(s.Faults, o.Second)
@@ -74,8 +74,8 @@ func (s *Story) excuse(o Overlap) Overlap {
 	return o
 }
 
-// excuse looks for the first fault after the hold was certainly granted that made the server forget it. If
-// that did not end it in time, a later fault is not the reason.
+// excuse looks for the first fault after the hold was certainly granted that lost it. If that did not end the
+// hold in time, a later fault is not the reason.
 func (o *Overlap) excuse(faults []Record, h *Hold) {
 	period := h.Lease
 	if h.Renewed {
@@ -92,7 +92,7 @@ func (o *Overlap) excuse(faults []Record, h *Hold) {
 	}
 }
 
-// Evicted is the fault that makes the server forget unknown keys.
+// Evicted is the fault with which the server loses unknown keys.
 const Evicted = "evicted"
 
 // String names both holds and the duration.
@@ -171,8 +171,8 @@ func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	return findings
 }
 
-// stood is how long a process was stopped in a span. Its stops may overlap: one that was made, and one that
-// the process noticed.
+// stood returns how long a process was stopped in a span. Its stops may overlap: the fault, and the stall
+// that the process noticed.
 func (s *Story) stood(p string, in Span) (sum Time) {
 	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	for _, stop := range stops {
@@ -183,7 +183,7 @@ func (s *Story) stood(p string, in Span) (sum Time) {
 	return sum
 }
 
-// checkEarly checks that no hold was lost before its deadline while the server remembered its lock.
+// checkEarly checks that no hold was lost before its deadline while the server still had it.
 func (s *Story) checkEarly() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -206,7 +206,7 @@ func (s *Story) checkEarly() (findings []Finding) {
 	return findings
 }
 
-// forgotten reports whether the server was made to forget the hold before at.
+// forgotten reports whether the server lost the hold before at.
 func (s *Story) forgotten(h *Hold, at Time) bool {
 	for _, f := range s.Faults {
 		if (f.Key == "*" || f.Key == h.Key) && f.Until > h.Called && f.T < at {
@@ -216,8 +216,8 @@ func (s *Story) forgotten(h *Hold, at Time) bool {
 	return false
 }
 
-// checkReentries checks that a proof is rejected after the server forgot its hold, and that a caller that
-// entered by proof was inside.
+// checkReentries checks that a proof is rejected after the server lost its hold, and that a caller that
+// entered by proof had a hold.
 func (s *Story) checkReentries() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -228,7 +228,7 @@ func (s *Story) checkReentries() (findings []Finding) {
 		for _, f := range s.Faults {
 			if (f.Key == "*" || f.Key == h.Key) && outer.From < f.T && h.Called > f.Until {
 				findings = append(findings, found("re-entry",
-					"%s of %s (%s) entered by the proof of %s, which the server had forgotten %v before",
+					"%s of %s (%s) entered with the proof of %s, which the server had lost %v before",
 					h.ID, h.Key, h.Owner, outer.ID, h.Called-f.Until))
 				break
 			}
@@ -241,7 +241,7 @@ func (s *Story) checkReentries() (findings []Finding) {
 }
 
 // checkTokens finds tokens that did not increase: a call that began after a grant must get a higher one,
-// unless the server forgot in between.
+// unless the server lost data in between.
 func (s *Story) checkTokens() (findings []Finding) {
 	for _, key := range sortedKeys(s.ByKey) {
 		granted := slices.DeleteFunc(slices.Clone(s.ByKey[key]), func(h *Hold) bool { return h.Token == 0 })
@@ -263,7 +263,7 @@ func (s *Story) checkTokens() (findings []Finding) {
 	return findings
 }
 
-// forgot reports whether the server may have been made to forget a key between two moments.
+// forgot reports whether the server may have lost a key between two times.
 func (s *Story) forgot(key string, from, to Time) bool {
 	return slices.ContainsFunc(s.Faults, func(f Record) bool {
 		return (f.Key == "*" || f.Key == key) && f.T <= to && f.Until >= from

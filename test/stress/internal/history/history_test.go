@@ -68,7 +68,7 @@ func TestKilledHoldEndsAtDeathOrDeadline(t *testing.T) {
 		{T: 1 * s, P: "q", Kind: Valid, Hold: "d", Until: 4 * s},
 		{T: 9 * s, P: "q", Kind: Call, ID: "x"},
 	}
-	assert.Equal(t, 4*s, NewStory(dead).Holds["d"].To, "it stood still, and then its deadline had come")
+	assert.Equal(t, 4*s, NewStory(dead).Holds["d"].To, "its deadline passed while it was stopped")
 	killed := append(dead[:2:2], Record{T: 2 * s, P: "q", Kind: Kill}, Record{T: 9 * s, Kind: Kill})
 	assert.Equal(t, 2*s, NewStory(killed).Holds["d"].To)
 }
@@ -87,11 +87,11 @@ func TestEarlyEndedHoldLastsUntilLastSample(t *testing.T) {
 	over.Err = "closed"
 	assert.Empty(t, checks(NewStory(append(grant, over))), "the client was closed")
 	over.Err, over.T = "lost", 5*s
-	assert.Empty(t, checks(NewStory(append(grant, over))), "its deadline had come")
+	assert.Empty(t, checks(NewStory(append(grant, over))), "its deadline has passed")
 	forgot := Record{T: s + 1, Until: s + 2, Kind: Fault, Key: "*"}
 	over.T = 3 * s
 	grant[0].T -= time.Millisecond
-	assert.Empty(t, checks(NewStory(append(grant, over, forgot))), "the server had forgotten it")
+	assert.Empty(t, checks(NewStory(append(grant, over, forgot))), "data loss")
 }
 
 func TestHoldContinuesAfterFailedHandover(t *testing.T) {
@@ -113,12 +113,12 @@ func TestOverlapExcusedForOneRenewalAfterDataLoss(t *testing.T) {
 	assert.Empty(t, checks(history(deeds, forgot("k", 2*s-1))))
 	assert.Empty(t, checks(history(deeds, forgot("*", 2*s-1))))
 	assert.Contains(t, checks(history(deeds, forgot("other", 2*s-1))), "overlap")
-	assert.Contains(t, checks(history(deeds, forgot("k", 1*s-time.Millisecond))), "overlap", "it was forgotten before")
+	assert.Contains(t, checks(history(deeds, forgot("k", 1*s-time.Millisecond))), "overlap", "earlier data loss")
 	late := append([]Record{forgot("k", 2*s-1)}, forgot("k", 2*s+s/2))
 	assert.Empty(t, checks(history(deeds, late...)))
 	deeds[0].to, deeds[1].to = 8*s, 9*s
-	assert.Contains(t, checks(history(deeds, append(late, forgot("k", 7*s))...)), "overlap", "it lasted too long, and was then forgotten again")
-	assert.Contains(t, checks(history(deeds, forgot("k", 2*s-1))), "overlap", "it lasted too long")
+	assert.Contains(t, checks(history(deeds, append(late, forgot("k", 7*s))...)), "overlap", "too long, then a later data loss")
+	assert.Contains(t, checks(history(deeds, forgot("k", 2*s-1))), "overlap", "too long")
 }
 
 // The owner that was notified last had acquired the lock first.
@@ -126,13 +126,13 @@ func TestOverlapExcusedWhenDataLossHitLastHolder(t *testing.T) {
 	t.Parallel()
 	sent := func(at Time) []Record {
 		records := deed{"b", 2*s + s/100, 4 * s}.records("late")
-		records[0].T = 1 * s // it has waited
+		records[0].T = 1 * s // waited
 		records[3].Until = at + 3*s - s/3
 		return append(records, Record{T: 2*s - s/20, Until: 2*s - s/20, Kind: Fault, Key: "k"})
 	}
 	deeds := []deed{{"a", 2 * s, 3 * s}}
 	assert.Empty(t, checks(history(deeds, sent(2*s-s/10)...)))
-	assert.Contains(t, checks(history(deeds, sent(2*s-s/25)...)), "overlap", "what was granted was sent after the fault")
+	assert.Contains(t, checks(history(deeds, sent(2*s-s/25)...)), "overlap", "requested after the fault")
 }
 
 func TestInterleavedMarksFoundWithoutClock(t *testing.T) {
@@ -180,7 +180,7 @@ func TestProofAfterDataLossIsRejected(t *testing.T) {
 	forgot := Record{T: 2 * s, Until: 2*s + 1, Kind: Fault, Key: "k"}
 	assert.Equal(t, []string{"re-entry"}, checks(history(deeds, append(inner, forgot)...)))
 	forgot.T, forgot.Until = 3*s-1, 3*s+1
-	assert.Empty(t, checks(history(deeds, append(inner, forgot)...)), "which came first is unknown")
+	assert.Empty(t, checks(history(deeds, append(inner, forgot)...)), "the order is unknown")
 	inner[2].Owner = "b"
 	assert.Contains(t, checks(history(deeds, inner...)), "re-entry")
 }
@@ -209,7 +209,7 @@ func TestFreeLockWithWaitersIsFound(t *testing.T) {
 	fault := Record{T: 5 * s, Until: 6 * s, Kind: Fault, Op: "x"}
 	assert.Empty(t, checks(history(deeds, append(waits, fault)...)), "the calm parts are shorter")
 	waits[1].T = 4 * s
-	assert.Empty(t, checks(history(deeds, waits...)), "the waiter has left")
+	assert.Empty(t, checks(history(deeds, waits...)), "the waiter returned")
 	waits[0].P = "q"
 	killed := []Record{waits[0], {T: 4 * s, P: "q", Kind: Kill}}
 	assert.Empty(t, checks(history(deeds, killed...)), "the waiter was killed")

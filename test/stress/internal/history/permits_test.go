@@ -59,9 +59,9 @@ func TestTooManyPermitsHeldIsFound(t *testing.T) {
 		"a fourth for no longer than a mark": {shares: []share{has("a", 1*s, 4*s, 3), has("d", 3*s, 3*s, 1)}, want: []string{"marks"}},
 		"two of two permits":                 {shares: []share{has("a", 1*s, 4*s, 2), has("b", 2*s, 3*s, 2)}, want: both},
 		"two and one":                        {shares: []share{has("a", 1*s, 4*s, 2), has("b", 2*s, 3*s, 1)}},
-		"one after the other":                {shares: []share{has("a", 1*s, 2*s, 3), has("b", 2*s+1, 3*s, 3), has("c", 4*s, 5*s, 3)}},
-		"the first is there all the time":    {shares: []share{has("a", 1*s, 9*s, 1), has("b", 2*s, 3*s, 2), has("c", 4*s, 5*s, 2), has("d", 4*s+1, 5*s, 1)}, want: both},
-		"the server was made to forget":      {shares: []share{has("a", 1*s, 4*s, 2), has("b", 2*s, 3*s, 2)}, more: []Record{forgot}},
+		"sequential":                         {shares: []share{has("a", 1*s, 2*s, 3), has("b", 2*s+1, 3*s, 3), has("c", 4*s, 5*s, 3)}},
+		"the first stays all the time":       {shares: []share{has("a", 1*s, 9*s, 1), has("b", 2*s, 3*s, 2), has("c", 4*s, 5*s, 2), has("d", 4*s+1, 5*s, 1)}, want: both},
+		"data loss":                          {shares: []share{has("a", 1*s, 4*s, 2), has("b", 2*s, 3*s, 2)}, more: []Record{forgot}},
 		"the first was killed before":        {shares: []share{has("a", 1*s, 4*s, 3)}, more: []Record{killed, {T: 3 * s, P: "q", Kind: Grant, ID: "z", Hold: "z", Key: "k", Owner: "z", Permits: 3, Most: most}}},
 	} {
 		assert.ElementsMatch(t, c.want, unique(checks(marked(c.shares, c.more...))), what)
@@ -79,19 +79,19 @@ func TestTooManyPermitsOnServerIsFound(t *testing.T) {
 		record Record
 		want   []string
 	}{
-		"all are there":                           {asked(1, 2, true, 2*s, 3*s), nil},
-		"one too many is available":               {asked(2, 2, false, 5*s, 6*s), stock},
-		"one too many is taken":                   {asked(0, 4, false, 2*s, 3*s), stock},
-		"one is lost":                             {asked(0, 2, true, 2*s, 3*s), stock},
-		"one is lost with a reply":                {asked(0, 2, false, 2*s, 3*s), nil},
-		"one that is held is available":           {asked(2, 0, false, 2*s, 3*s), stock},
-		"one that was held when it was asked":     {asked(3, 0, false, 3*s, 5*s), nil},
-		"one that was held when the answer came":  {asked(3, 0, false, s/2, 3*s), nil},
-		"one is held and available, exactly then": {asked(2, 1, false, 1*s, 4*s), stock},
-		"the server was made to forget":           {asked(9, 9, true, 2*s, 3*s), nil},
+		"all accounted for":                     {asked(1, 2, true, 2*s, 3*s), nil},
+		"one too many is available":             {asked(2, 2, false, 5*s, 6*s), stock},
+		"one too many is taken":                 {asked(0, 4, false, 2*s, 3*s), stock},
+		"one is lost":                           {asked(0, 2, true, 2*s, 3*s), stock},
+		"one is lost with a reply":              {asked(0, 2, false, 2*s, 3*s), nil},
+		"a held permit is available":            {asked(2, 0, false, 2*s, 3*s), stock},
+		"released during the count":             {asked(3, 0, false, 3*s, 5*s), nil},
+		"acquired during the count":             {asked(3, 0, false, s/2, 3*s), nil},
+		"held and available in the whole count": {asked(2, 1, false, 1*s, 4*s), stock},
+		"data loss":                             {asked(9, 9, true, 2*s, 3*s), nil},
 	} {
 		more := []Record{c.record}
-		if what == "the server was made to forget" {
+		if what == "data loss" {
 			more = append(more, Record{T: 0, Until: 1, Kind: Fault, Key: "*"})
 		}
 		assert.Equal(t, c.want, checks(marked(one, more...)), what)
@@ -111,9 +111,9 @@ func TestIdlePermitsWithWaitersAreFound(t *testing.T) {
 	assert.Equal(t, []string{"idle"}, checks(marked(held, waiter(1, "acquire")...)))
 	assert.Equal(t, []string{"idle"}, checks(marked(held, waiter(2, "acquire")...)))
 	assert.Empty(t, checks(marked(held, waiter(3, "acquire")...)), "two are not enough")
-	assert.Empty(t, checks(marked(held, waiter(1, "acquire in order")...)), "another may come before it")
+	assert.Empty(t, checks(marked(held, waiter(1, "acquire in order")...)), "an earlier waiter may be first")
 	taken := append(held, share{deed{"b", 5 * s, 19 * s}, 1, false})
-	assert.Equal(t, []string{"idle"}, checks(marked(taken, waiter(1, "acquire")...)), "there is another one")
+	assert.Equal(t, []string{"idle"}, checks(marked(taken, waiter(1, "acquire")...)), "one is still free")
 	assert.Empty(t, checks(marked(taken, waiter(2, "acquire")...)), "one is not enough")
 	taken = append(taken, share{deed{"c", 6 * s, 19 * s}, 1, false})
 	assert.Empty(t, checks(marked(taken, waiter(1, "acquire")...)))
@@ -130,14 +130,14 @@ func TestReadersOverlapAndWritersExclude(t *testing.T) {
 	}{
 		"readers together":                   {[]share{reads("a", 1*s, 4*s), reads("b", 2*s, 3*s), reads("c", 2*s, 5*s)}, nil},
 		"a writer after readers":             {[]share{reads("a", 1*s, 4*s), reads("b", 2*s, 3*s), writes("c", 5*s, 6*s)}, nil},
-		"a writer beside a reader":           {[]share{reads("a", 1*s, 4*s), writes("b", 2*s, 3*s)}, all},
-		"a writer beside the first reader":   {[]share{reads("a", 1*s, 9*s), reads("b", 2*s, 3*s), writes("c", 4*s, 5*s)}, all},
-		"a reader beside a writer":           {[]share{writes("a", 1*s, 4*s), reads("b", 2*s, 3*s)}, all},
+		"a writer during a read":             {[]share{reads("a", 1*s, 4*s), writes("b", 2*s, 3*s)}, all},
+		"a writer during the first read":     {[]share{reads("a", 1*s, 9*s), reads("b", 2*s, 3*s), writes("c", 4*s, 5*s)}, all},
+		"a reader during a write":            {[]share{writes("a", 1*s, 4*s), reads("b", 2*s, 3*s)}, all},
 		"a reader and one more, in a writer": {[]share{writes("a", 1*s, 9*s), reads("a", 2*s, 3*s), reads("b", 4*s, 5*s)}, all},
 		"two writers":                        {[]share{writes("a", 1*s, 4*s), writes("b", 2*s, 3*s)}, all},
 		"a writer reads":                     {[]share{writes("a", 1*s, 4*s), reads("a", 2*s, 3*s), writes("b", 5*s, 6*s)}, nil},
-		"a writer goes on as a reader":       {[]share{writes("a", 1*s, 4*s), reads("a", 2*s, 6*s), reads("b", 5*s, 7*s)}, nil},
-		"a writer beside one that goes on":   {[]share{writes("a", 1*s, 4*s), reads("a", 2*s, 6*s), writes("b", 5*s, 7*s)}, all},
+		"a writer continues as a reader":     {[]share{writes("a", 1*s, 4*s), reads("a", 2*s, 6*s), reads("b", 5*s, 7*s)}, nil},
+		"a writer during such a read":        {[]share{writes("a", 1*s, 4*s), reads("a", 2*s, 6*s), writes("b", 5*s, 7*s)}, all},
 		"a reader that writes too":           {[]share{reads("a", 1*s, 4*s), writes("a", 2*s, 3*s)}, []string{"overlap"}},
 	} {
 		assert.ElementsMatch(t, c.want, unique(checks(marked(c.parts))), what)

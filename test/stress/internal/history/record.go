@@ -13,7 +13,7 @@
 //
 // # When a hold is valid
 //
-// It is valid from its grant until it was given up or its deadline passed. A sample is a time, then Err() ==
+// It is valid from its grant until its release or its deadline. A sample is a time, then Err() ==
 // nil, then Remaining(): the hold was valid at that time and, unless it ends early, for the remaining time.
 // Both are lower bounds. A process that was stopped or later killed cannot have seen its hold end, so its hold
 // is valid until the last sample's deadline or the kill. If the end was seen before the deadline, the hold is

@@ -160,7 +160,7 @@ func (s *Story) stays() map[string][]*stay {
 	return byKey
 }
 
-// checkMarks finds marks of one owner between those of another, unless the server was made to forget.
+// checkMarks finds interleaved marks of two owners, unless the server lost data.
 func (s *Story) checkMarks() (findings []Finding) {
 	byKey := s.stays()
 	for _, key := range sortedKeys(byKey) {
@@ -235,7 +235,7 @@ func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longe
 
 func atLeastOne(permits int64) int64 { return max(permits, 1) }
 
-// outlived reports whether another hold of the owner was valid when h was given up.
+// outlived reports whether another hold of the owner was valid when h was released.
 func outlived(holds []*Hold, h *Hold, at Time) bool {
 	return slices.ContainsFunc(holds, func(o *Hold) bool {
 		return o != h && o.Owner == h.Owner && o.From < at && at < o.To

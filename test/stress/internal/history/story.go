@@ -11,7 +11,7 @@ import (
 
 // Hold is the history of one hold.
 type Hold struct {
-	// ID, P, Key, Owner and Outer are those of its Grant.
+	// ID, P, Key, Owner and Outer are copied from its Grant.
 	ID, P, Key, Owner, Outer string
 	// Called is the start of its call. It was valid at least from From to To.
 	Called, From, To Time
@@ -20,7 +20,7 @@ type Hold struct {
 	Token            int64
 	Read             bool
 	Permits, Most    int64
-	// Cause is why it ended by itself, or "".
+	// Cause is the reason of a loss, or "".
 	Cause string
 	// Early is how long before its deadline it was seen to have ended, or 0.
 	Early Time
@@ -34,8 +34,7 @@ type Hold struct {
 
 // Story is the assembled history.
 type Story struct {
-	// Holds has all holds by ID; ByKey and BySemaphore have those of each lock and semaphore in the order of
-	// grants.
+	// Holds has all holds by ID; ByKey and BySemaphore have them by lock and semaphore in the order of grants.
 	Holds              map[string]*Hold
 	ByKey, BySemaphore map[string][]*Hold
 	// Calls has all calls by ID, Freed the successful unlocks by hold.
@@ -201,7 +200,7 @@ func (h *Hold) Valid() Span { return Span{h.From, h.To} }
 
 // Limits are the tolerances of the checks.
 type Limits struct {
-	// Slack is what a busy machine may add to a call's bound.
+	// Slack is the allowance of a call's bound for a busy machine.
 	Slack time.Duration
 	// Idle is how long a lock with waiters may be free without faults.
 	Idle      time.Duration
@@ -218,7 +217,7 @@ func (s *Story) Judge(l Limits) []Finding {
 	}
 	all = append(all, s.checkCalls(l.Slack)...)
 	if i := s.LongestIdle(l.Aftermath); i.Calm > l.Idle {
-		all = append(all, Finding{"idle", fmt.Sprintf("%s lay free for %v (%v in all, from %v on) with waiters",
+		all = append(all, Finding{"idle", fmt.Sprintf("%s with waiters was free for %v (%v in all, from %v on)",
 			i.Key, i.Calm.Round(time.Millisecond), i.Span.length().Round(time.Millisecond), i.Span.From)})
 	}
 	return all

@@ -274,7 +274,7 @@ func (s *sampler) add(h *sampledHold) {
 	s.sample(h)
 }
 
-// remove stops sampling a hold that is about to be given up.
+// remove stops sampling a hold before its release.
 func (s *sampler) remove(h *sampledHold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
