@@ -99,7 +99,7 @@ func call(path string, f cliFlag, value string) []string {
 	return append(args, usual[path]...)
 }
 
-func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
+func TestUnparsableFlagIsOneLineError(t *testing.T) {
 	t.Parallel()
 	url, tried := program.NoServer(t), 0
 	for path, c := range commands(t) {
@@ -135,7 +135,7 @@ func inProcess(t *testing.T, args []string) error {
 	return c.ValidateArgs(c.Flags().Args())
 }
 
-func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
+func TestInvalidArgumentIsOneLineError(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Mini(t)
 	for path := range commands(t) {
@@ -204,7 +204,7 @@ var meaningless = map[string][]string{
 	"watch":    {"--for=0s", "--base64", "--redis=nonsense"},
 }
 
-func TestEveryCommandHasOneExitCodeForWhatIsTypedWrong(t *testing.T) {
+func TestUsageErrorsShareOneExitCode(t *testing.T) {
 	t.Parallel()
 	url := program.NoServer(t)
 	for path := range commands(t) {
@@ -240,7 +240,7 @@ func TestEveryCommandHasOneExitCodeForWhatIsTypedWrong(t *testing.T) {
 	}
 }
 
-func TestHelpAndCompletionRefuseWhatTheyDoNotKnow(t *testing.T) {
+func TestHelpAndCompletionRejectUnknownNames(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
 		"help stauts":                "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
@@ -258,7 +258,7 @@ func TestHelpAndCompletionRefuseWhatTheyDoNotKnow(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAwayIsNoUsageError(t *testing.T) {
+func TestUnreachableServerIsNotUsageError(t *testing.T) {
 	t.Parallel()
 	for path, args := range map[string][]string{"status": {"job"}, "list": nil, "watch": {"job"}} {
 		require.Equal(t, cli.CodeFailed, program.Finish(t, program.NoServer(t), append([]string{path}, args...)...).Code, path)

@@ -53,7 +53,7 @@ func encrypted(t *testing.T) (address, cert, key string) {
 	return net.JoinHostPort("127.0.0.1", port), cert, key
 }
 
-func TestTLSFlagsEncryptAndErrorsNameTheOneThatIsMissing(t *testing.T) {
+func TestTLSFlagsEncryptAndErrorsNameMissingFlag(t *testing.T) {
 	t.Parallel()
 	address, cert, key := encrypted(t)
 	for _, c := range []struct {
@@ -81,7 +81,7 @@ func TestTLSFlagsEncryptAndErrorsNameTheOneThatIsMissing(t *testing.T) {
 	}
 }
 
-func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
+func TestCredentialsComeFromFlagEnvironmentOrFile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">open sesame", "+@all", "~*", "&*")
@@ -125,7 +125,7 @@ func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
 	}
 }
 
-func TestPasswordInAnArgumentCostsAWarningThatDoesNotRepeatIt(t *testing.T) {
+func TestPasswordArgumentWarnsWithoutRepeatingIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("sesame"))
 	got := program.Finish(t, "redis://elsewhere.invalid", "--redis", s.URL(), "status", "x")
@@ -136,7 +136,7 @@ func TestPasswordInAnArgumentCostsAWarningThatDoesNotRepeatIt(t *testing.T) {
 	require.Empty(t, program.Finish(t, s.URL(), "status", "x").Stderr, "other users cannot read REDIS_URL")
 }
 
-func TestNamesThatNoArgumentCanBeAreGivenInBase64(t *testing.T) {
+func TestBinaryNamesAcceptedInBase64(t *testing.T) {
 	t.Parallel()
 	for what, name := range map[string]string{
 		"no UTF-8": "\xff\xfe:42", "zero": "a\x00b", "a pattern": "\xac\xed*[", "usual": "orders:42",

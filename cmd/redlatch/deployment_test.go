@@ -180,7 +180,7 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 	program.Fails(t, url+"s", 1, "No such master with that name. In the path of --redis or REDIS_URL, use the master", "status", name)
 }
 
-func TestPausedWritesAreNotCalledAnOutage(t *testing.T) {
+func TestPausedWritesAreNotReportedAsOutage(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Do(t, "CLIENT", "PAUSE", time.Hour.Milliseconds(), "WRITE")
@@ -193,7 +193,7 @@ func TestPausedWritesAreNotCalledAnOutage(t *testing.T) {
 }
 
 // One test, because clusters are expensive.
-func TestDiagnosesOfACluster(t *testing.T) {
+func TestClusterDiagnoses(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()
 	s := newClusterLocks(t)

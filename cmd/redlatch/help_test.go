@@ -29,7 +29,7 @@ func output(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-func TestHelpNeedsNoServerAndFitsATerminal(t *testing.T) {
+func TestHelpNeedsNoServerAndFitsTerminal(t *testing.T) {
 	t.Parallel()
 	for path, c := range commands(t) {
 		out := output(t, append(strings.Fields(path), "--help")...)
@@ -54,7 +54,7 @@ func TestHelpNeedsNoServerAndFitsATerminal(t *testing.T) {
 	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, out)
 }
 
-func TestUsageErrorsSayWhatToType(t *testing.T) {
+func TestUsageErrorsSuggestCommand(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
 		"status":            "redlatch: NAME is missing. Usage: redlatch status NAME; `redlatch status --help` tells more\n",
@@ -80,7 +80,7 @@ func TestUsageErrorsSayWhatToType(t *testing.T) {
 	}
 }
 
-func TestHelpOfFlagsIsBrokenIntoLinesOnce(t *testing.T) {
+func TestFlagHelpIsWrappedOnce(t *testing.T) {
 	t.Parallel()
 	root := cli.NewRoot(constructors...)
 	for _, cmd := range append(root.Commands(), root) {
@@ -90,7 +90,7 @@ func TestHelpOfFlagsIsBrokenIntoLinesOnce(t *testing.T) {
 	}
 }
 
-func TestMessageNamesTheProgramOnce(t *testing.T) {
+func TestMessageNamesProgramOnce(t *testing.T) {
 	t.Parallel()
 	for command, code := range map[string]int{"status": 2, "unlock --force": 2, "hold": 125} {
 		got := program.Finish(t, program.NoServer(t), append(strings.Fields(command), "")...)
@@ -119,7 +119,7 @@ func offered(t *testing.T, words ...string) string {
 	return output(t, append([]string{"__complete"}, words...)...)
 }
 
-func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
+func TestShellCompletesFilesForFileFlags(t *testing.T) {
 	t.Parallel()
 	files := []string{"password-file", "tls-ca", "tls-cert", "tls-key", "audit-file", "auth"}
 	values := map[string]string{
@@ -155,7 +155,7 @@ func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
 	require.Contains(t, offered(t, "run", "--on"), "--on-lost\t")
 }
 
-func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
+func TestShellCompletesCommandsForRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		words []string
@@ -204,7 +204,7 @@ func unpacked(t *testing.T, page string) string {
 	return strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(ga`, "`", `\(ti`, "~", `\e`, `\`, "\n"+`\&.`, "\n.").Replace(string(text))
 }
 
-func TestEveryFlagIsInTheManPageOfItsCommand(t *testing.T) {
+func TestManPagesListEveryFlag(t *testing.T) {
 	t.Parallel()
 	files := written(t)
 	all := commands(t)
@@ -245,7 +245,7 @@ func TestEveryFlagIsInTheManPageOfItsCommand(t *testing.T) {
 	require.Equal(t, files, written(t), "two releases of one commit differ")
 }
 
-func TestCompletionsOfPackagesAreThoseOfTheCommand(t *testing.T) {
+func TestPackagedCompletionsMatchCommand(t *testing.T) {
 	t.Parallel()
 	files := written(t)
 	for shell, c := range map[string]struct{ name, says string }{

@@ -117,7 +117,7 @@ func (f *fixture) awaitQueue(t *testing.T, name string, n int) (last string) {
 }
 
 // One Java process serves all scenes, except for locks of dead processes.
-func TestCommandsBesideRedisson(t *testing.T) {
+func TestCommandsWithRedisson(t *testing.T) {
 	testlevel.All(t, "a Java machine")
 	t.Parallel()
 	p := startJava(t, javaRelease)

@@ -21,7 +21,7 @@ func readOnlyUser(t *testing.T) (*redistest.Server, string) {
 	return s, s.GiveLooks(t)
 }
 
-func TestAUserOfTheManualMayLook(t *testing.T) {
+func TestDocumentedUserCanInspect(t *testing.T) {
 	t.Parallel()
 	s, url := readOnlyUser(t)
 	const name = "app:billing-run"
@@ -64,7 +64,7 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 	}
 }
 
-func TestWhatAReplicaShowsIsMarkedAsSuch(t *testing.T) {
+func TestReplicaOutputIsMarked(t *testing.T) {
 	testlevel.All(t, "replicas")
 	t.Parallel()
 	master := redistest.Start(t)
@@ -79,7 +79,7 @@ func TestWhatAReplicaShowsIsMarkedAsSuch(t *testing.T) {
 	}
 }
 
-func TestCommandsThatWriteRefuseAReplicaAndNameItsMaster(t *testing.T) {
+func TestWriteCommandsRejectReplicaAndNameMaster(t *testing.T) {
 	testlevel.All(t, "replicas")
 	t.Parallel()
 	master := redistest.Start(t)
@@ -115,7 +115,7 @@ func TestCommandsThatWriteRefuseAReplicaAndNameItsMaster(t *testing.T) {
 	require.EqualValues(t, 1, master.Do(t, "LLEN", codec.QueueKey("stuck")))
 }
 
-func TestRunWaitsForAReplicaThatBecomesTheMaster(t *testing.T) {
+func TestRunWaitsForReplicaPromotion(t *testing.T) {
 	testlevel.All(t, "replicas")
 	t.Parallel()
 	master := redistest.Start(t)

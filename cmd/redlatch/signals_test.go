@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestCommandsEndWithTheCodeOfTheirSignal(t *testing.T) {
+func TestCommandsExitWithSignalCode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
@@ -38,7 +38,7 @@ func TestCommandsEndWithTheCodeOfTheirSignal(t *testing.T) {
 	}
 }
 
-func TestServeAnswersUntilItIsInterrupted(t *testing.T) {
+func TestServeRunsUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t, program.NoServer(t), "serve", "--addr", "127.0.0.1:0")
 	url := p.Line()

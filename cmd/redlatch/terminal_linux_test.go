@@ -19,7 +19,7 @@ import (
 
 // A terminal breaks long lines anywhere. Names, owners, leases and labels here are as long as
 // possible.
-func TestAllOutputFitsATerminal(t *testing.T) {
+func TestOutputFitsTerminal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name, strange = "billing-service:eu-west-1:nightly-run:2026-11", "a-program-of-its-own@host-17.example pid 4194304 thread 12"
@@ -61,7 +61,7 @@ var printing = map[string][]string{
 // silent are commands that write nothing to standard output.
 var silent = []string{"release", "run"}
 
-func TestLostOutputIsAnError(t *testing.T) {
+func TestLostOutputIsError(t *testing.T) {
 	t.Parallel()
 	for path := range commands(t) {
 		t.Run(path, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLostOutputIsAnError(t *testing.T) {
 }
 
 // Scripts depend on the code of a lock that is held elsewhere.
-func TestLostOutputKeepsTheConflictExitCode(t *testing.T) {
+func TestLostOutputKeepsConflictExitCode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
 	s.Do(t, "HSET", "held", program.SomeOwner, 1)
@@ -97,7 +97,7 @@ func TestLostOutputKeepsTheConflictExitCode(t *testing.T) {
 	require.Contains(t, got.Stderr, "write /dev/stdout: no space left on device\n")
 }
 
-func TestHoldFreesTheLockWhenItsOwnerCannotBePrinted(t *testing.T) {
+func TestHoldReleasesLockWhenOwnerCannotBePrinted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
 	for _, args := range [][]string{{"hold", "free"}, {"hold", "-s", "free"}} {

@@ -10,7 +10,7 @@ import (
 )
 
 // A child that has ended keeps its status for the goroutine that will wait for it.
-func TestReapOrphansLeavesChildrenOfOtherThreads(t *testing.T) {
+func TestReapOrphansSkipsChildrenOfOtherThreads(t *testing.T) {
 	t.Parallel()
 	started := make(chan *os.Process)
 	waits := make(chan struct{})

@@ -13,14 +13,14 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-func TestExitErrorCarriesItsCause(t *testing.T) {
+func TestExitErrorWrapsCause(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("why")
 	require.ErrorIs(t, &ExitError{Code: 3, Err: cause}, cause)
 	require.Equal(t, "exit code 3", (&ExitError{Code: 3}).Error())
 }
 
-func TestWrittenKeepsTheCommandsOwnCode(t *testing.T) {
+func TestWrittenKeepsCommandExitCode(t *testing.T) {
 	t.Parallel()
 	full := &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
 	closed := &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
@@ -45,7 +45,7 @@ func TestWrittenKeepsTheCommandsOwnCode(t *testing.T) {
 	require.Equal(t, error(own), written(own, full))
 }
 
-func TestErrorsHaveTheCodesOfTheirCommands(t *testing.T) {
+func TestErrorsMapToCommandExitCodes(t *testing.T) {
 	t.Parallel()
 	why, usual, runs := errors.New("why"), &cobra.Command{}, &cobra.Command{Annotations: RunFails}
 	for _, c := range []struct {

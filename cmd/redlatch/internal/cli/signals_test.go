@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestASignalIsTheReasonWhateverItBreaksOff(t *testing.T) {
+func TestSignalIsReportedAsCause(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken off")
 	require.Equal(t, &ExitError{Code: 128 + int(syscall.SIGUSR2)}, UntilSignal(t.Context(), func(ctx context.Context) error {
@@ -24,7 +24,7 @@ func TestASignalIsTheReasonWhateverItBreaksOff(t *testing.T) {
 	require.NoError(t, UntilSignal(t.Context(), func(context.Context) error { return nil }))
 }
 
-func TestCodeOfASignalIsTheShells(t *testing.T) {
+func TestSignalCodeMatchesShell(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 143, SignalCode(syscall.SIGTERM))
 	require.Equal(t, 130, SignalCode(os.Interrupt))

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
-func TestLeasesFitTheirColumn(t *testing.T) {
+func TestLeasesFitColumn(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]string{
 		redlatch.NoTTL: "none", 0: "0s", 29840 * time.Millisecond: "29.8s", 59*time.Minute + 59*time.Second: "59m59s",
@@ -23,14 +23,14 @@ func TestLeasesFitTheirColumn(t *testing.T) {
 	}
 }
 
-func TestIndentedTextHasNoControlSequences(t *testing.T) {
+func TestIndentRemovesControlSequences(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "  note   cannot count subscribers: NOPERM \ufffd]0;title\ufffd\ufffd[2J\n",
 		Indented("note", "cannot count subscribers: NOPERM \x1b]0;title\a\x1b[2J"))
 }
 
 // A command may be pasted: a line break would run its first half.
-func TestIndentedKeepsCommandsOnOneLine(t *testing.T) {
+func TestIndentKeepsCommandsOnOneLine(t *testing.T) {
 	t.Parallel()
 	command := "`redlatch evict --all-dead 'a  b'`"
 	require.Equal(t, "  left   2 waiters that have no subscriber, for a long time now, are evicted by\n         "+command+" if they are dead\n",
@@ -38,7 +38,7 @@ func TestIndentedKeepsCommandsOnOneLine(t *testing.T) {
 	require.Equal(t, "  note   a ` alone\n", Indented("note", "a `  alone"))
 }
 
-func TestTimesBeyondTheLongestDurationAreNamed(t *testing.T) {
+func TestDurationsBeyondMaximumAreNamed(t *testing.T) {
 	t.Parallel()
 	for ms, want := range map[int64]string{
 		1500: "1.5s", 292 * 365 * 24 * 3600 * 1000: "2557920h0m0s", 1<<63 - 1: "more than 292 years", 9223372036854: "more than 292 years",
@@ -49,7 +49,7 @@ func TestTimesBeyondTheLongestDurationAreNamed(t *testing.T) {
 	require.Equal(t, "more than 292 years ago", Deadline(&longAgo))
 }
 
-func TestLinesAreBrokenBetweenWordsAlone(t *testing.T) {
+func TestLinesBreakBetweenWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{"", ""},
@@ -66,21 +66,21 @@ func TestLinesAreBrokenBetweenWordsAlone(t *testing.T) {
 	}
 }
 
-func TestMessagesHaveNoControlSequences(t *testing.T) {
+func TestMessagesRemoveControlSequences(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	Messagef(&out, "the server says %s", "NOPERM \x1b]0;title\a\x1b[2J\u202e\nno")
 	require.Equal(t, "redlatch: the server says NOPERM \ufffd]0;title\ufffd\ufffd[2J\ufffd\nno\n", out.String())
 }
 
-func TestLookWithoutColoursIsPlain(t *testing.T) {
+func TestUncoloredOutputIsPlain(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "x", Look(false).Paint(Red, "x"))
 	require.Equal(t, "\x1b[32mx\x1b[0m", Look(true).Paint(Green, "x"))
 	require.Equal(t, "x", Look(true).Paint("", "x"))
 }
 
-func TestFileIsNoTerminal(t *testing.T) {
+func TestFileIsNotTerminal(t *testing.T) {
 	t.Parallel()
 	f, err := os.CreateTemp(t.TempDir(), "")
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestFileIsNoTerminal(t *testing.T) {
 	require.False(t, bool(LookOf(f)))
 }
 
-func TestOnlyYesIsYes(t *testing.T) {
+func TestOnlyYesConfirms(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, " yes \r\n": true, "\n": false, "": false, "n\n": false, "yeah\n": false} {
 		var out strings.Builder

@@ -64,7 +64,7 @@ func TestCompleteCountPasses(t *testing.T) {
 	require.Contains(t, a.progress(at(50)), "0.05 s  holder 2 ")
 }
 
-func TestLostRoundsAndUnreportedRoundsAreWrong(t *testing.T) {
+func TestLostOrUnreportedRoundFails(t *testing.T) {
 	t.Parallel()
 	a := audited(enters(0, "a:1"), leaves(10, "a:1"), enters(20, "b:1"), leaves(30, "b:1"))
 	require.Equal(t, []string{
@@ -73,7 +73,7 @@ func TestLostRoundsAndUnreportedRoundsAreWrong(t *testing.T) {
 	require.Equal(t, []string{"process 2 reported 1 rounds, its journal has 2"}, a.check(3, []string{"1 1", "2 2", "2 3"}, true))
 }
 
-func TestKilledWorkerMayHaveWrittenOneRoundMoreThanItReported(t *testing.T) {
+func TestKilledWorkerMayWriteOneUnreportedRound(t *testing.T) {
 	t.Parallel()
 	a := audited(enters(0, "a:1"), leaves(10, "a:1"), enters(20, "a:2"))
 	a.killed(a.processes[0], "a:2", at(25))
@@ -83,7 +83,7 @@ func TestKilledWorkerMayHaveWrittenOneRoundMoreThanItReported(t *testing.T) {
 	require.Len(t, a.check(0, nil, true), 1)
 }
 
-func TestMarkerLeftBehindIsExcusedForTheKilledVisitOnly(t *testing.T) {
+func TestLeftoverMarkerExcusedOnlyForKilledVisit(t *testing.T) {
 	t.Parallel()
 	a := audited(enters(0, "a:1#1"), enters(20, "a:1#2"))
 	a.killed(a.processes[0], "a:1#2", at(25))
@@ -93,7 +93,7 @@ func TestMarkerLeftBehindIsExcusedForTheKilledVisitOnly(t *testing.T) {
 	require.Contains(t, a.check(0, nil, true), "two were inside, seen 2 times")
 }
 
-func TestMarkerOfALostHoldIsExcusedWhicheverReportComesFirst(t *testing.T) {
+func TestLostHoldMarkerExcusedInEitherReportOrder(t *testing.T) {
 	t.Parallel()
 	lostIt := event{Kind: lost, At: at(5), Visit: "a:1"}
 	require.Zero(t, audited(lostIt, finds("b:1", "a:1")).violations())
@@ -101,7 +101,7 @@ func TestMarkerOfALostHoldIsExcusedWhicheverReportComesFirst(t *testing.T) {
 	require.Equal(t, 1, audited(finds("b:1", "a:1")).violations())
 }
 
-func TestTakeOverIsFromTheKillToTheNextAcquisition(t *testing.T) {
+func TestTakeoverSpansKillToNextAcquisition(t *testing.T) {
 	t.Parallel()
 	a := audited(enters(100, "a:1"))
 	a.killed(a.processes[0], "a:1", at(150))
@@ -124,7 +124,7 @@ func TestTakeOverIsFromTheKillToTheNextAcquisition(t *testing.T) {
 	require.Contains(t, text, "OK:")
 }
 
-func TestProcessThatEndsBadlyIsAFailureUnlessItWasKilled(t *testing.T) {
+func TestFailedProcessFailsDemoUnlessKilled(t *testing.T) {
 	t.Parallel()
 	a := audited(event{Kind: gone, Visit: "a", Text: "signal: killed"})
 	require.Equal(t, "process 1: signal: killed", a.failure())
@@ -135,7 +135,7 @@ func TestProcessThatEndsBadlyIsAFailureUnlessItWasKilled(t *testing.T) {
 	require.Equal(t, "process 3: why", a.with(unreadable, exited).failure())
 }
 
-func TestMedianIsOneOfTheWaits(t *testing.T) {
+func TestMedianIsActualWait(t *testing.T) {
 	t.Parallel()
 	a := audited()
 	require.Equal(t, "p50 -, p99 -", a.percentiles())
@@ -147,7 +147,7 @@ func TestMedianIsOneOfTheWaits(t *testing.T) {
 	require.Equal(t, "1.5s", brief(1504*time.Millisecond))
 }
 
-func TestInversionIsARoundBeforeAQueuedOwnerThatComesLater(t *testing.T) {
+func TestInversionIsRoundBeforeQueuedOwner(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what             string
@@ -174,7 +174,7 @@ func TestInversionIsARoundBeforeAQueuedOwnerThatComesLater(t *testing.T) {
 	}
 }
 
-func TestInversionsAreJudgedByTheServersNumbersAndNotByTheOrderOfReports(t *testing.T) {
+func TestInversionsUseServerOrder(t *testing.T) {
 	t.Parallel()
 	a := audited().finish("a:1 < b:1 a:2", "b:1 < a:2", "a:2")
 	a.rounds[0], a.rounds[2] = a.rounds[2], a.rounds[0]
@@ -183,7 +183,7 @@ func TestInversionsAreJudgedByTheServersNumbersAndNotByTheOrderOfReports(t *test
 	require.Equal(t, 2, judged)
 }
 
-func TestDemoEndsWhenTheDeadAreOutOfTheQueue(t *testing.T) {
+func TestDemoEndsAfterDeadWaitersLeaveQueue(t *testing.T) {
 	t.Parallel()
 	a := audited().finish("a:1 < b:1", "b:1").with(enters(100, "a:2#2"))
 	a.killed(a.processes[0], "a:2#2", at(150))

@@ -45,7 +45,7 @@ func requireGreen(t *testing.T, got program.Outcome) {
 	program.Fits(t, summary)
 }
 
-func TestDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
+func TestDemoPassesOnGivenServerAndCleansUp(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	requireGreen(t, program.Start(t, program.NoServer(t), "demo", "--duration", "1s", "--redis", s.URL()).Outcome(atMost))
@@ -53,7 +53,7 @@ func TestDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
 }
 
-func TestDemoNeedsAServerThatAnswers(t *testing.T) {
+func TestDemoNeedsReachableServer(t *testing.T) {
 	t.Parallel()
 	got := program.Finish(t, "", "demo", "--redis", program.NoServer(t))
 	require.Equal(t, 1, got.Code)
@@ -64,12 +64,12 @@ func TestDemoNeedsAServerThatAnswers(t *testing.T) {
 	require.NotContains(t, got.Stderr, "sesame")
 }
 
-func TestDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
+func TestDemoPassesOnOwnServer(t *testing.T) {
 	t.Parallel()
 	requireGreen(t, program.Start(t, program.NoServer(t), "demo", "--duration", "1s").Outcome(atMost))
 }
 
-func TestDemoIsRedWhenRoundsAreOverwritten(t *testing.T) {
+func TestDemoFailsWhenRoundsAreOverwritten(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, prefix := program.BusyDemo(t, s)
@@ -89,7 +89,7 @@ return counter > 0 and counter < rounds and 1 or 0`
 	require.Equal(t, "redlatch: the demo failed\n", got.Stderr)
 }
 
-func TestDemoThatIsInterruptedEndsCleanly(t *testing.T) {
+func TestInterruptedDemoExitsCleanly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, _ := program.BusyDemo(t, s)
@@ -102,7 +102,7 @@ func TestDemoThatIsInterruptedEndsCleanly(t *testing.T) {
 }
 
 // A queue made after the last finished visit has no TTL yet, so a demo may be killed too early.
-func TestDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
+func TestKilledDemoLeavesNoProcessOrPermanentKey(t *testing.T) {
 	t.Parallel()
 	var forever []string
 	for range 3 {
@@ -123,7 +123,7 @@ func TestDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
 	require.Empty(t, forever)
 }
 
-func TestDemoSaysWhenItsServerDies(t *testing.T) {
+func TestDemoReportsServerDeath(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, _ := program.BusyDemo(t, s)
@@ -133,7 +133,7 @@ func TestDemoSaysWhenItsServerDies(t *testing.T) {
 	require.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s", got.Stderr)
 }
 
-func TestDemoWorkerRefusesToBeStartedByHand(t *testing.T) {
+func TestDemoWorkerRejectsManualStart(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t, program.NoServer(t), "__demo-worker")
 	require.NoError(t, p.Stdin.Close())

@@ -115,7 +115,7 @@ func addLocks(t *testing.T, s *redistest.Server) {
 	program.Subscribe(t, s, codec.LockChannel("orders:1"), protocol.ReadWriteChannel("books"))
 }
 
-func TestFiguresAreThoseOfTheLocks(t *testing.T) {
+func TestMetricsMatchLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addLocks(t, s)
@@ -161,7 +161,7 @@ func TestFiguresAreThoseOfTheLocks(t *testing.T) {
 	require.InDelta(t, 1, look()[`redlatch_server_locks_mixed{group="rest"}`], 0)
 }
 
-func TestDeadWaitersOfInvalidNamesHideNoFigures(t *testing.T) {
+func TestInvalidWaiterNamesKeepOtherMetrics(t *testing.T) {
 	t.Parallel()
 	s, c := redistest.Start(t), redistest.StartCluster(t, 1, 0) // with one master, which has both keys of a name
 	program.Enqueue(t, s, "\xff", program.RedissonOwner, time.Hour)
@@ -178,7 +178,7 @@ func TestDeadWaitersOfInvalidNamesHideNoFigures(t *testing.T) {
 	}
 }
 
-func TestWhatIsServedIsTheGoldenList(t *testing.T) {
+func TestServedMetricsMatchGoldenList(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../../docs/observability/exporter.txt")
 	require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestWhatIsServedIsTheGoldenList(t *testing.T) {
 	require.Equal(t, want, have)
 }
 
-func TestWaitersWhoListenOnAReplicaAreNotDead(t *testing.T) {
+func TestWaitersSubscribedOnReplicaAreNotDead(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
@@ -232,7 +232,7 @@ func TestWaitersWhoListenOnAReplicaAreNotDead(t *testing.T) {
 	require.InDelta(t, 2, look()[dead], 0)
 }
 
-func TestStaleFiguresAreLeftOut(t *testing.T) {
+func TestStaleMetricsAreOmitted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "job", program.SomeOwner, 1)
@@ -269,7 +269,7 @@ func TestStaleFiguresAreLeftOut(t *testing.T) {
 	require.Equal(t, "redlatch: all is well again", lines[len(lines)-1])
 }
 
-func TestAnExporterWithoutAServerServes(t *testing.T) {
+func TestExporterServesWithoutRedis(t *testing.T) {
 	t.Parallel()
 	p, base := start(t, program.NoServer(t), "--every", "1s")
 	require.Eventually(t, func() bool { return scrape(t, base)[`redlatch_exporter_looks_total{outcome="error"}`] > 1 }, program.Soon, 20*time.Millisecond)
@@ -289,7 +289,7 @@ func TestAnExporterWithoutAServerServes(t *testing.T) {
 	require.NotContains(t, got.Stderr, "sesame")
 }
 
-func TestTheUserOfTheManualMayExportAndOthersAreToldWhatTheyMiss(t *testing.T) {
+func TestDocumentedUserCanExportAndOthersSeeMissingRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onlooker := s.GiveLooks(t)
@@ -313,7 +313,7 @@ func TestTheUserOfTheManualMayExportAndOthersAreToldWhatTheyMiss(t *testing.T) {
 	require.Contains(t, got.Stderr, "redlatch_server_waiters_dead is left out: subscribers cannot be counted: ")
 }
 
-func TestWhatCannotBeExportedIsAnError(t *testing.T) {
+func TestInvalidExportSettingIsError(t *testing.T) {
 	t.Parallel()
 	for flags, says := range map[string]string{
 		"--every 10ms":         "--every must be from 1s to 24h",

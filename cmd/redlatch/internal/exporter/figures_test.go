@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-func TestALockIsOfTheFirstGroupThatMatches(t *testing.T) {
+func TestLockBelongsToFirstMatchingGroup(t *testing.T) {
 	t.Parallel()
 	g, err := parseGroups([]string{"orders=orders:*", "urgent=*:urgent", "orders=old-orders:*"})
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestALockIsOfTheFirstGroupThatMatches(t *testing.T) {
 	require.Zero(t, g.of("any"))
 }
 
-func TestAFailedLookIsForgotten(t *testing.T) {
+func TestFailedScanIsForgotten(t *testing.T) {
 	t.Parallel()
 	s, began := newSeen(), time.Now()
 	lock := &inspect.Lock{Name: "job"}
@@ -57,7 +57,7 @@ func TestAFailedLookIsForgotten(t *testing.T) {
 	require.True(t, isNew)
 }
 
-func TestHoldsThatAreTooManyHaveNoAge(t *testing.T) {
+func TestExcessHoldsHaveNoAge(t *testing.T) {
 	t.Parallel()
 	s, lock := newSeen(), &inspect.Lock{Name: "job"}
 	for i := range maxHolds {
@@ -71,7 +71,7 @@ func TestHoldsThatAreTooManyHaveNoAge(t *testing.T) {
 
 const manyLocks = 20_000
 
-func TestTheExporterIsNoBurdenHoweverManyLocksAndScrapesThereAre(t *testing.T) {
+func TestExporterLoadIsBounded(t *testing.T) {
 	testlevel.All(t, "load: 20,000 locks")
 	t.Parallel()
 	s := redistest.Start(t)

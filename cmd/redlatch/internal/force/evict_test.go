@@ -86,7 +86,7 @@ func TestEvictPrintsJSON(t *testing.T) {
 }
 
 // The next one acquires the lock at once, and unsubscribes before evict looks whether it is there.
-func TestEvictSeesThatTheNextOneGotItsWakeUp(t *testing.T) {
+func TestEvictConfirmsNextWaiterWasNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -111,7 +111,7 @@ func TestEvictSeesThatTheNextOneGotItsWakeUp(t *testing.T) {
 	require.Contains(t, got.Stdout, "subscribed yes, woken: the lock\n         is free\n")
 }
 
-func TestEvictLeavesLiveWaiters(t *testing.T) {
+func TestEvictKeepsLiveWaiters(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -126,7 +126,7 @@ func TestEvictLeavesLiveWaiters(t *testing.T) {
 	require.Empty(t, program.QueueOf(t, s, name))
 }
 
-func TestEvictRefusesWhatItCannotDo(t *testing.T) {
+func TestEvictRejectsInvalidRequest(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name, all = "some-lock", "--all-dead"
@@ -159,7 +159,7 @@ func TestEvictRefusesWhatItCannotDo(t *testing.T) {
 }
 
 // evict may run on a machine whose clock is wrong.
-func TestEvictGoesByTheServersClock(t *testing.T) {
+func TestEvictUsesServerClock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
 	name, now := redistest.Key(t), time.Now().Add(10*time.Minute)
@@ -174,7 +174,7 @@ func TestEvictGoesByTheServersClock(t *testing.T) {
 	require.InDelta(t, now.Add(5*time.Minute+15*time.Second).UnixMilli(), left, 5000)
 }
 
-func TestEvictTakesAllDeadWaitersOutAndWakesTheFirstLiveOne(t *testing.T) {
+func TestEvictRemovesDeadWaitersAndNotifiesFirstLive(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -200,7 +200,7 @@ func TestEvictTakesAllDeadWaitersOutAndWakesTheFirstLiveOne(t *testing.T) {
 	})
 }
 
-func TestEvictReadsAPartOfALongQueueAtATime(t *testing.T) {
+func TestEvictReadsLongQueueInChunks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name, waiting = "billing-run", 2500
@@ -229,7 +229,7 @@ func TestEvictReadsAPartOfALongQueueAtATime(t *testing.T) {
 	require.Empty(t, program.QueueOf(t, s, name))
 }
 
-func TestEvictPrintsAllDeadAsJSON(t *testing.T) {
+func TestEvictAllDeadPrintsJSON(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -243,7 +243,7 @@ func TestEvictPrintsAllDeadAsJSON(t *testing.T) {
 }
 
 // A waiter that reconnects has no subscriber for a moment.
-func TestEvictAllDeadLooksTwice(t *testing.T) {
+func TestEvictAllDeadChecksTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
@@ -259,7 +259,7 @@ func TestEvictAllDeadLooksTwice(t *testing.T) {
 	})
 }
 
-func TestDeadWaitersAreEvictedInParts(t *testing.T) {
+func TestDeadWaitersEvictedInBatches(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -282,7 +282,7 @@ func TestDeadWaitersAreEvictedInParts(t *testing.T) {
 }
 
 // Parts are evicted from the end, and only the last has a dead waiter.
-func TestEvictRemembersWakeUpOfEarlierPart(t *testing.T) {
+func TestEvictKeepsNotificationOfEarlierBatch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -298,7 +298,7 @@ func TestEvictRemembersWakeUpOfEarlierPart(t *testing.T) {
 	require.True(t, done.Next.Notified)
 }
 
-func TestEvictReportsWhatWasDoneBeforeFailure(t *testing.T) {
+func TestEvictReportsProgressBeforeFailure(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -318,7 +318,7 @@ func TestEvictReportsWhatWasDoneBeforeFailure(t *testing.T) {
 	require.NoError(t, a.failed(name, out, nil))
 }
 
-func TestOnlyTheFirstEvictedAreShown(t *testing.T) {
+func TestOnlyFirstEvictedWaitersShown(t *testing.T) {
 	t.Parallel()
 	waiters := func(first, last int) (all []admin.Waiter) {
 		for place := first; place <= last; place++ {

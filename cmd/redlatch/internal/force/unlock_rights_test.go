@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
+func TestUnlockReportsMissedNotification(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Plain locks", "Inspection"})
@@ -38,7 +38,7 @@ func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 	require.Equal(t, "the first", message[2])
 }
 
-func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
+func TestDocumentedOperatorCanUnlockAndEvict(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Repair user"})
@@ -57,7 +57,7 @@ func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	require.Contains(t, out, "  taken  no waiter was notified: no connection of the master is subscribed to\n         the lock's channel\n")
 }
 
-func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
+func TestUnlockKeepsForeignHash(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, fields := range [][]any{
@@ -73,7 +73,7 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	}
 }
 
-func TestUnlockAndEvictDoNotReadAllOfAHashThatIsNoLock(t *testing.T) {
+func TestUnlockAndEvictReadForeignHashPartially(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	fields := []any{"users"}
@@ -111,7 +111,7 @@ func takes(t *testing.T, s *redistest.Server, golden string, args ...string) (au
 	return audit
 }
 
-func TestUnlockTakesOneReader(t *testing.T) {
+func TestUnlockReleasesOneReader(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for golden, flags := range map[string][]string{
@@ -138,7 +138,7 @@ func sorted(keys any) []any {
 	return all
 }
 
-func TestUnlockTakesOnePermit(t *testing.T) {
+func TestUnlockReleasesOnePermit(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	ends := time.Now().Add(time.Hour).UnixMilli()

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestUnlockAsksOnATerminalUnlessYesIsGiven(t *testing.T) {
+func TestUnlockPromptsOnTerminalWithoutYes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, c := range []struct {

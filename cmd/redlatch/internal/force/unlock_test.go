@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
-func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
+func TestUnlockWithoutForceOnlyExplains(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
@@ -28,7 +28,7 @@ func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
 	require.True(t, program.Exists(t, s, name))
 }
 
-func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
+func TestUnlockKeepsRenewedLock(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -73,7 +73,7 @@ func afterLook(t *testing.T, text, limit, name string) string {
 	return rest
 }
 
-func TestUnlockSaysNothingOfAShortLook(t *testing.T) {
+func TestUnlockHidesShortObservation(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
@@ -84,7 +84,7 @@ func TestUnlockSaysNothingOfAShortLook(t *testing.T) {
 	program.Fails(t, s.URL(), 2, "the lock does not have a lease to renew", "unlock", "--force", name)
 }
 
-func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
+func TestUnlockReleasesHolderDeclaredDead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
@@ -105,7 +105,7 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	require.Equal(t, program.Outcome{Code: 3, Stdout: "lock \"" + name + "\" is free\n", Stderr: ""}, program.Finish(t, s.URL(), unlock...))
 }
 
-func TestLeaseTextSaysWhetherItIsRenewed(t *testing.T) {
+func TestLeaseTextShowsRenewal(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "none: it stays until it is released", leaseText(&repair.Forced{}))
 	left := int64(90_000)
@@ -120,7 +120,7 @@ func TestLeaseTextSaysWhetherItIsRenewed(t *testing.T) {
 	}
 }
 
-func TestUnlockWithForceTakesTheLockAtOnceAndWakesTheWaiters(t *testing.T) {
+func TestForcedUnlockReleasesImmediatelyAndNotifiesWaiters(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, fair := range []string{"--fair=false", "--fair"} {
@@ -141,7 +141,7 @@ func TestUnlockWithForceTakesTheLockAtOnceAndWakesTheWaiters(t *testing.T) {
 	}
 }
 
-func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
+func TestUnlockNotifiesFirstFairWaiter(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
@@ -155,7 +155,7 @@ func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	require.Equal(t, []string{"message", protocol.OwnerChannel(name, program.RedissonOwner), "0"}, message)
 }
 
-func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
+func TestUnlockReportsDeadWaiterAsNotNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
@@ -189,7 +189,7 @@ func awaitListener(t *testing.T, s *redistest.Server, name string) {
 	}, program.Soon, program.PollEvery)
 }
 
-func TestUnlockAppendsItsAuditToAFile(t *testing.T) {
+func TestUnlockAppendsAuditToFile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	file, began := filepath.Join(t.TempDir(), "audit.jsonl"), time.Now().Truncate(time.Second)
@@ -218,7 +218,7 @@ func TestUnlockAppendsItsAuditToAFile(t *testing.T) {
 	require.True(t, program.Exists(t, s, name), "it was taken without an audit")
 }
 
-func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
+func TestUnlockRejectsUndeterminedState(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	eternal, readers, long := redistest.Key(t), redistest.Key(t), program.HeldBy(t, s, program.RedissonOwner, time.Hour)
@@ -247,7 +247,7 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 	}
 }
 
-func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
+func TestUnlockReleasesReadWriteLockInEitherMode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, c := range []struct {
@@ -267,7 +267,7 @@ func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
 	}
 }
 
-func TestUnlockTakesALockOfSeveralReadersThatAreStatedToBeDead(t *testing.T) {
+func TestUnlockReleasesReadersDeclaredDead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name, over := redistest.Key(t), "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:99"
@@ -300,7 +300,7 @@ func TestUnlockTakesALockOfSeveralReadersThatAreStatedToBeDead(t *testing.T) {
 	require.False(t, program.Exists(t, s, name))
 }
 
-func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
+func TestUnlockNeedsHolderAfterAllReadLeasesExpired(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -320,7 +320,7 @@ func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
 
 func readKey(name, owner string) string { return "{" + name + "}:" + owner + ":rwlock_timeout:1" }
 
-func TestUnlockWritesItsAuditAlsoWhenASignalComes(t *testing.T) {
+func TestUnlockWritesAuditDespiteSignal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	far := redistest.NewProxy(t, s.Addr())

@@ -31,7 +31,7 @@ func runtimeFolder(t *testing.T) string {
 	return dir
 }
 
-func TestAReleaseIsAskedForAndAnswered(t *testing.T) {
+func TestReleaseRequestIsAnswered(t *testing.T) {
 	runtimeFolder(t)
 	s, err := listen("me")
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestAReleaseIsAskedForAndAnswered(t *testing.T) {
 	require.ErrorIs(t, err, errEnded)
 }
 
-func TestAProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
+func TestMissingProcessIsNotWaitedFor(t *testing.T) {
 	dir := runtimeFolder(t)
 	path := filepath.Join(dir, "left.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -68,7 +68,7 @@ func TestAProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestTheFolderIsTheUsersAlone(t *testing.T) {
+func TestDirectoryIsPrivateToUser(t *testing.T) {
 	dir := runtimeFolder(t)
 	path, err := socketPath("me")
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestTheFolderIsTheUsersAlone(t *testing.T) {
 	require.ErrorContains(t, err, "no folder for a socket")
 }
 
-func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
+func TestNonSocketFileIsKept(t *testing.T) {
 	path := filepath.Join(runtimeFolder(t), "text")
 	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
 	_, err := ask(t.Context(), path, "me")

@@ -38,7 +38,7 @@ func sleeper(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-func TestHoldPrintsItsOwnerAndFreesTheLockOnASignal(t *testing.T) {
+func TestHoldPrintsOwnerAndReleasesOnSignal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
@@ -55,7 +55,7 @@ func TestHoldPrintsItsOwnerAndFreesTheLockOnASignal(t *testing.T) {
 	}
 }
 
-func TestHoldPrintsTheTokenAndThePermit(t *testing.T) {
+func TestHoldPrintsTokenAndPermit(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for flag, name := range map[string]string{"--fenced": redistest.Key(t), "--permits": redistest.Key(t) + ":2"} {
@@ -69,7 +69,7 @@ func TestHoldPrintsTheTokenAndThePermit(t *testing.T) {
 	}
 }
 
-func TestHoldEndsWithTheProcessThatItIsFor(t *testing.T) {
+func TestHoldEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -99,7 +99,7 @@ func ignoreKilled(err error) error {
 	return err
 }
 
-func TestHoldThatEndsSaysSoAndSignalsTheProcess(t *testing.T) {
+func TestEndedHoldReportsAndSignalsProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for flag, says := range map[string]string{
@@ -125,7 +125,7 @@ func TestHoldThatEndsSaysSoAndSignalsTheProcess(t *testing.T) {
 	}
 }
 
-func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
+func TestFailedHoldExitsLikeRun(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
@@ -139,7 +139,7 @@ func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
 	require.Equal(t, 143, p.Outcome(program.Soon).Code)
 }
 
-func TestHoldTellsTheServiceManagerHowFarItIs(t *testing.T) {
+func TestHoldNotifiesServiceManager(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	env, next := notified(t, true)
@@ -160,7 +160,7 @@ func TestHoldTellsTheServiceManagerHowFarItIs(t *testing.T) {
 	}
 }
 
-func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidCommandLinesAreRejected(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
 		"hold":                                  "NAME is missing. Usage: redlatch hold [-s] {NAME | --permits NAME:N}; `redlatch hold --help` tells more",
@@ -231,7 +231,7 @@ func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
 	program.Fails(t, s.URL(), 125, "no semaphore, such as a lock of this name", "run", "--permits", name+":3", "--", "true")
 }
 
-func TestOnLostExecRunsWithTheReasonAndDelaysNothing(t *testing.T) {
+func TestOnLostExecGetsReasonWithoutDelay(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for kind, code := range map[string]int{"term": 125, "kill": 125, "ignore": 0} {
@@ -258,7 +258,7 @@ func TestOnLostExecRunsWithTheReasonAndDelaysNothing(t *testing.T) {
 	}
 }
 
-func TestOnLostExecIsBoundedAndOnlyForLosses(t *testing.T) {
+func TestOnLostExecIsBoundedAndRunsOnlyOnLoss(t *testing.T) {
 	t.Parallel()
 	pipe, death := awaitDeaths(t)
 	require.EqualError(t, execute("exec 3>"+pipe+"; sleep 600 | sleep 600", nil, 500*time.Millisecond), "it was killed after 500ms")
@@ -292,7 +292,7 @@ func notified(t *testing.T, abstract bool) (env string, next func() string) {
 	}
 }
 
-func TestRunTellsTheServiceManagerHowFarItIs(t *testing.T) {
+func TestRunNotifiesServiceManager(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)

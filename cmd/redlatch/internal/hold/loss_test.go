@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestCommandThatEndsByItselfKeepsItsCodeWhenTheServerIsGone(t *testing.T) {
+func TestExitCodeKeptWhenServerIsDown(t *testing.T) {
 	t.Parallel()
 	for flag, says := range map[string]string{"--at-least=0s": "left to its lease", "--at-least=1h": "it may be free before --at-least is over: "} {
 		t.Run(flag, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestCommandThatEndsByItselfKeepsItsCodeWhenTheServerIsGone(t *testing.T) {
 // processTree starts descendants that keep standard output open.
 const processTree = `trap '' HUP; sh -c 'sleep 300 & sleep 300; true' & echo up; sleep 300; true`
 
-func TestLossEndsTheChildrenOfTheCommandToo(t *testing.T) {
+func TestLossKillsCommandChildren(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -57,7 +57,7 @@ func suspend(t *testing.T, p *program.Process) {
 	require.True(t, status.Stopped())
 }
 
-func TestSuspendedRunStopsTheCommandAndKillsItIfTheLockIsGoneAfterwards(t *testing.T) {
+func TestSuspendedRunKillsCommandAfterLoss(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -79,7 +79,7 @@ func TestSuspendedRunStopsTheCommandAndKillsItIfTheLockIsGoneAfterwards(t *testi
 	require.Len(t, after, len(before), "the command went on without the lock")
 }
 
-func TestRunThatWasSuspendedBrieflyGoesOn(t *testing.T) {
+func TestBrieflySuspendedRunContinues(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	p := program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; while read x; do echo $x; done")
@@ -107,7 +107,7 @@ func awaitDeaths(t *testing.T) (string, <-chan time.Time) {
 	return path, death
 }
 
-func TestKillingRedlatchKillsTheCommandAndItsChildren(t *testing.T) {
+func TestKillingRedlatchKillsCommandTree(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	var all [5]*program.Process

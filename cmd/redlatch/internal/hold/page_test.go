@@ -47,7 +47,7 @@ func does(t *testing.T, shell, line string) {
 	require.Regexp(t, `^\w+ 124\n$`, string(work), "it does not run under a lock")
 }
 
-func TestExamplesOfThePageRunUnderALock(t *testing.T) {
+func TestPageExamplesRunUnderLock(t *testing.T) {
 	t.Parallel()
 	for _, text := range snippets(t, "sh") {
 		for _, shell := range testlevel.Part(shells(t), 3, text) {
@@ -73,7 +73,7 @@ func TestExamplesOfThePageRunUnderALock(t *testing.T) {
 	}
 }
 
-func TestTheCommandsOfTheUnitsHoldALock(t *testing.T) {
+func TestUnitCommandsHoldLock(t *testing.T) {
 	t.Parallel()
 	for _, text := range snippets(t, "ini") {
 		s := redistest.Start(t)

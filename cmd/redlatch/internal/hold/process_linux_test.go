@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
+func TestKernelKillsCommandWithRedlatchWithoutGuard(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	// The fifth field is the process group, whose number is the guard's.
@@ -32,7 +32,7 @@ func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
 	require.Equal(t, -1, p.Code())
 }
 
-func TestGuardRefusesToBeStartedByHand(t *testing.T) {
+func TestGuardRejectsManualStart(t *testing.T) {
 	t.Parallel()
 	program.Fails(t, program.NoServer(t), 125, "not by hand", "__guard")
 }
@@ -48,7 +48,7 @@ done
 for i in 1 2 3 4 5 6 7 8; do (exit 3 &); done
 exit 7`
 
-func TestRunAsProcess1ReapsOrphans(t *testing.T) {
+func TestRunAsPID1ReapsOrphans(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for range testlevel.Rounds(2, 5) {
@@ -92,7 +92,7 @@ func awaitEnd(t *testing.T, w *watched) {
 	}
 }
 
-func TestTheEndOfAProcessIsNoticedBeforeItIsWaitedFor(t *testing.T) {
+func TestProcessExitIsNoticedBeforeWait(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "600")
 	require.NoError(t, cmd.Start())
@@ -107,7 +107,7 @@ func TestTheEndOfAProcessIsNoticedBeforeItIsWaitedFor(t *testing.T) {
 	require.NoError(t, w.signal(syscall.SIGTERM), "it has ended")
 }
 
-func TestANumberWithoutAProcessIsNotWatched(t *testing.T) {
+func TestUnusedPIDIsNotWatched(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("true")
 	require.NoError(t, cmd.Run())
@@ -131,7 +131,7 @@ func init() {
 	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }
 
-func TestAProcessWhoseFirstThreadHasEndedGoesOn(t *testing.T) {
+func TestProcessOutlivesItsFirstThread(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), firstThreadEnds+"=1")

@@ -31,7 +31,7 @@ func ttl(t *testing.T, s redistest.Target, name string) time.Duration {
 	return max(0, time.Duration(ms)*time.Millisecond)
 }
 
-func TestTheCommandFindsItsLockAndOwnerInItsEnvironment(t *testing.T) {
+func TestCommandEnvironmentHasLockAndOwner(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -46,7 +46,7 @@ func TestTheCommandFindsItsLockAndOwnerInItsEnvironment(t *testing.T) {
 	p.Rest()
 }
 
-func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
+func TestMaxHoldEndsCommandAndReleasesLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for script, left := range map[string]string{program.EndsOnSIGTERM: "term\n", program.IgnoresSIGTERM: ""} {
@@ -65,7 +65,7 @@ func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 	require.Equal(t, program.Outcome{Code: 3, Stdout: "", Stderr: ""}, got)
 }
 
-func TestAtLeastLeavesTheLockForWhatRemains(t *testing.T) {
+func TestAtLeastKeepsLockForRemainder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -97,7 +97,7 @@ func (o *lockFlags) held(t *testing.T) (*held, *redistest.MiniServer) {
 	return &held{lockFlags: o, hold: hold, lock: lock, lost: hold.Context(t.Context()), since: time.Now(), client: client}, s
 }
 
-func TestGiveUpKeepsTheLockForAtLeast(t *testing.T) {
+func TestAbandonedReleaseKeepsLockForAtLeast(t *testing.T) {
 	t.Parallel()
 	const lease, ran = 30 * time.Second, time.Second
 	for what, c := range map[string]struct {
@@ -160,7 +160,7 @@ func keepSending(p *program.Process, sig os.Signal) func() {
 	}
 }
 
-func TestOnLostChoosesWhatHappensToTheCommand(t *testing.T) {
+func TestOnLostSelectsCommandAction(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, c := range []struct {
@@ -192,7 +192,7 @@ func TestOnLostChoosesWhatHappensToTheCommand(t *testing.T) {
 	}
 }
 
-func TestEverySignalIsForwarded(t *testing.T) {
+func TestSignalsAreForwarded(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	script, signals := `trap 'echo TERM; exit 6' TERM; `, map[string]syscall.Signal{
@@ -217,7 +217,7 @@ func TestEverySignalIsForwarded(t *testing.T) {
 }
 
 // After a suspension, a hold may end by --max-hold long before the timer of --at-least.
-func TestASignalEndsTheRestOfAtLeastAlsoAfterMaxHold(t *testing.T) {
+func TestSignalEndsAtLeastAfterMaxHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := (&lockFlags{watchdog: 30 * time.Second, maxHold: 20 * time.Second}).held(t)
@@ -229,7 +229,7 @@ func TestASignalEndsTheRestOfAtLeastAlsoAfterMaxHold(t *testing.T) {
 	})
 }
 
-func TestLossOfNamesTheRefusalOfRenewals(t *testing.T) {
+func TestLossOfNamesRejectedRenewal(t *testing.T) {
 	t.Parallel()
 	refused := &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."}
 	for want, over := range map[string]error{
@@ -242,7 +242,7 @@ func TestLossOfNamesTheRefusalOfRenewals(t *testing.T) {
 	}
 }
 
-func TestGraceEndsWithinTheMargin(t *testing.T) {
+func TestGraceEndsWithinMargin(t *testing.T) {
 	t.Parallel()
 	g := &cli.Globals{Redis: redistest.Mini(t).URL()}
 	for want, o := range map[time.Duration]*lockFlags{

@@ -40,7 +40,7 @@ func awaitQueue(t *testing.T, lock *rlock.Lock, n int) {
 	}, program.Soon, program.PollEvery)
 }
 
-func TestRunFairTakesTurnsInTheOrderOfArrival(t *testing.T) {
+func TestRunFairAcquiresInArrivalOrder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	lock, hold := fairTaken(t, s)
@@ -60,7 +60,7 @@ func TestRunFairTakesTurnsInTheOrderOfArrival(t *testing.T) {
 	require.Equal(t, []string{"first", "second", "third"}, strings.Fields(string(got)))
 }
 
-func TestRunFairTryGetsAFreeLockOnlyWithAnEmptyQueue(t *testing.T) {
+func TestRunFairTryNeedsEmptyQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -75,7 +75,7 @@ func TestRunFairTryGetsAFreeLockOnlyWithAnEmptyQueue(t *testing.T) {
 	require.Equal(t, program.Outcome{Code: 0, Stdout: "in\n", Stderr: ""}, got)
 }
 
-func TestRunFairThatGivesUpLeavesTheQueue(t *testing.T) {
+func TestRunFairTimeoutLeavesQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	lock, _ := fairTaken(t, s)
@@ -92,7 +92,7 @@ func TestRunFairThatGivesUpLeavesTheQueue(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", codec.QueueKey(lock.Name()), codec.TimeoutKey(lock.Name())))
 }
 
-func TestRunFencedTellsTheCommandItsToken(t *testing.T) {
+func TestRunFencedPassesTokenToCommand(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, flags := range [][]string{{"--fenced"}, {"--fenced", "--fair"}} {
@@ -107,7 +107,7 @@ func TestRunFencedTellsTheCommandItsToken(t *testing.T) {
 	}
 }
 
-func TestRunPermitsLimitsHowManyRun(t *testing.T) {
+func TestRunPermitsLimitsConcurrency(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t) + ":jobs"
@@ -129,7 +129,7 @@ func TestRunPermitsLimitsHowManyRun(t *testing.T) {
 	require.Equal(t, []byte("0"), s.Do(t, "GET", name), "the number has changed, the first has its permit")
 }
 
-func TestRunPermitsLeavesANumberOfSomethingElse(t *testing.T) {
+func TestRunPermitsKeepsForeignCounter(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -138,7 +138,7 @@ func TestRunPermitsLeavesANumberOfSomethingElse(t *testing.T) {
 	require.Equal(t, []byte("48213"), s.Do(t, "GET", name))
 }
 
-func TestRunNamesTheRightsOfPermitsThatAreMissing(t *testing.T) {
+func TestRunNamesMissingPermitRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Plain locks", "Server time"})
@@ -151,7 +151,7 @@ func TestRunNamesTheRightsOfPermitsThatAreMissing(t *testing.T) {
 	require.Equal(t, program.Outcome{Stdout: "in\n"}, got)
 }
 
-func TestRunReadsTogetherAndWritesAlone(t *testing.T) {
+func TestRunReadersShareAndWritersExclude(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)

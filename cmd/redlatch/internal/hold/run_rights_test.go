@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-func TestRunNamesTheRightThatIsMissing(t *testing.T) {
+func TestRunNamesMissingRight(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
 		"redis": redistest.Start, "valkey": redistest.StartValkey,
@@ -57,7 +57,7 @@ func TestRunNamesTheRightThatIsMissing(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhatAKeyIsThatIsNoLock(t *testing.T) {
+func TestRunReportsTypeOfForeignKey(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "RPUSH", "app:list", "text")
@@ -90,7 +90,7 @@ func TestRunSaysWhatAKeyIsThatIsNoLock(t *testing.T) {
 	require.EqualValues(t, 4, s.Do(t, "DBSIZE"), "a queue is left")
 }
 
-func TestConnectingIsBoundedWithTheWait(t *testing.T) {
+func TestWaitBoundsConnecting(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[time.Duration]*lockFlags{
 		leastConnect: {try: true}, time.Hour: {bounded: true, wait: time.Hour}, 0: {}, leastConnect + 1: {try: true, wait: leastConnect + 1},
@@ -111,7 +111,7 @@ func TestConnectingIsBoundedWithTheWait(t *testing.T) {
 }
 
 // At the end of --wait, the last attempt may not have been sent yet.
-func TestAWaitThatEndsOnAReplicaSaysSo(t *testing.T) {
+func TestWaitTimeoutOnReplicaIsReported(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
@@ -131,7 +131,7 @@ func TestAWaitThatEndsOnAReplicaSaysSo(t *testing.T) {
 	}
 }
 
-func TestMissingRightsAreToldInOneOrder(t *testing.T) {
+func TestMissingRightsAreListedInFixedOrder(t *testing.T) {
 	t.Parallel()
 	o := lockFlags{fair: true, fenced: true, write: true, permits: "crawl:5", atLeast: 1}
 	require.Equal(t, []string{acl.Plain, acl.Fair, acl.Tokens, acl.Semaphores, acl.ReadWrite, acl.Owners}, o.needs())

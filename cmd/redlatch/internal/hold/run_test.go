@@ -28,7 +28,7 @@ func heldHere(t *testing.T, s redistest.Target) string {
 	return name
 }
 
-func TestRunExitsAsTheCommandOrAsEnvDoes(t *testing.T) {
+func TestRunExitsLikeCommandOrEnv(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ func TestRunExitsAsTheCommandOrAsEnvDoes(t *testing.T) {
 	}
 }
 
-func TestRunHoldsTheLockWhileTheCommandRunsAndNoLonger(t *testing.T) {
+func TestRunHoldsLockOnlyWhileCommandRuns(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -90,7 +90,7 @@ func TestRunHoldsTheLockWhileTheCommandRunsAndNoLonger(t *testing.T) {
 	})
 }
 
-func TestRunOnALockThatIsHeldExitsWithTheConflictCode(t *testing.T) {
+func TestRunOnHeldLockExitsWithConflictCode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := heldHere(t, s)
@@ -111,7 +111,7 @@ func TestRunOnALockThatIsHeldExitsWithTheConflictCode(t *testing.T) {
 	}
 }
 
-func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
+func TestRunFailureExits125WithNextStep(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	notALock := redistest.Key(t)
@@ -163,7 +163,7 @@ func TestFindCommandDistinguishesMissingFromNotRunnable(t *testing.T) {
 	}
 }
 
-func TestStartCodeIsThatOfTheFailure(t *testing.T) {
+func TestStartCodeMatchesFailure(t *testing.T) {
 	t.Parallel()
 	at := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: "/x", Err: err} }
 	require.Equal(t, cli.CodeNotFound, startCode(at(syscall.ENOENT)))

@@ -65,7 +65,7 @@ func command(t *testing.T, shell, url, text string) *exec.Cmd {
 	return cmd
 }
 
-func TestEvalHoldsTheLockUntilItIsReleased(t *testing.T) {
+func TestEvalHoldsLockUntilRelease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, shell := range shells(t) {
@@ -85,7 +85,7 @@ func TestEvalHoldsTheLockUntilItIsReleased(t *testing.T) {
 	}
 }
 
-func TestEvalFailsWithTheCodeOfAHoldThatDidNotGetTheLock(t *testing.T) {
+func TestEvalFailsWithHoldExitCode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
@@ -108,7 +108,7 @@ func TestEvalFailsWithTheCodeOfAHoldThatDidNotGetTheLock(t *testing.T) {
 	}
 }
 
-func TestFlagForShellHasManySpellings(t *testing.T) {
+func TestShellFlagHasManySpellings(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]bool{
 		"-s": true, "--shell": true, "-s=true": true, "--shell=1": true, "-st": true, "-s=false": false, "--shell=0": false, "s": false, "--fair": false,
@@ -117,7 +117,7 @@ func TestFlagForShellHasManySpellings(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheShellFreesTheLock(t *testing.T) {
+func TestShellExitReleasesLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, shell := range shells(t) {
@@ -138,7 +138,7 @@ func TestTheEndOfTheShellFreesTheLock(t *testing.T) {
 }
 
 // In a pipe, the parent of hold ends immediately; $$ does not.
-func TestForPIDHoldsForTheScriptFromASubshell(t *testing.T) {
+func TestForPIDHoldsForScriptFromSubshell(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, shell := range shells(t) {
@@ -151,7 +151,7 @@ func TestForPIDHoldsForTheScriptFromASubshell(t *testing.T) {
 	}
 }
 
-func TestReleaseSaysThatTheLockWasLost(t *testing.T) {
+func TestReleaseReportsLostLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	name := redistest.Key(t)
@@ -197,7 +197,7 @@ func (l *lines) next(t *testing.T) string {
 	}
 }
 
-func TestReleaseOfAHoldThatWasKilledDoesNotSucceed(t *testing.T) {
+func TestReleaseOfKilledHoldFails(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -210,7 +210,7 @@ func TestReleaseOfAHoldThatWasKilledDoesNotSucceed(t *testing.T) {
 	require.True(t, program.Exists(t, s, name))
 }
 
-func TestReleaseAsksTheHoldThatIsNamedAndNoOther(t *testing.T) {
+func TestReleaseTargetsNamedHoldOnly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	a, b := redistest.Key(t), redistest.Key(t)+"b"
@@ -228,7 +228,7 @@ func TestReleaseAsksTheHoldThatIsNamedAndNoOther(t *testing.T) {
 	require.False(t, program.Exists(t, s, a))
 }
 
-func TestTheHoldKeepsNoFileOfTheScriptOpen(t *testing.T) {
+func TestHoldClosesInheritedFiles(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -241,7 +241,7 @@ func TestTheHoldKeepsNoFileOfTheScriptOpen(t *testing.T) {
 	require.Equal(t, "closed\n", stdout)
 }
 
-func TestAHoldThatIsNotWaitedForAnyMoreEnds(t *testing.T) {
+func TestAbandonedHoldEnds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)

@@ -63,7 +63,7 @@ func TestDoctorPrintsTextAndJSON(t *testing.T) {
 	}
 }
 
-func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
+func TestDoctorExaminesUserWithoutRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "ACL", "SETUSER", "guest", "reset", "on", ">password", "+ping")
@@ -78,7 +78,7 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
-func TestDoctorRejectsPrefixThatNoRuleCanHold(t *testing.T) {
+func TestDoctorRejectsInexpressiblePrefix(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"a b +@all ~*", "a\n", "a'b", `a"b`, "\x1b[2J", "a\xff"} {
 		got := program.Finish(t, "redis://127.0.0.1:1", "doctor", "--prefix", prefix)
@@ -87,7 +87,7 @@ func TestDoctorRejectsPrefixThatNoRuleCanHold(t *testing.T) {
 	}
 }
 
-func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
+func TestDoctorExitsWithWorstFinding(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	require.Equal(t, 0, program.Finish(t, s.URL(), "doctor").Code, "warnings are no errors")
@@ -101,14 +101,14 @@ func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 	}
 }
 
-func TestHelpOfDoctorExplainsEachNeed(t *testing.T) {
+func TestDoctorHelpExplainsEachNeed(t *testing.T) {
 	t.Parallel()
 	for _, need := range diagnosis.Needs() {
 		require.Regexp(t, `(?m)^  (\S.{34})?`+need+` +\S`, doctorHelp)
 	}
 }
 
-func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
+func TestDoctorPassesWithRequiredRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "CONFIG", "SET", "appendonly", "yes")
@@ -128,7 +128,7 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	}
 }
 
-func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
+func TestFindingsAreColoredOnlyOnTerminal(t *testing.T) {
 	t.Parallel()
 	f := &diagnosis.Finding{Check: "clock", Level: diagnosis.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
 	plain := finding(f, cli.Look(false))

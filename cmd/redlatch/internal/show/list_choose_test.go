@@ -32,7 +32,7 @@ func addChoice(t *testing.T, s redistest.Target) {
 	program.Enqueue(t, s, "stuck", program.RedissonOwner, time.Hour)
 }
 
-func TestListChoosesSortsAndCounts(t *testing.T) {
+func TestListFiltersSortsAndCounts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addChoice(t, s)
@@ -71,7 +71,7 @@ func TestListChoosesSortsAndCounts(t *testing.T) {
 		program.Finish(t, s.URL(), "list", "--stuck", "l*"))
 }
 
-func TestListCountsTheWaitersWithoutASubscriber(t *testing.T) {
+func TestListCountsUnsubscribedWaiters(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addChoice(t, s)
@@ -92,7 +92,7 @@ func TestListCountsTheWaitersWithoutASubscriber(t *testing.T) {
 	program.Fails(t, s.UserURL("blind"), 1, "--dead-waiters: which waiters are dead is unknown: cannot count subscribers on ", "list", "--dead-waiters")
 }
 
-func TestTheFirstAreFoundWithoutKeepingAll(t *testing.T) {
+func TestFirstSelectsWithoutKeepingAll(t *testing.T) {
 	t.Parallel()
 	kept := (&choice{sort: byLease, limit: 3}).collection()
 	began := time.Now()
@@ -112,14 +112,14 @@ func TestTheFirstAreFoundWithoutKeepingAll(t *testing.T) {
 	require.Equal(t, 1, ends(&inspect.Lock{Holders: make([]inspect.Holder, 1), TTL: redlatch.NoTTL}).Compare(began.Add(math.MaxInt64)))
 }
 
-func TestNumbersOfOneAreSingular(t *testing.T) {
+func TestCountOfOneIsSingular(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "1 of 1 waiter has no subscriber", absentOf(1, 1))
 	require.Equal(t, "1 of 2 waiters has no subscriber", absentOf(1, 2))
 	require.Equal(t, "2 of 2 waiters have no subscriber", absentOf(2, 2))
 }
 
-func TestListLooksAtTheFirstOfAVeryLongQueue(t *testing.T) {
+func TestListReadsFrontOfLongQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const waiting = inspect.LookedAt + 500
@@ -131,7 +131,7 @@ func TestListLooksAtTheFirstOfAVeryLongQueue(t *testing.T) {
 	require.Contains(t, got.Stdout, `"queue_length":10500,"not_subscribed":10000,"not_looked_at":500,`)
 }
 
-func TestQueuesAreLookedAtInParts(t *testing.T) {
+func TestQueuesAreReadInChunks(t *testing.T) {
 	t.Parallel()
 	var locks []*inspect.Lock
 	for range 25 {
@@ -142,7 +142,7 @@ func TestQueuesAreLookedAtInParts(t *testing.T) {
 	require.Equal(t, 1, together(locks[:1]))
 }
 
-func TestListDeadWaitersLeavesOutALockThatCannotBeLookedAt(t *testing.T) {
+func TestListDeadWaitersSkipsUnreadableLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	program.Enqueue(t, s, "dead", program.RedissonOwner, time.Hour)

@@ -32,7 +32,7 @@ func listedNames(t *testing.T, s redistest.Target, args ...string) (names []stri
 	return names
 }
 
-func TestListPrintsTheLocksThatMatch(t *testing.T) {
+func TestListPrintsMatchingLocks(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -93,7 +93,7 @@ func TestListShowsTwoKindsUnderOneName(t *testing.T) {
 	require.NotContains(t, program.Finish(t, s.URL(), "list", "--json", "jobs").Stdout, `waiters`)
 }
 
-func TestListRefusesWhatItCannotDo(t *testing.T) {
+func TestListRejectsInvalidRequest(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
 		"--kind big": "--kind must be plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter",
@@ -105,7 +105,7 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 	program.Fails(t, program.NoServer(t), 1, "connection refused", "list")
 }
 
-func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
+func TestListReportsUnreadableData(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
@@ -127,7 +127,7 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	program.Fails(t, url, 1, "rejected the request: NOPERM", "list")
 }
 
-func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
+func TestRowFitsTerminal(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 79)
 	for _, l := range []*inspect.Lock{
@@ -254,7 +254,7 @@ func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 	return s, n / 100
 }
 
-func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
+func TestListLoadIsBounded(t *testing.T) {
 	t.Parallel()
 	const keys = 20_000
 	s, locks := fillServer(t, keys)
@@ -274,7 +274,7 @@ func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
 	require.Contains(t, got.Stdout, fmt.Sprintf("\n%d locks\n", locks))
 }
 
-func TestListAsksForFewFieldsOfALargeHash(t *testing.T) {
+func TestListReadsFewFieldsOfLargeHash(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "EVAL", "for i = 1, 50000 do redis.call('HSET', 'big-map', i, 1) end", 0)

@@ -26,7 +26,7 @@ import (
 
 var errNotCountable = fmt.Errorf("%w: %w", admin.ErrNotCounted, errors.New("not\ncountable"))
 
-func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
+func TestStatusExplainsUnclaimedFreeLock(t *testing.T) {
 	t.Parallel()
 	second := codec.NewOwner(program.ClientID, 2).String()
 	for what, c := range map[string]struct {
@@ -109,7 +109,7 @@ func watchInBubble(t *testing.T, q question, prepare func(*testing.T, redistest.
 	return got, took
 }
 
-func TestStatusLooksForAsLongAsForAllows(t *testing.T) {
+func TestStatusObservesForGivenTime(t *testing.T) {
 	t.Parallel()
 	got, took := watchInBubble(t, question{look: 40 * time.Second}, func(t *testing.T, s redistest.Target, _ *redlatch.Client) {
 		t.Helper()
@@ -122,7 +122,7 @@ func TestStatusLooksForAsLongAsForAllows(t *testing.T) {
 	require.Contains(t, got.Note, "has had no subscriber for 40s: if it is dead, it blocks the lock for 59m20s more")
 }
 
-func TestStatusLooksUntilTheLeaseIsRenewedWithFor(t *testing.T) {
+func TestStatusForStopsAtRenewal(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {
 		q    question
@@ -150,7 +150,7 @@ func fixed(t *testing.T, s redistest.Target, _ *redlatch.Client) {
 	s.Do(t, "PEXPIRE", "job", 30_000)
 }
 
-func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
+func TestStatusReportsLockAcquiredDuringObservation(t *testing.T) {
 	t.Parallel()
 	got, took := watchInBubble(t, question{look: time.Minute}, func(t *testing.T, s redistest.Target, _ *redlatch.Client) {
 		t.Helper()
@@ -165,7 +165,7 @@ func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
 	require.Nil(t, got.Why)
 }
 
-func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
+func TestAbsenceNeverExceedsObservation(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	var v absence
@@ -183,7 +183,7 @@ func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
 	require.Equal(t, absence{"b", at(4000), time.Time{}}, v)
 }
 
-func TestAWaiterNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
+func TestWaiterNotCountedOnAllNodesIsNotAbsent(t *testing.T) {
 	t.Parallel()
 	queue := func() *status {
 		return &status{Queue: []inspect.Waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
@@ -204,7 +204,7 @@ func TestAWaiterNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
 	require.Empty(t, s.Uncounted)
 }
 
-func TestStatusNamesTheClientsLibrary(t *testing.T) {
+func TestStatusNamesClientLibrary(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name = "billing-run"
@@ -231,7 +231,7 @@ func TestStatusNamesTheClientsLibrary(t *testing.T) {
 	require.NotContains(t, program.Start(t, s.URL(), "watch", name).Line(), "\x1b")
 }
 
-func TestStatusWarnsOfTwoKindsOfLockOfOneName(t *testing.T) {
+func TestStatusWarnsAboutTwoLockKinds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, c := range []struct {
@@ -258,7 +258,7 @@ func TestStatusWarnsOfTwoKindsOfLockOfOneName(t *testing.T) {
 	}
 }
 
-func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
+func TestLongUnrenewedLeaseFitsTerminal(t *testing.T) {
 	t.Parallel()
 	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
 	var b strings.Builder

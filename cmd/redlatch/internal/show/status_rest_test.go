@@ -28,7 +28,7 @@ func listeningAll(t *testing.T, s *redistest.Server, name string, from, to int) 
 	program.Subscribe(t, s, channels...)
 }
 
-func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
+func TestStatusShowsFrontOfQueueAndCountsRest(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name = "contended"
@@ -54,7 +54,7 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	require.Contains(t, program.Words(got.Stdout), "note cannot count subscribers: redis: NOPERM")
 }
 
-func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
+func TestStatusReadsLongQueuePartially(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name, waiting = "billing-run", inspect.LookedAt + 500
@@ -100,7 +100,7 @@ func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 		program.Finish(t, s.URL(), "status", "--from", "0", name))
 }
 
-func TestTheRestOfAQueueMayBeUnknown(t *testing.T) {
+func TestQueueRemainderMayBeUnknown(t *testing.T) {
 	t.Parallel()
 	length := 100
 	s := &status{QueueLength: &length, Queue: []inspect.Waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
@@ -128,7 +128,7 @@ func asJSON(t *testing.T, s redistest.Target, name string) (reported queueStatus
 	return reported
 }
 
-func TestStatusShowsTheQueue(t *testing.T) {
+func TestStatusShowsQueue(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -169,7 +169,7 @@ $`, out)
 	})
 }
 
-func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
+func TestStatusShowsReadableParts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name, user = "some-lock", "reader"
@@ -199,7 +199,7 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 	program.Fails(t, "redis://"+user+":sesame@"+s.Addr(), 1, "rejected the request: WRONGPASS", "status", name)
 }
 
-func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {
+func TestStatusKeepsZeroTimeLeft(t *testing.T) {
 	t.Parallel()
 	seen := &inspect.Snapshot{Name: "x", Kind: inspect.Plain, Holders: []inspect.Holder{{Owner: program.RedissonOwner, Count: "1"}}}
 	s := statusOf(seen)
@@ -209,7 +209,7 @@ func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {
 	require.Nil(t, statusOf(seen).TTLMillis)
 }
 
-func TestStatusShowsACountDownLatch(t *testing.T) {
+func TestStatusShowsCountDownLatch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := program.Open(t, s)
@@ -238,7 +238,7 @@ func TestStatusShowsACountDownLatch(t *testing.T) {
 	require.Contains(t, program.Finish(t, s.URL(), "status", "imports").Stdout, "it is open")
 }
 
-func TestStatusShowsASemaphore(t *testing.T) {
+func TestStatusShowsSemaphore(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()

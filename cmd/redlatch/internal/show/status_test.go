@@ -30,7 +30,7 @@ func TestStatusPrintsJSON(t *testing.T) {
 	require.JSONEq(t, `"many"`, string(text), "unlock shows what is no lock as it is")
 }
 
-func TestStatusAndWatchSayWhatIsNotALock(t *testing.T) {
+func TestStatusAndWatchReportForeignKey(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	list, hash, noQueue, noDeadlines := redistest.Key(t), redistest.Key(t), redistest.Key(t), redistest.Key(t)
@@ -57,7 +57,7 @@ func TestStatusAndWatchSayWhatIsNotALock(t *testing.T) {
 	}
 }
 
-func TestTheExitCodeTellsHeldFromFree(t *testing.T) {
+func TestExitCodeDistinguishesHeldFromFree(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	free, held := redistest.Key(t), program.HeldBy(t, s, program.SomeOwner, time.Minute)
@@ -93,7 +93,7 @@ func statusGolden(t *testing.T, s *redistest.Server, name string, code int) {
 	}
 }
 
-func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
+func TestStatusReportsForeignHash(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "user", "name", "Ada", "mode", "dark")
@@ -110,7 +110,7 @@ func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
 	require.NotContains(t, got.Stdout+got.Stderr, "sesame")
 }
 
-func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
+func TestStatusSamplesHashBeforeReading(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	var fields, owners []any
@@ -136,7 +136,7 @@ func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	}
 }
 
-func TestStatusShowsTheHoldersOfAReadWriteLock(t *testing.T) {
+func TestStatusShowsReadWriteHolders(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	hold := func(name, owner string, n int, left time.Duration) {
@@ -162,7 +162,7 @@ func TestStatusShowsTheHoldersOfAReadWriteLock(t *testing.T) {
 	require.NotContains(t, out, `"owner": "mode"`)
 }
 
-func TestStatusAndListTellTheTokenOfAFencedLock(t *testing.T) {
+func TestStatusAndListShowFencingToken(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)

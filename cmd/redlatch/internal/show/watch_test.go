@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/follow"
 )
 
-func TestWatchPrintsWhatHappensToALock(t *testing.T) {
+func TestWatchPrintsLockEvents(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestWatchPrintsWhatHappensToALock(t *testing.T) {
 	})
 }
 
-func TestWatchFollowsAPatternAndForgetsNoLock(t *testing.T) {
+func TestWatchFollowsAllLocksOfPattern(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
@@ -71,7 +71,7 @@ func TestWatchFollowsAPatternAndForgetsNoLock(t *testing.T) {
 	}
 }
 
-func TestWatchFollowsTheHoldersOfAReadWriteLock(t *testing.T) {
+func TestWatchFollowsReadWriteHolders(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -97,7 +97,7 @@ func TestWatchFollowsTheHoldersOfAReadWriteLock(t *testing.T) {
 	})
 }
 
-func TestWatchSaysThatReadWriteLocksAreNotHeard(t *testing.T) {
+func TestWatchReportsPolledReadWriteLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&redisson_lock__channel:*")
@@ -109,7 +109,7 @@ func TestWatchSaysThatReadWriteLocksAreNotHeard(t *testing.T) {
 	require.Contains(t, got.Stderr, "redlatch: messages of read/write locks are not heard, they are looked at each second: NOPERM")
 }
 
-func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotAcquire(t *testing.T) {
+func TestWatchIgnoresWakeWithoutAcquisition(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -158,7 +158,7 @@ func publishing(t *testing.T, s redistest.Target, channel string) (end func()) {
 	return end
 }
 
-func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
+func TestWatchFollowsFrontOfLongQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	program.LongQueue(t, s, "job", program.SomeOwner, 1000)
@@ -176,7 +176,7 @@ func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
 	program.Events(p, "quit")
 }
 
-func TestWatchOutlivesTheServersAbsence(t *testing.T) {
+func TestWatchSurvivesServerOutage(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	name := redistest.Key(t)
@@ -196,7 +196,7 @@ func TestWatchOutlivesTheServersAbsence(t *testing.T) {
 	require.Contains(t, got.Stderr, "redlatch: messages are heard again\n")
 }
 
-func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
+func TestWatchEndsAfterDuration(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	out := program.OK(t, s.URL(), "watch", "--for", "10s", redistest.Key(t))
@@ -204,7 +204,7 @@ func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
 	program.Fails(t, s.URL(), 2, "--for must be more than 0s\n", "watch", "--for", "-1s", "x")
 }
 
-func TestWatchRejectsNumbers(t *testing.T) {
+func TestWatchRejectsCounter(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "SET", "pool", 3)
@@ -212,7 +212,7 @@ func TestWatchRejectsNumbers(t *testing.T) {
 		"For a semaphore or a latch use `redlatch status pool`\n", "watch", "pool")
 }
 
-func TestEventLineSaysWhatHappened(t *testing.T) {
+func TestEventLineDescribesEvent(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 	for want, e := range map[string]follow.Event{
@@ -235,7 +235,7 @@ func TestEventLineSaysWhatHappened(t *testing.T) {
 	}
 }
 
-func TestEventHasAllInJSON(t *testing.T) {
+func TestEventJSONIsComplete(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(eventJSONOf(&follow.Event{
 		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Name: "a\xff", What: follow.Passed, Owner: program.SomeOwner, From: program.RedissonOwner,

@@ -40,7 +40,7 @@ func knock(g http.Handler, from, user, password string) *http.Response {
 	return w.Result()
 }
 
-func TestAnAddressThatGivesManyWrongPasswordsIsRefusedForAWhile(t *testing.T) {
+func TestRepeatedWrongPasswordsBlockAddressTemporarily(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, said := gateOf()
@@ -72,7 +72,7 @@ func TestAnAddressThatGivesManyWrongPasswordsIsRefusedForAWhile(t *testing.T) {
 	})
 }
 
-func TestABrowserThatIsKnownDoesNotWaitForOthersBehindItsProxy(t *testing.T) {
+func TestKnownBrowserNotBlockedByItsProxy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := gateOf()
@@ -108,7 +108,7 @@ func TestABrowserThatIsKnownDoesNotWaitForOthersBehindItsProxy(t *testing.T) {
 	})
 }
 
-func TestWrongPasswordsAreWrittenDownInFewLines(t *testing.T) {
+func TestWrongPasswordLogIsRateLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, said := gateOf()
@@ -141,7 +141,7 @@ func TestWrongPasswordsAreWrittenDownInFewLines(t *testing.T) {
 	})
 }
 
-func TestGuessesAtTheSameTimeAreCountedOneByOne(t *testing.T) {
+func TestConcurrentGuessesAreCounted(t *testing.T) {
 	t.Parallel()
 	g, _ := gateOf()
 	g.(*gate).errors = io.Discard
@@ -160,7 +160,7 @@ func TestGuessesAtTheSameTimeAreCountedOneByOne(t *testing.T) {
 	require.Equal(t, map[int]int{401: 10, 429: 90}, answers)
 }
 
-func TestANetworkOfOneMachineIsOneAddress(t *testing.T) {
+func TestIPv6PrefixCountsAsOneAddress(t *testing.T) {
 	t.Parallel()
 	g, _ := gateOf()
 	for i := range 10 {
@@ -199,7 +199,7 @@ func TestNewAddressReplacesFewestGuesses(t *testing.T) {
 	})
 }
 
-func TestAuditHasTheTimeOfEachOutcome(t *testing.T) {
+func TestAuditRecordsOutcomeTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		said := &bytes.Buffer{}

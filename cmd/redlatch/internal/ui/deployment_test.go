@@ -18,7 +18,7 @@ var (
 	evicts = url.Values{"owner": {base64.RawURLEncoding.EncodeToString([]byte(program.RedissonOwner))}, "reason": {"x"}}
 )
 
-func TestUIShowsAndRepairsTheLocksOfACluster(t *testing.T) {
+func TestUIShowsAndRepairsClusterLocks(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
@@ -40,7 +40,7 @@ func TestUIShowsAndRepairsTheLocksOfACluster(t *testing.T) {
 	}
 }
 
-func TestUISaysThatNothingCanBeWrittenToAReplica(t *testing.T) {
+func TestUIReportsReadOnlyReplica(t *testing.T) {
 	testlevel.All(t, "replicas")
 	t.Parallel()
 	master := redistest.Start(t)

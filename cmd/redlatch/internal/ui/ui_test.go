@@ -33,7 +33,7 @@ func load(t *testing.T, address, user, password string) (status int, text string
 	return got.StatusCode, string(body)
 }
 
-func TestUIServesThePageUntilItIsInterrupted(t *testing.T) {
+func TestUIServesUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("one process cannot interrupt another there")
@@ -58,7 +58,7 @@ func TestUIServesThePageUntilItIsInterrupted(t *testing.T) {
 	require.Contains(t, p.Stderr.String(), "read-only page of the locks at "+s.URL())
 }
 
-func TestUIWantsThePasswordOfItsFile(t *testing.T) {
+func TestUIRequiresPasswordFromFile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	file := filepath.Join(t.TempDir(), "auth")
@@ -84,7 +84,7 @@ func TestUIWantsThePasswordOfItsFile(t *testing.T) {
 	}
 }
 
-func TestUIWantsUsersAndPasswordsInItsFile(t *testing.T) {
+func TestUIRequiresUsersAndPasswordsInFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "auth")
 	for text, says := range map[string]string{
@@ -96,7 +96,7 @@ func TestUIWantsUsersAndPasswordsInItsFile(t *testing.T) {
 	}
 }
 
-func TestUIIsNotServedToOthersByMistake(t *testing.T) {
+func TestUIRejectsPublicAddressByDefault(t *testing.T) {
 	t.Parallel()
 	for flags, said := range map[string]string{
 		"--addr 0.0.0.0:0":              "can be reached from other machines",
@@ -139,7 +139,7 @@ func allowing(t *testing.T, server, actions string) (*program.Process, string) {
 	return p, p.Line()
 }
 
-func TestUIHasTheActionsThatAreAllowedAndWritesThemDown(t *testing.T) {
+func TestUIOffersAllowedActionsAndAuditsThem(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("one process cannot interrupt another there")
@@ -182,7 +182,7 @@ func streamed(t *testing.T, address string) string {
 	return line
 }
 
-func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
+func TestDocumentedViewerSeesAllPagesReadOnly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
