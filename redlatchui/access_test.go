@@ -92,7 +92,7 @@ func deadWaiter(t *testing.T, page http.Handler, name string) (text string) {
 	return text
 }
 
-func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
+func TestViewerWithoutRightSeesNoFormAndIsRejected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -172,7 +172,7 @@ func oneForm(t *testing.T, page *redlatchui.Page, told *audits, name, owner, say
 	require.Equal(t, "done", all[1].Outcome)
 }
 
-func TestFormTakesLockFromOneReader(t *testing.T) {
+func TestFormReleasesOneReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -189,7 +189,7 @@ func TestFormTakesLockFromOneReader(t *testing.T) {
 	})
 }
 
-func TestFormLeavesNewReadersAlone(t *testing.T) {
+func TestFormKeepsNewReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -212,7 +212,7 @@ func hashOf(t *testing.T, s *server, name string) map[string]string {
 	return fields
 }
 
-func TestFormTakesBackOnePermit(t *testing.T) {
+func TestFormReleasesOnePermit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -232,7 +232,7 @@ func TestFormTakesBackOnePermit(t *testing.T) {
 	})
 }
 
-func TestLinksOfOneHolderNeedTheRight(t *testing.T) {
+func TestHolderLinksNeedRight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

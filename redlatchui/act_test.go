@@ -42,7 +42,7 @@ func formOf(t *testing.T, text string) (address string, form url.Values) {
 	return "/" + html.UnescapeString(to[1]), form
 }
 
-func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
+func TestFormReleasesNamedHolders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -101,7 +101,7 @@ func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
 	})
 }
 
-func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
+func TestFormKeepsLockWithOtherHolders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -128,7 +128,7 @@ func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
+func TestIncompleteFormDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	page, told := acting(t, s)
@@ -179,7 +179,7 @@ func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
 	require.Zero(t, s.CommandStats(t)["publish"])
 }
 
-func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
+func TestRenewingHolderKeepsLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -198,7 +198,7 @@ func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
 	})
 }
 
-func TestDisconnectedHolderLearnsThatItsLockWasTaken(t *testing.T) {
+func TestDisconnectedHolderLearnsOfRelease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -219,7 +219,7 @@ func TestDisconnectedHolderLearnsThatItsLockWasTaken(t *testing.T) {
 	})
 }
 
-func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
+func TestFormEvictsOnlyDeadWaiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -260,7 +260,7 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 	})
 }
 
-func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
+func TestFailedAuditPreventsAction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -292,7 +292,7 @@ func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
 }
 
 // The viewer leaves while the holder is examined, or the program ends.
-func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
+func TestActionEndsWithRequestOrClose(t *testing.T) {
 	t.Parallel()
 	for what, end := range map[string]func(page *redlatchui.Page, leave func()){
 		"request": func(_ *redlatchui.Page, leave func()) { leave() },

@@ -45,7 +45,7 @@ func busy(t *testing.T, s *server, page http.Handler, viewers [][2]string) (leav
 
 // A viewer may have four concurrent actions. Other viewers, and pages, do not wait for them. Without users, the
 // address identifies a viewer.
-func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
+func TestActionsAreLimitedPerViewer(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		user             func(*http.Request) string
@@ -83,7 +83,7 @@ func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 	}
 }
 
-func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
+func TestExcessActionsRejectedWhilePagesServed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -104,7 +104,7 @@ func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
 	})
 }
 
-func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
+func TestEvictRightShowsLinkNotCommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -145,7 +145,7 @@ func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
 	})
 }
 
-func TestALeaseWhoseBeginningWasNotSeenHasNoBar(t *testing.T) {
+func TestLeaseWithUnknownStartHasNoBar(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

@@ -74,7 +74,7 @@ func showScene(t *testing.T, page *redlatchui.Page) {
 	require.Contains(t, text, "billing fair 1 of 1, dead billing@host-3")
 }
 
-func TestLocksOfClusterAreShownAlsoAfterFailover(t *testing.T) {
+func TestClusterLocksShownAfterFailover(t *testing.T) {
 	testlevel.All(t, "a cluster that loses a master")
 	t.Parallel()
 	redistest.EachCluster(t, func(t *testing.T, c *redistest.Cluster) {
@@ -95,7 +95,7 @@ func TestLocksOfClusterAreShownAlsoAfterFailover(t *testing.T) {
 	})
 }
 
-func TestTheLocksOfAMasterOfSentinelsAreShown(t *testing.T) {
+func TestSentinelMasterLocksAreShown(t *testing.T) {
 	testlevel.All(t, "Sentinels")
 	t.Parallel()
 	set := redistest.StartSentinels(t, 2*time.Second)
@@ -123,7 +123,7 @@ func (slotted) Slot(string) int        { return 0 }
 func (slotted) PublishCommand() string { return "PUBLISH" }
 func (slotted) Close() error           { return nil }
 
-func TestAClusterOfAnAdapterIsRefused(t *testing.T) {
+func TestAdapterClusterIsRejected(t *testing.T) {
 	t.Parallel()
 	client, err := redlatch.NewWithTransport(slotted{})
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestAClusterOfAnAdapterIsRefused(t *testing.T) {
 }
 
 // The keys of some names are on two nodes: locks with such names do not work in a cluster.
-func TestANameThatNoClusterTakesHidesNoDeadWaiters(t *testing.T) {
+func TestInvalidClusterNameKeepsOtherDeadWaiters(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()
 	c := redistest.StartCluster(t, 1, 0) // both keys are found there

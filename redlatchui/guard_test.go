@@ -45,7 +45,7 @@ func get(t *testing.T, page http.Handler, address string) (status int, text stri
 	return load(t, page, httptest.NewRequest(http.MethodGet, "http://localhost"+address, nil))
 }
 
-func TestOnlyThePageItselfIsAnswered(t *testing.T) {
+func TestOnlyOwnPathsAreServed(t *testing.T) {
 	t.Parallel()
 	page := open(t, redistest.Start(t), redlatchui.Options{Hosts: []string{"Locks.example.com"}})
 	for what, c := range map[string]struct {
@@ -103,7 +103,7 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 	}
 }
 
-func TestFormsOfOtherSitesDoNothing(t *testing.T) {
+func TestCrossSiteFormsAreRejected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -184,7 +184,7 @@ func ask(t *testing.T, front *httptest.Server, method, path string, form url.Val
 	return got
 }
 
-func TestThePageWorksBehindAProxy(t *testing.T) {
+func TestPageWorksBehindProxy(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "job", program.SomeOwner, 1)
@@ -239,7 +239,7 @@ func TestThePageWorksBehindAProxy(t *testing.T) {
 	require.False(t, program.Exists(t, s, "job"))
 }
 
-func TestWhatOthersWroteIsServedAsTheyPublishedIt(t *testing.T) {
+func TestThirdPartyFilesAreServedUnmodified(t *testing.T) {
 	t.Parallel()
 	list, err := os.ReadFile(filepath.Join("page", "vendored.txt"))
 	require.NoError(t, err)
@@ -262,7 +262,7 @@ func TestWhatOthersWroteIsServedAsTheyPublishedIt(t *testing.T) {
 
 var rowID = regexp.MustCompile(`<(?:tr|li) id="([^"]*)"`)
 
-func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
+func TestRowsHaveUniqueIDs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -291,7 +291,7 @@ func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestHEADOfAStreamIsAnsweredAtOnce(t *testing.T) {
+func TestHEADOfStreamReturnsImmediately(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

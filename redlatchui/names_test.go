@@ -26,7 +26,7 @@ var (
 	heading = regexp.MustCompile(`<h1><bdi>([^<]*)</bdi></h1>`)
 )
 
-func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
+func TestNamesAreEscapedAndLinked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -82,7 +82,7 @@ func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
 	})
 }
 
-func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
+func TestOwnersAndLabelsAreEscaped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -104,7 +104,7 @@ func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
 	})
 }
 
-func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
+func TestOnlyMatchingLocksHavePages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -155,7 +155,7 @@ func TestManyLocksArePaged(t *testing.T) {
 	})
 }
 
-func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
+func TestLongHolderListIsTruncated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -173,7 +173,7 @@ func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
 	})
 }
 
-func TestOfAVeryLongCircleSomeIsShown(t *testing.T) {
+func TestLongCycleIsTruncated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -190,7 +190,7 @@ func TestOfAVeryLongCircleSomeIsShown(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefusedIsCutForTheAudit(t *testing.T) {
+func TestRejectedValuesAreTruncatedInAudit(t *testing.T) {
 	t.Parallel()
 	page, told := acting(t, redistest.Shared(t))
 	owners := make([]string, 20)
@@ -234,7 +234,7 @@ func waitScene(t *testing.T, s redistest.Target) {
 	}
 }
 
-func TestThePageSaysHowManyListenForALock(t *testing.T) {
+func TestPageShowsSubscriberCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -255,7 +255,7 @@ func TestThePageSaysHowManyListenForALock(t *testing.T) {
 	})
 }
 
-func TestWhatAUserMayNotCountIsNotKnown(t *testing.T) {
+func TestUncountableSubscribersAreUnknown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	waitScene(t, s)
@@ -285,7 +285,7 @@ func TestWhatAUserMayNotCountIsNotKnown(t *testing.T) {
 }
 
 // Users are not replicated.
-func TestTheUserMustExistOnReplicas(t *testing.T) {
+func TestUserMustExistOnReplicas(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	replica := redistest.StartReplica(t, s)

@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-func TestGroupsOfNamesAreSortedByTrouble(t *testing.T) {
+func TestNameGroupsAreSortedByTrouble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -48,7 +48,7 @@ func TestGroupsOfNamesAreSortedByTrouble(t *testing.T) {
 	})
 }
 
-func TestEachKindIsShownForWhatItIs(t *testing.T) {
+func TestEachKindIsShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -91,7 +91,7 @@ func TestEachKindIsShownForWhatItIs(t *testing.T) {
 	})
 }
 
-func TestTheServersPageHasWhatDoctorFinds(t *testing.T) {
+func TestServerPageShowsDoctorFindings(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithArgs("--appendonly", "no", "--tcp-keepalive", "0"))
 	s.Do(t, "CONFIG", "RESETSTAT")
@@ -122,7 +122,7 @@ func warnings(text string) (checks []string) {
 	return checks
 }
 
-func TestTheServersPageOfAUserThatMayOnlyLook(t *testing.T) {
+func TestServerPageForReadOnlyUser(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	looks := s.GiveLooks(t)
@@ -138,7 +138,7 @@ func TestTheServersPageOfAUserThatMayOnlyLook(t *testing.T) {
 	require.Contains(t, says(t, page, "/who", "1 client holds or waits"), program.SomeOwner[:36])
 }
 
-func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
+func TestLockPageNamesForeignKey(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Minute)
@@ -148,7 +148,7 @@ func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
 	require.Contains(t, html.UnescapeString(text), `The key "`+codec.QueueKey(name)+`" holds a string, and the queue of a fair lock is a list`)
 }
 
-func TestTheFilterFindsNamesWithBrackets(t *testing.T) {
+func TestFilterFindsNamesWithBrackets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -196,7 +196,7 @@ func says(t *testing.T, page http.Handler, address, what string) (text string) {
 	}
 }
 
-func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
+func TestClientPageShowsHoldsAndWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -227,7 +227,7 @@ func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
 	})
 }
 
-func TestOwnersLeadToTheirClients(t *testing.T) {
+func TestOwnersLinkToClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -271,7 +271,7 @@ const (
 	circleOfB = "Redisson 0b8f3a12:2 waits for x , which Redisson 0b8f3a11:1 holds"
 )
 
-func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
+func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -302,7 +302,7 @@ func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
 	})
 }
 
-func TestDeadWaitersAreNoDeadlock(t *testing.T) {
+func TestDeadWaitersAreNotDeadlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -321,7 +321,7 @@ func TestDeadWaitersAreNoDeadlock(t *testing.T) {
 	})
 }
 
-func TestALocksPageSaysForWhatItsHolderWaits(t *testing.T) {
+func TestLockPageShowsHolderWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

@@ -118,7 +118,7 @@ func visit(t *testing.T, s *server, path, stream, command string, tabs int) int 
 	return n
 }
 
-func TestTwentyTabsCostAsMuchAsOne(t *testing.T) {
+func TestTwentyTabsShareOneScan(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		path, stream, command string

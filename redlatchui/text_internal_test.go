@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-func TestASentenceBeginsWithACapital(t *testing.T) {
+func TestSentenceStartsWithCapital(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"nothing was done": "Nothing was done.", "nothing was done.": "Nothing was done.", "élan": "Élan.", "\xffx": "�x.", "\"a\" b": "\"a\" b.",
@@ -20,7 +20,7 @@ func TestASentenceBeginsWithACapital(t *testing.T) {
 	}
 }
 
-func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
+func TestOneSentenceExplainsStuckLock(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)
 	held := []inspect.Holder{{Owner: "A"}}

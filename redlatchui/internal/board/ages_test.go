@@ -67,7 +67,7 @@ func TestAgesOfHolds(t *testing.T) {
 	}
 }
 
-func TestAScanThatHasFoundNoLockShowsWhenItWasTaken(t *testing.T) {
+func TestEmptyScanShowsItsTime(t *testing.T) {
 	t.Parallel()
 	var a ages
 	_, exact := since(&a, seenAt(0, 30, "A"))
@@ -81,7 +81,7 @@ func TestAScanThatHasFoundNoLockShowsWhenItWasTaken(t *testing.T) {
 	require.False(t, exact, "the scan has not kept all locks")
 }
 
-func TestEachReaderHasAnAgeOfItsOwn(t *testing.T) {
+func TestReadersHaveSeparateAges(t *testing.T) {
 	t.Parallel()
 	var a ages
 	reads := func(second float64, owners ...string) []Age {

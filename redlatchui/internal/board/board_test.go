@@ -57,7 +57,7 @@ func awaitStop(t *testing.T, b *Board) {
 	require.False(t, b.watched["a"].running)
 }
 
-func TestFirstValueAfterPauseHasEarlierKnowledge(t *testing.T) {
+func TestFirstValueAfterPauseKeepsHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, b := start(t)
@@ -127,7 +127,7 @@ func feedOf(t *testing.T, run func(ctx context.Context, last *Locks, publish fun
 	return &Feed[Locks]{board: b, run: run}
 }
 
-func TestWhatWasSeenLastIsShownWhenNothingNewComes(t *testing.T) {
+func TestLastValueShownWithoutUpdates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		seen := &Locks{}
@@ -166,7 +166,7 @@ func TestWhatWasSeenLastIsShownWhenNothingNewComes(t *testing.T) {
 	})
 }
 
-func TestAFeedThatIsEvictedEnds(t *testing.T) {
+func TestEvictedFeedEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := feedOf(t, func(ctx context.Context, _ *Locks, publish func(*Locks) bool) {
@@ -187,7 +187,7 @@ func TestAFeedThatIsEvictedEnds(t *testing.T) {
 	})
 }
 
-func TestWhatFailedOrIsOverdueIsOld(t *testing.T) {
+func TestFailedOrOverdueDataIsStale(t *testing.T) {
 	t.Parallel()
 	now := at(0)
 	failed := errors.New("no answer")
@@ -206,7 +206,7 @@ func TestWhatFailedOrIsOverdueIsOld(t *testing.T) {
 	}
 }
 
-func TestAFailedLookIsMadeAgainSoon(t *testing.T) {
+func TestFailedScanIsRetriedSoon(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no answer")
 	require.Equal(t, 40*time.Second, pauseAfter(10*time.Second, nil))

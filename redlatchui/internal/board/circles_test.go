@@ -90,7 +90,7 @@ func (m *scans) scan(locks ...string) (found *Locks) {
 	return found
 }
 
-func TestOwnersThatWaitForEachOtherAreACircleWhenTwoScansSawThem(t *testing.T) {
+func TestMutualWaitersFormCycleAfterTwoScans(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		locks []string
@@ -125,7 +125,7 @@ func TestOwnersThatWaitForEachOtherAreACircleWhenTwoScansSawThem(t *testing.T) {
 	}
 }
 
-func TestCirclesNeedLiveWaitersInTwoScans(t *testing.T) {
+func TestCyclesNeedLiveWaitersInTwoScans(t *testing.T) {
 	t.Parallel()
 	const (
 		two, sure, maybe = "x A1 B1/y B1 A1", "true A1 y B1, B1 x A1", "false A1 y B1, B1 x A1"
@@ -159,7 +159,7 @@ func TestCirclesNeedLiveWaitersInTwoScans(t *testing.T) {
 	}
 }
 
-func TestCirclesOfDeadWaitersHideNone(t *testing.T) {
+func TestDeadCyclesHideNoLiveCycle(t *testing.T) {
 	t.Parallel()
 	m := newScans()
 	locks := []string{"y A99 B99", "z B99 A99"} // the last ones by their names
@@ -197,7 +197,7 @@ func TestEachDeadFrontIsFound(t *testing.T) {
 	require.Equal(t, len(m.dead), n)
 }
 
-func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
+func TestClientCombinesHoldsAndWaitsOfOwners(t *testing.T) {
 	t.Parallel()
 	m := newScans()
 	locks := []string{"a A1", "x A1 B1 C1", "y B1 A1", "w C1 A2 A3"}
@@ -220,7 +220,7 @@ func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
 	require.Nil(t, found.Client("other"))
 }
 
-func TestAClientsHoldHasItsOwnAge(t *testing.T) {
+func TestClientHoldHasItsAge(t *testing.T) {
 	t.Parallel()
 	e := lockOf("x A1")
 	e.Holders = append(e.Holders, inspect.Holder{Owner: clients["B"] + ":1", Count: "1"})
@@ -231,7 +231,7 @@ func TestAClientsHoldHasItsOwnAge(t *testing.T) {
 	require.Equal(t, e.Ages[1], all[1].Holds[0].Age)
 }
 
-func TestALockOnItsWayToTheNextIsInNoTrouble(t *testing.T) {
+func TestLockBeingHandedOverIsHealthy(t *testing.T) {
 	t.Parallel()
 	m := newScans()
 	free := func(waiters string) string {
@@ -246,7 +246,7 @@ func TestALockOnItsWayToTheNextIsInNoTrouble(t *testing.T) {
 	require.Equal(t, Untaken, free("B1"))
 }
 
-func TestCirclesOfManyLocksTakeBoundedWork(t *testing.T) {
+func TestCycleSearchIsBounded(t *testing.T) {
 	t.Parallel()
 	found, asked := &Locks{}, 0
 	for i := range 4000 {
