@@ -156,7 +156,7 @@ func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
 	require.Eventually(t, func() bool {
 		_, err := lock.IsLocked(t.Context())
 		return err == nil && now.Clients(t) > 0
-	}, 20*time.Second, 20*time.Millisecond, "it asks the Sentinels that it has heard of")
+	}, 20*time.Second, 20*time.Millisecond, "it queries the discovered Sentinels")
 	_ = hold.Unlock() // the lock may be lost in the failover
 	require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
 }

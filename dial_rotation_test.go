@@ -83,7 +83,7 @@ func (r *rotating) finish(t *testing.T) {
 	case err := <-r.waited:
 		require.NoError(t, err)
 	case <-time.After(soon):
-		require.FailNow(t, "it waits still")
+		require.FailNow(t, "still waiting")
 	}
 }
 
@@ -121,7 +121,7 @@ func TestBriefWrongPasswordKeepsHold(t *testing.T) {
 	}
 	require.ErrorIs(t, err, redlatch.ErrNotSent)
 	require.ErrorContains(t, err, "WRONGPASS", "and not only that it was not sent in time")
-	require.Greater(t, r.tokens.calls.Load()-asked, int64(1), "it is tried again")
+	require.Greater(t, r.tokens.calls.Load()-asked, int64(1), "it retries")
 	require.Less(t, r.tokens.calls.Load()-asked, int64(200), "but not in a tight loop")
 	require.NoError(t, r.hold.Err())
 	before := r.renewals.Load()
@@ -130,5 +130,5 @@ func TestBriefWrongPasswordKeepsHold(t *testing.T) {
 	require.Eventually(t, func() bool { return r.renewals.Load() > before }, soon, time.Millisecond, "a renewal")
 	require.NoError(t, r.ctx.Err())
 	require.NoError(t, r.hold.Unlock())
-	require.Len(t, r.log.Lines("level=WARN msg=\"redlatch: cannot connect\""), 1, "one line for all that failed in a row")
+	require.Len(t, r.log.Lines("level=WARN msg=\"redlatch: cannot connect\""), 1, "one line for consecutive failures")
 }

@@ -65,7 +65,7 @@ func (c *confidant) requireKept(t *testing.T, among ...string) {
 	reported := append(c.reported, c.Lines()...)
 	for _, text := range among {
 		heard := slices.ContainsFunc(reported, func(line string) bool { return strings.Contains(line, text) })
-		require.True(t, heard, "the test itself hears too little: %s", text)
+		require.True(t, heard, "the test collected too little output: %s", text)
 	}
 	for _, line := range reported {
 		if before, after, found := strings.Cut(line, secret); found {

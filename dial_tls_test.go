@@ -74,14 +74,14 @@ func TestTLSMismatchReturnsClearError(t *testing.T) {
 		client  *tls.Config
 		want    string
 	}{
-		"an authority that only the server knows": {usual, foreign.trusting(), "x509: certificate signed by unknown authority"},
-		"the system's authorities":                {usual, nil, "x509: certificate signed by unknown authority"},
-		"another address":                         {elsewhere, a.trusting(), "x509: certificate is valid for 127.0.0.2, not 127.0.0.1"},
+		"an authority unknown to the client": {usual, foreign.trusting(), "x509: certificate signed by unknown authority"},
+		"the system's authorities":           {usual, nil, "x509: certificate signed by unknown authority"},
+		"another address":                    {elsewhere, a.trusting(), "x509: certificate is valid for 127.0.0.2, not 127.0.0.1"},
 		"another name": {usual, &tls.Config{RootCAs: a.pool, ServerName: "redis.example", MinVersion: tls.VersionTLS12},
 			"redis.example"},
-		"a certificate that has expired":                 {expired, a.trusting(), "x509: certificate has expired or is not yet valid"},
-		"no certificate of the client's":                 {strict, a.trusting(), "certificate required"},
-		"a client's certificate by an unknown authority": {strict, a.trusting(foreign.pair(t)...), "unknown certificate authority"},
+		"an expired certificate":                       {expired, a.trusting(), "x509: certificate has expired or is not yet valid"},
+		"no client certificate":                        {strict, a.trusting(), "certificate required"},
+		"a client certificate of an unknown authority": {strict, a.trusting(foreign.pair(t)...), "unknown certificate authority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -34,10 +34,10 @@ func TestLabelExistsFromFirstLockUntilClose(t *testing.T) {
 		require.NoError(t, err)
 		fair, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel("fair "+text), redlatch.WithNameMapper(redlatch.PrefixMapper("app:")))
 		require.NoError(t, err)
-		require.Empty(t, labelOf(t, s, plain), "no lock was asked for")
+		require.Empty(t, labelOf(t, s, plain), "no lock was requested")
 		_, err = admin.Inspect(t.Context(), rlock.New(plain, "job"))
 		require.NoError(t, err)
-		require.Empty(t, labelOf(t, s, plain), "to look at a lock is not to ask for it")
+		require.Empty(t, labelOf(t, s, plain), "inspecting a lock does not request it")
 
 		hold, err := rlock.New(plain, "job").Lock(t.Context())
 		require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestLabelExistsFromFirstLockUntilClose(t *testing.T) {
 			require.LessOrEqual(t, left, (10 * time.Minute).Milliseconds())
 		}
 		require.NoError(t, hold.Unlock())
-		require.Equal(t, text, labelOf(t, s, plain), "it is the client's, not the hold's")
+		require.Equal(t, text, labelOf(t, s, plain), "the label belongs to the client, not the hold")
 		require.NoError(t, plain.Close())
 		require.NoError(t, fair.Close(), "with a hold that was not unlocked")
 		require.Empty(t, labelOf(t, s, plain))

@@ -85,7 +85,7 @@ func TestSingleCallerReadsOnEveryConnectionType(t *testing.T) {
 			before := connections(t, srv)
 			requireReads(t, srv, rlock.New(client, redistest.Key(t)))
 			pairs(t, l)
-			require.Equal(t, before, connections(t, srv), "the connection is as it was")
+			require.Equal(t, before, connections(t, srv), "the connection is unchanged")
 			for range 10 {
 				requireNoneInDoubtAfterAClose(t, srv, l)
 			}

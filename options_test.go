@@ -95,7 +95,7 @@ func TestPrefixMapperRoundTrip(t *testing.T) {
 	mapper := redlatch.PrefixMapper("app:")
 	require.Equal(t, "app:orders", mapper.Map("orders"))
 	require.Equal(t, "orders", mapper.Unmap("app:orders"))
-	require.Equal(t, "app:orders", mapper.Unmap(mapper.Map("app:orders")), "the prefix is taken off once")
+	require.Equal(t, "app:orders", mapper.Unmap(mapper.Map("app:orders")), "the prefix is removed once")
 	require.Equal(t, "others:orders", mapper.Unmap("others:orders"))
 	require.Equal(t, "redisson_lock__channel:{app:orders}", codec.LockChannel(mapper.Map("orders")))
 	require.Equal(t, "orders", redlatch.PrefixMapper("").Map("orders"))

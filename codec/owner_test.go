@@ -102,7 +102,7 @@ func TestOwnerRoundTripsThroughJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &got))
 	require.Equal(t, sent, got)
 	require.ErrorIs(t, got.Owner.UnmarshalText([]byte("nobody")), limits.ErrInvalid)
-	require.Equal(t, sent.Owner, got.Owner, "unchanged on an error")
+	require.Equal(t, sent.Owner, got.Owner, "unchanged after an error")
 }
 
 // Not parallel: AllocsPerRun counts the whole process.

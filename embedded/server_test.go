@@ -142,7 +142,7 @@ func TestSlowReaderDisconnectedWithoutDelayingOthers(t *testing.T) {
 	for do(t, c, "PUBLISH", "ch", message).(int64) == 1 {
 		sent++
 		// The server may take a moment to remove a closed connection.
-		require.Less(t, sent, 1000, "the server does not cut it off")
+		require.Less(t, sent, 1000, "the server does not disconnect it")
 	}
 	require.GreaterOrEqual(t, sent, 31)
 	require.Equal(t, "PONG", do(t, c, "PING"))

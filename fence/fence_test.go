@@ -162,7 +162,7 @@ func TestHigherTokenWaitsForRunningRequest(t *testing.T) {
 		r, w := httptest.NewRequestWithContext(gone, http.MethodPut, "/", nil), httptest.NewRecorder()
 		fence.SetHeader(r.Header, 6)
 		server.ServeHTTP(w, r)
-		require.Equal(t, http.StatusServiceUnavailable, w.Code, "its client has left")
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, "its client has disconnected")
 		require.Empty(t, statuses)
 		close(goOn)
 		require.Equal(t, http.StatusOK, <-statuses)

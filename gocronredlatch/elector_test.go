@@ -92,7 +92,7 @@ func TestLeaderWaitsForTasksBeforeSteppingDown(t *testing.T) {
 		receive(t, ctx.Done())
 		select {
 		case <-stopped:
-			require.FailNow(t, "it has stepped down while a task runs")
+			require.FailNow(t, "it stepped down while a task runs")
 		case <-time.After(time.Second):
 		}
 		held, err := rlock.New(client, name).IsLocked(t.Context())

@@ -70,7 +70,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	case v := <-from:
 		return v
 	case <-time.After(soon):
-		require.FailNow(t, "nothing has come")
+		require.FailNow(t, "no value received")
 		panic("unreachable")
 	}
 }
@@ -92,7 +92,7 @@ func TestLockRenewedWhileTaskRuns(t *testing.T) {
 
 		there, skipped := newLocker(t, connect(t, s), gocronredlatch.LockerConfig{}), make(chan error, 1)
 		newScheduler(t, gocron.WithDistributedLocker(there), there.Task(func(context.Context) error {
-			assert.Fail(t, "two processes do the job")
+			assert.Fail(t, "two processes run the job")
 			return nil
 		}), name, skips(skipped))
 		require.ErrorIs(t, receive(t, skipped), redlatch.ErrNotAcquired)

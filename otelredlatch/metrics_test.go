@@ -183,9 +183,9 @@ func TestGroupAttributeIsValidUTF8(t *testing.T) {
 func TestManyNamesProduceFewSeries(t *testing.T) {
 	t.Parallel()
 	for what, opts := range map[string][]otelredlatch.Option{
-		"no groups":    nil,
-		"a few":        {otelredlatch.WithGroup(func(name string) string { return name[:1] })},
-		"a group each": {otelredlatch.WithGroup(func(name string) string { return name })},
+		"no groups":          nil,
+		"a few":              {otelredlatch.WithGroup(func(name string) string { return name[:1] })},
+		"one group per name": {otelredlatch.WithGroup(func(name string) string { return name })},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -260,7 +260,7 @@ func TestCollectionIncludesAllMeasurements(t *testing.T) {
 	all.Wait()
 	end(1)
 	require.NoError(t, c.Close())
-	require.InDelta(t, sum+8001, held(), 0, "also those that were left when it was closed")
+	require.InDelta(t, sum+8001, held(), 0, "including pending measurements at Close")
 	end(1)
-	require.InDelta(t, sum+8002, held(), 0, "and what was measured since")
+	require.InDelta(t, sum+8002, held(), 0, "including later measurements")
 }

@@ -42,7 +42,7 @@ func TestDoRecordsThreeSpans(t *testing.T) {
 		require.NoError(t, l.Do(ctx, func(ctx context.Context) error {
 			_, work := c.traces.Tracer("test").Start(ctx, "work")
 			defer work.End()
-			require.Len(t, c.ended("redlatch.lock"), 1, "nothing that runs under the lock is inside")
+			require.Len(t, c.ended("redlatch.lock"), 1, "the span excludes work under the lock")
 			return nil
 		}))
 		lock, do, work, unlock := c.only("redlatch.lock"), c.only("redlatch.do"), c.only("work"), c.only("redlatch.unlock")

@@ -241,7 +241,7 @@ func TestManyNamesProduceFewSeries(t *testing.T) {
 	for what, opts := range map[string][]promredlatch.Option{
 		"no groups":          nil,
 		"a few":              {promredlatch.WithGroup(func(name string) string { return name[:1] })},
-		"a group each":       {promredlatch.WithGroup(func(name string) string { return name })},
+		"one group per name": {promredlatch.WithGroup(func(name string) string { return name })},
 		"groups of no UTF-8": {promredlatch.WithGroup(func(name string) string { return "\xff" + name })},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -63,7 +63,7 @@ const allocationsOfAPair = 5
 
 // Not parallel, since it counts allocations.
 func TestLockUnlockAllocations(t *testing.T) {
-	testlevel.NoRace(t, "it takes allocations, too")
+	testlevel.NoRace(t, "the race detector allocates")
 	client := connect(t, redistest.Shared(t).URL())
 	l := rfairlock.New(client, redistest.Key(t))
 	ctx := t.Context()

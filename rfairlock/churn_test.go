@@ -36,7 +36,7 @@ func (c *churn) round(t *testing.T, client *redlatch.Client) {
 	hold, err := c.lock(ctx, l)
 	if err != nil {
 		c.left.Add(1)
-		assert.NoError(t, ctx.Err(), "it has waited for an hour: %v", err)
+		assert.NoError(t, ctx.Err(), "waited for an hour: %v", err)
 		return
 	}
 	c.acquired.Add(1)

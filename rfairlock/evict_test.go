@@ -82,7 +82,7 @@ func TestEvictRemovesQueuedHolder(t *testing.T) {
 		holdByHand(t, srv, "job", time.Hour)
 		queueByHand(t, srv, "job", foreignOwner, time.Now().Add(2*time.Hour))
 		_, err := admin.Evict(t.Context(), l, foreignOwner)
-		require.NoError(t, err, "it did not acquire the lock meanwhile")
+		require.NoError(t, err, "it did not acquire the lock before")
 	})
 }
 

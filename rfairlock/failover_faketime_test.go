@@ -87,22 +87,22 @@ func (p *pair) failOver() {
 
 func TestU26CanceledCallerLeavesQueueOfNewMaster(t *testing.T) {
 	for name, leave := range map[string]func(p *pair, cancel func()){
-		"before the old one is lost": func(p *pair, cancel func()) {
+		"before the old master is lost": func(p *pair, cancel func()) {
 			p.old.LoseReplies(1)
 			cancel()
 		},
-		"while the old one is read-only": func(p *pair, cancel func()) {
+		"while the old master is read-only": func(p *pair, cancel func()) {
 			p.old.FailWith("READONLY You can't write against a read only replica.")
 			cancel()
 			time.Sleep(time.Second)
 		},
-		"while there is none": func(p *pair, cancel func()) {
+		"without a master": func(p *pair, cancel func()) {
 			p.lose()
 			cancel()
 			time.Sleep(time.Minute)
 		},
 	} {
-		for place, has := range map[string]bool{"with its place": true, "without": false} {
+		for place, has := range map[string]bool{"with its queue entry": true, "without": false} {
 			t.Run(name+" "+place, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p := newPair(t)
@@ -186,12 +186,12 @@ func TestU26UncertainAttemptLeavesQueueOfNewMaster(t *testing.T) {
 // The grant that removed the owner from the queue was not replicated.
 func TestHoldLostInFailoverLeavesQueue(t *testing.T) {
 	for name, learns := range map[string]func(h *rlock.Hold) error{
-		"with a renewal": func(h *rlock.Hold) error {
+		"at a renewal": func(h *rlock.Hold) error {
 			<-h.Context(context.Background()).Done()
 			return h.Err()
 		},
-		"with its release": (*rlock.Hold).Unlock,
-		"too late to be renewed": func(h *rlock.Hold) error {
+		"at its release": (*rlock.Hold).Unlock,
+		"after the last renewal": func(h *rlock.Hold) error {
 			time.Sleep(time.Minute)
 			return h.Err()
 		},
@@ -207,7 +207,7 @@ func TestHoldLostInFailoverLeavesQueue(t *testing.T) {
 				freeByHand(t, p.old, "job")
 				hold := w.acquired(t, time.Second)
 				time.Sleep(time.Second)
-				if name == "too late to be renewed" {
+				if name == "after the last renewal" {
 					p.lose()
 					require.ErrorIs(t, learns(hold), redlatch.LossNotRenewed)
 					p.failOver()

@@ -68,7 +68,7 @@ func (b *between) requireGone(t *testing.T, wait time.Duration) {
 // requireGoneBut is requireGone for a caller that may have queued again.
 func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 	t.Helper()
-	until(t, gone, "the place is given up", func() bool {
+	until(t, gone, "the queue entry is removed", func() bool {
 		_, has := deadlinesOf(t, b.srv, b.l.Name())[b.owner]
 		return !has
 	})
@@ -80,7 +80,7 @@ func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 }
 
 func TestU26CanceledWaiterLeavesQueue(t *testing.T) {
-	for name, listens := range map[string]bool{"before it listens": false, "while it listens": true} {
+	for name, listens := range map[string]bool{"before it subscribes": false, "while it is subscribed": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv, client, calls := inBubble(t, noPoll())
@@ -148,7 +148,7 @@ func TestU26CloseRemovesWaiterFromQueue(t *testing.T) {
 				began := time.Now()
 				require.NoError(t, end(client))
 				require.Less(t, time.Since(began), promptly)
-				require.NotContains(t, queueOf(t, srv, "job"), b.owner, "Close waits for it to leave")
+				require.NotContains(t, queueOf(t, srv, "job"), b.owner, "Close waits until it has left")
 				require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrClosed)
 				b.requireGone(t, forever)
 			})
@@ -165,7 +165,7 @@ func TestU26WaiterOverLimitLeavesQueue(t *testing.T) {
 		_, err := l.Lock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.ErrorContains(t, err, "WithMaxWaiters")
-		until(t, gone, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 3 })
+		until(t, gone, "the queue entry is removed", func() bool { return len(queueOf(t, srv, l.Name())) == 3 })
 		require.Equal(t, b.deadlines, deadlinesOf(t, srv, l.Name()))
 		cancel()
 		require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
@@ -212,7 +212,7 @@ func TestU26WaiterDeniedSubscribeLeavesQueue(t *testing.T) {
 	before := deadlinesOf(t, srv, l.Name())
 	_, err := l.Lock(t.Context())
 	require.True(t, transport.IsCode(err, "NOPERM"), err)
-	until(t, soon, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 1 })
+	until(t, soon, "the queue entry is removed", func() bool { return len(queueOf(t, srv, l.Name())) == 1 })
 	require.Equal(t, before, deadlinesOf(t, srv, l.Name()))
 }
 

@@ -141,7 +141,7 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 		"lost subscriptions":   func(srv *redistest.MiniServer, _ []*process) { srv.DropSubscribers() },
 		"one cannot reconnect": func(_ *redistest.MiniServer, all []*process) { away(all[1:2], 5*time.Second) },
 		"server restart":       func(_ *redistest.MiniServer, all []*process) { away(all, 3*time.Second) },
-		"one is paused while others lose their connections": func(_ *redistest.MiniServer, all []*process) {
+		"one is paused and others lose their connections": func(_ *redistest.MiniServer, all []*process) {
 			all[0].pause(10 * time.Second)
 			for range 4 {
 				time.Sleep(time.Second)
@@ -227,7 +227,7 @@ func TestU23SkewedHostWithServerTimeEvictsNobody(t *testing.T) {
 			require.Equal(t, []string{foreignHead, foreignTail}, queue[:2])
 			require.Equal(t, before[foreignHead], after[foreignHead])
 			want := before[foreignTail] + time.Hour.Milliseconds()
-			require.Equal(t, want, after[queue[2]], "neither expired nor hours away")
+			require.Equal(t, want, after[queue[2]], "neither expired nor hours ahead")
 			require.Equal(t, int64(1), e.asked.Load())
 			got, err := engine.EngineOf(client).Clock.Offset(t.Context())
 			require.NoError(t, err)
@@ -275,7 +275,7 @@ func TestLocalClockUsedByDefault(t *testing.T) {
 		srv, client := farAway(t, e)
 		require.NoError(t, take(t, rfairlock.New(client, "job")).Unlock())
 		synctest.Wait()
-		require.Equal(t, int64(1), e.asked.Load(), "the clocks are compared all the same")
+		require.Equal(t, int64(1), e.asked.Load(), "the clocks are still compared")
 		waitersByHand(t, srv, e) // dead, by this machine's clock
 		require.NoError(t, take(t, rfairlock.New(client, "job")).Unlock())
 		require.Empty(t, queueOf(t, srv, "job"))
@@ -298,7 +298,7 @@ func TestClockSkewWarnedOnce(t *testing.T) {
 			}
 			synctest.Wait()
 			require.Len(t, logged.Lines(warning), warnings)
-			require.InDelta(t, 10, e.asked.Load(), 1, "once a minute, while it is used")
+			require.InDelta(t, 10, e.asked.Load(), 1, "once a minute while used")
 			time.Sleep(time.Hour)
 			require.InDelta(t, 10, e.asked.Load(), 1)
 		})

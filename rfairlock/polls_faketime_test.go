@@ -28,7 +28,7 @@ func TestU24WaitersPauseBetweenPolls(t *testing.T) {
 			t.Helper()
 			srv.Do(t, "RPUSH", codec.QueueKey("job"), foreignHead)
 		},
-		"one behind that is overdue": func(t *testing.T, srv *redistest.MiniServer) {
+		"overdue waiter behind the head": func(t *testing.T, srv *redistest.MiniServer) {
 			t.Helper()
 			queueByHand(t, srv, "job", foreignHead, time.Now().Add(far))
 			queueByHand(t, srv, "job", foreignTail, time.Now().Add(-time.Second))
@@ -49,7 +49,7 @@ func TestU24WaitersPauseBetweenPolls(t *testing.T) {
 						require.LessOrEqual(t, calls.during(time.Second), int64(2), "%d waiters", n)
 					}
 					beats := calls.beats.Load()
-					require.LessOrEqual(t, calls.during(20*time.Second), int64(40), "pauses of half a second at least")
+					require.LessOrEqual(t, calls.during(20*time.Second), int64(40), "pauses of at least half a second")
 					require.LessOrEqual(t, calls.beats.Load()-beats, int64(21))
 					end()
 				})
@@ -87,8 +87,8 @@ func TestU29ProcessPollsOncePerCap(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		beats := calls.beats.Load()
-		require.LessOrEqual(t, calls.during(50*time.Second), int64(5), "one attempt for each poll cap")
-		require.LessOrEqual(t, calls.beats.Load()-beats, int64(10), "one heartbeat a period")
+		require.LessOrEqual(t, calls.during(50*time.Second), int64(5), "one attempt per poll cap")
+		require.LessOrEqual(t, calls.beats.Load()-beats, int64(10), "one heartbeat per period")
 		require.Len(t, queueOf(t, srv, "job"), len(all))
 		cancel()
 		synctest.Wait()
@@ -204,11 +204,11 @@ func TestRemovedWaiterQueuesAgain(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		require.Equal(t, []string{queue[1], queue[2], queue[0]}, queueOf(t, srv, "job"))
-		require.LessOrEqual(t, calls.during(50*time.Second), int64(5), "still one asks for all")
+		require.LessOrEqual(t, calls.during(50*time.Second), int64(5), "still one poll for all")
 		srv.Do(t, "DEL", "job")
 		before := calls.n.Load()
 		hold := all[1].acquired(t, time.Minute)
-		require.Equal(t, before+1, calls.n.Load(), "the foremost polls")
+		require.Equal(t, before+1, calls.n.Load(), "the head polls")
 		require.NoError(t, hold.Unlock())
 		for _, i := range []int{2, 0} {
 			require.NoError(t, all[i].acquired(t, time.Second).Unlock())

@@ -57,40 +57,40 @@ func TestOwnerReusedOnlyWhenSettled(t *testing.T) {
 			}),
 		},
 		false: {
-			"it was renewed": after(sleeps(600*time.Millisecond), rlock.WithWatchdog(1500*time.Millisecond)),
-			"it was entered again": after(func(t *testing.T, l *rlock.Lock, h *rlock.Hold) {
+			"after a renewal": after(sleeps(600*time.Millisecond), rlock.WithWatchdog(1500*time.Millisecond)),
+			"after a re-entry": after(func(t *testing.T, l *rlock.Lock, h *rlock.Hold) {
 				t.Helper()
 				inner, err := l.Lock(h.Context(t.Context()))
 				require.NoError(t, err)
 				require.NoError(t, inner.Unlock())
 			}),
-			"it held for long": after(sleeps(2 * time.Second)),
-			"it was done long ago": {end: func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
+			"after a long hold": after(sleeps(2 * time.Second)),
+			"after a long pause": {end: func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
 				t.Helper()
 				require.NoError(t, h.Unlock())
 				time.Sleep(2 * time.Second)
 			}},
-			"the lock was lost": {end: func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
+			"after a loss": {end: func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
 				t.Helper()
 				srv.Do(t, "DEL", l.Name())
 				require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
 			}},
-			"it had reached its maximum": {[]rlock.Option{rlock.WithMaxHold(500 * time.Millisecond)}, func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
+			"after its maximum": {[]rlock.Option{rlock.WithMaxHold(500 * time.Millisecond)}, func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
 				t.Helper()
 				time.Sleep(600 * time.Millisecond)
 				require.ErrorIs(t, h.Unlock(), redlatch.ErrMaxHold)
 			}},
-			"it was left to its lease": {end: func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
+			"after LetExpire": {end: func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
 				t.Helper()
 				require.NoError(t, h.LetExpire())
 			}},
-			"it was handed over": {end: func(t *testing.T, _ *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
+			"after HandOver": {end: func(t *testing.T, _ *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
 				t.Helper()
 				owner, err := h.HandOver()
 				require.NoError(t, err)
 				require.NoError(t, l.UnlockAs(t.Context(), owner))
 			}},
-			"it was given": {[]rlock.Option{rlock.WithOwner(codec.NewOwner([16]byte{1}, 7))}, unlockIt},
+			"with a given owner": {[]rlock.Option{rlock.WithOwner(codec.NewOwner([16]byte{1}, 7))}, unlockIt},
 		},
 	} {
 		for name, e := range endings {
@@ -181,7 +181,7 @@ func TestMessageForPreviousWaitCausesOneAttempt(t *testing.T) {
 		w := await(ctx, l)
 		synctest.Wait()
 		require.Equal(t, []string{owner}, queueOf(t, srv, "job"))
-		require.Equal(t, before+1, calls.n.Load(), "those that came before are nothing to it")
+		require.Equal(t, before+1, calls.n.Load(), "earlier messages do not count")
 		deadline := deadlinesOf(t, srv, "job")
 		time.Sleep(time.Second)
 		tell() // late

@@ -45,7 +45,7 @@ func TestReleaseNotifiesOnlyHeadOfQueue(t *testing.T) {
 			require.Equal(t, protocol.OwnerChannel("job", queue[0]), message.Channel)
 			require.Equal(t, protocol.MessageUnlock, string(message.Data))
 			synctest.Wait()
-			require.Equal(t, asked+int64(2*i+1), first.n.Load()+second.n.Load(), "an acquire and the release before it")
+			require.Equal(t, asked+int64(2*i+1), first.n.Load()+second.n.Load(), "an acquire and the previous release")
 		}
 		require.NoError(t, hold.Unlock())
 		require.IsNotType(t, redis.Message{}, conn.ReceiveWithTimeout(time.Second), "the queue is empty")
@@ -60,7 +60,7 @@ func TestU13DeadHeadSkippedAtDeadline(t *testing.T) {
 		queueByHand(t, srv, "job", foreignHead, time.Now().Add(2*lease))
 		all, _ := waitTogether(t, rfairlock.New(client, "job"), 2)
 		hold := all[0].acquired(t, 2*lease+promptly)
-		require.GreaterOrEqual(t, all[0].took, 2*lease, "it might have lived")
+		require.GreaterOrEqual(t, all[0].took, 2*lease, "it might have been alive")
 		require.NoError(t, hold.Unlock())
 		require.NoError(t, all[1].acquired(t, time.Second).Unlock())
 		requireNoTrace(t, srv, "job")

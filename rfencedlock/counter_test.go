@@ -69,7 +69,7 @@ func TestWaiterFailsCleanlyOnInvalidCounter(t *testing.T) {
 		}
 		synctest.Wait()
 		s.Do(t, "SET", protocol.TokenKey("lock"), "no number")
-		require.NoError(t, hold.Unlock(), "the failed transfer is not the holder's")
+		require.NoError(t, hold.Unlock(), "the holder's release succeeds despite the failed transfer")
 		for range waiters {
 			require.ErrorIs(t, <-ended, rfencedlock.ErrCounter)
 		}

@@ -109,7 +109,7 @@ func TestGivenOwnerGetsTokenPerAcquisition(t *testing.T) {
 		first := take(t, lock, rlock.WithOwner(owner))
 		second := take(t, lock, rlock.WithOwner(owner))
 		require.EqualValues(t, 2, second.Token())
-		require.EqualValues(t, 2, first.Token(), "they are one owner")
+		require.EqualValues(t, 2, first.Token(), "both holds have one owner")
 		require.NoError(t, errors.Join(second.Unlock(), first.Unlock()))
 		nothingHeld(t, s)
 	})
@@ -195,7 +195,7 @@ func TestFairLockOfSameNameSharesQueue(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.NoError(t, next.Unlock())
 		hold = take(t, lock)
-		require.EqualValues(t, 2, hold.Token(), "the lock without tokens gave none")
+		require.EqualValues(t, 2, hold.Token(), "the lock without tokens issued none")
 		require.NoError(t, hold.Unlock())
 	})
 }

@@ -89,8 +89,8 @@ func TestWaitEndsOnCancel(t *testing.T) {
 		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.ErrorIs(t, l.Wait(ctx), context.DeadlineExceeded)
-		require.ErrorIs(t, l.Wait(ctx), redlatch.ErrNotSent, "it had ended before")
-		require.EqualValues(t, 1, count(t, l), "a waiter that leaves changes nothing")
+		require.ErrorIs(t, l.Wait(ctx), redlatch.ErrNotSent, "the context had already ended")
+		require.EqualValues(t, 1, count(t, l), "a canceled waiter changes nothing")
 	})
 }
 

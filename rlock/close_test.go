@@ -174,7 +174,7 @@ func TestCloseEndsManyWaitersAndHolds(t *testing.T) {
 		for _, h := range held {
 			require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
 			requireOnly(t, h.Unlock(), "unlock", h.Name(), redlatch.ErrClosed)
-			require.Equal(t, map[string]string{h.Owner().String(): "1"}, owners(t, srv, h.Name()), "it is left to its lease")
+			require.Equal(t, map[string]string{h.Owner().String(): "1"}, owners(t, srv, h.Name()), "it expires with its lease")
 		}
 	})
 }
@@ -253,7 +253,7 @@ func TestU38CloseEndsShutdownImmediately(t *testing.T) {
 		closes(t, client, time.Millisecond)()
 		<-impatient // Close may have been faster
 		for _, done := range patient {
-			require.ErrorIs(t, <-done, redlatch.ErrClosed, "a hold was left")
+			require.ErrorIs(t, <-done, redlatch.ErrClosed, "a hold remained")
 		}
 		require.ErrorIs(t, hold.Err(), redlatch.ErrClosed)
 		require.True(t, locked(t, srv, "a"))

@@ -141,7 +141,7 @@ func TestShortWaitKeepsFirstAttempt(t *testing.T) {
 		began = time.Now()
 		_, err = rlock.New(client, "another").Lock(ctx, rlock.WithWait(time.Millisecond))
 		requireTransportError(t, err)
-		require.Equal(t, latency, time.Since(began), "the context is a bound on all")
+		require.Equal(t, latency, time.Since(began), "the context bounds everything")
 	})
 }
 
@@ -185,7 +185,7 @@ const (
 
 // Not parallel: it counts allocations.
 func TestLockUnlockAllocations(t *testing.T) {
-	testlevel.NoRace(t, "it takes allocations, too")
+	testlevel.NoRace(t, "the race detector allocates")
 	_, client := onShared(t)
 	l := rlock.New(client, redistest.Key(t))
 	ctx := t.Context()
@@ -252,7 +252,7 @@ func inLocalQueue() int {
 
 // Not parallel: the heap is that of the whole process.
 func TestWaiterMemory(t *testing.T) {
-	testlevel.NoRace(t, "it takes memory, too")
+	testlevel.NoRace(t, "the race detector uses memory")
 	const callers, most = 1000, 1750 // bytes: it is 1,588, of which the goroutine is 480
 	srv, client := onShared(t, noPoll())
 	name := redistest.Key(t)

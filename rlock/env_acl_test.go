@@ -96,7 +96,7 @@ func TestU42DocumentedUserCanDoEverything(t *testing.T) {
 	require.Positive(t, stats["evalsha"])
 	// Commands and scripts are rejected in different words.
 	for _, refusal := range []string{"NOPERM", "can't run this command", "no permission"} {
-		require.Zero(t, logged.count(refusal), "something was refused, if only in the background")
+		require.Zero(t, logged.count(refusal), "a call was rejected, possibly in the background")
 	}
 }
 
@@ -163,7 +163,7 @@ func TestU42AcquireDeniedMidScriptLeavesNoHold(t *testing.T) {
 	var refusal *transport.ServerError
 	require.ErrorAs(t, err, &refusal)
 	require.ErrorContains(t, err, "can't run this command")
-	require.Equal(t, int64(1), grants(t, s), "it got as far as that")
+	require.Equal(t, int64(1), grants(t, s), "the script granted the lock")
 	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
 }
 

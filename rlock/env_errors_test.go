@@ -56,7 +56,7 @@ func TestU33ContentionDiffersFromCancellation(t *testing.T) {
 			_, err = l.Lock(t.Context(), rlock.WithWait(wait))
 			details = requireOnly(t, err, "lock", "job", redlatch.ErrNotAcquired)
 			require.Equal(t, wait, time.Since(began))
-			require.Equal(t, forever, details.TTL.Round(10*time.Second), "what the holder had left when last asked")
+			require.Equal(t, forever, details.TTL.Round(10*time.Second), "the holder's remaining lease at the last attempt")
 		}
 		began := time.Now()
 		timed, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -149,7 +149,7 @@ func TestU31U43LossDiffersFromDoubleUnlock(t *testing.T) {
 		hold := take(t, rlock.New(client, "job"))
 		ctx := hold.Context(t.Context())
 		require.NoError(t, hold.Unlock())
-		require.NoError(t, hold.Unlock(), "the first result stays")
+		require.NoError(t, hold.Unlock(), "later calls return the first result")
 		require.ErrorIs(t, hold.Err(), redlatch.ErrNotHeld)
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
 		requireOnly(t, hold.LetExpire(), "let-expire", "job", redlatch.ErrNotHeld)
@@ -249,8 +249,8 @@ func TestPossibleLockIsWaitedFor(t *testing.T) {
 	client := connect(t, s.URL())
 	const id = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
 	for what, fields := range map[string]string{
-		"an id of its own":          "node-a:57 1",
-		"a thread below zero":       "node-a:-57 1",
+		"a custom id":               "node-a:57 1",
+		"a negative thread id":      "node-a:-57 1",
 		"a writer":                  "mode write " + id + ":57:write 1",
 		"a reader":                  "mode read " + id + ":57 1",
 		"a transaction":             id + ":57:" + id + " 1",

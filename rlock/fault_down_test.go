@@ -170,7 +170,7 @@ func TestU5CanceledAcquireLeavesNoHold(t *testing.T) {
 					require.Equal(t, wait, try.took())
 					require.Equal(t, i > 0, errors.Is(err, context.DeadlineExceeded))
 					require.ErrorIs(t, err, redlatch.ErrUncertain)
-					require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply said that it is held")
+					require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply reported a holder")
 				}
 				err := rlock.New(client, "job").Do(ctx, func(context.Context) error {
 					require.Fail(t, "entered after the deadline")

@@ -46,7 +46,7 @@ var replyLosses = map[string]struct {
 }{
 	"late":  {heal: func(*wire) {}, known: true},
 	"reset": {lose: (*wire).reset, known: true},
-	"reset, and no way back for longer than Unlock waits": {
+	"reset, and unreachable for longer than Unlock waits": {
 		lose: func(w *wire) { w.refuse.Store(true); w.reset() }, heal: func(w *wire) { w.refuse.Store(false) },
 	},
 	"never": {},
@@ -85,9 +85,9 @@ func TestU32UnlockWithLostReplyReleasesOnce(t *testing.T) {
 				}
 				time.Sleep(soon)
 				require.Equal(t, !loss.known, logged.count(settled, "job") == 1)
-				require.Equal(t, err, hold.Unlock(), "the first result stays")
+				require.Equal(t, err, hold.Unlock(), "later calls return the first result")
 				require.Equal(t, 1, messages())
-				require.Empty(t, keysLike(t, w.srv, "*"), "no latch key is left behind")
+				require.Empty(t, keysLike(t, w.srv, "*"), "no latch key remains")
 			})
 		})
 	}
@@ -128,7 +128,7 @@ func TestUnlockRetriedInBackgroundAfterOutage(t *testing.T) {
 					require.Equal(t, 1, logged.count(settled, "job", "was_held=true"))
 				}
 				time.Sleep(soon)
-				require.Empty(t, keysLike(t, w.srv, "*"), "no latch is left")
+				require.Empty(t, keysLike(t, w.srv, "*"), "no latch remains")
 			})
 		})
 	}
@@ -158,7 +158,7 @@ func TestU31RenewalDuringSlowUnlockIsNotLoss(t *testing.T) {
 var connectionFaults = map[string]func(w *wire, free func()){
 	"subscriptions reset": func(w *wire, free func()) { w.resetThose(true); free(); w.resetThose(true) },
 	"commands reset":      func(w *wire, free func()) { w.resetThose(false); free(); w.resetThose(false) },
-	"all refused for a while": func(w *wire, free func()) {
+	"all rejected for a while": func(w *wire, free func()) {
 		w.refuse.Store(true)
 		w.reset()
 		free()

@@ -84,7 +84,7 @@ func TestParentCancelKeepsHold(t *testing.T) {
 		require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 		require.NoError(t, hold.Err())
 		require.NoError(t, hold.Unlock())
-		require.ErrorIs(t, context.Cause(ctx), context.DeadlineExceeded, "the first cause stays")
+		require.ErrorIs(t, context.Cause(ctx), context.DeadlineExceeded, "the first cause is kept")
 	})
 }
 
@@ -158,7 +158,7 @@ func TestLetExpireKeepsKeyForLease(t *testing.T) {
 			require.NoError(t, hold.Unlock(), "a deferred Unlock does nothing")
 			time.Sleep(left - time.Millisecond)
 			require.True(t, locked(t, srv, "job"))
-			require.Equal(t, time.Millisecond, ttl(t, srv, "job"), "nothing has renewed it")
+			require.Equal(t, time.Millisecond, ttl(t, srv, "job"), "it was not renewed")
 			time.Sleep(time.Millisecond)
 			require.False(t, locked(t, srv, "job"))
 		}

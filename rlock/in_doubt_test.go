@@ -103,7 +103,7 @@ func TestU5UncertainAcquireReleasedWithoutKill(t *testing.T) {
 				time.Sleep(soon)
 				require.Equal(t, 1, logged.count(settled, "job", "was_held=true"))
 				require.False(t, locked(t, w.srv, "job"))
-				require.Equal(t, 1, messages(), "waiters learn that it is free")
+				require.Equal(t, 1, messages(), "waiters are notified")
 			})
 		})
 	}
@@ -111,7 +111,7 @@ func TestU5UncertainAcquireReleasedWithoutKill(t *testing.T) {
 
 // The next attempt has another owner, and only one is granted.
 func TestU5UncertainAcquireDoesNotBlockItsCaller(t *testing.T) {
-	for name, inDoubtFirst := range map[string]bool{"the in-doubt call is first": true, "the caller is first": false} {
+	for name, inDoubtFirst := range map[string]bool{"the uncertain call is first": true, "the caller is first": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lan, client := wired(t, 0, shortReplyLimit(), noPoll())
@@ -270,7 +270,7 @@ func TestLateReentryPassesTurnToNextWaiter(t *testing.T) {
 		held.release(t)
 		require.ErrorIs(t, reentry.failed(t, soon), redlatch.ErrLost)
 		unlock.ended(t, soon)
-		require.NoError(t, unlock.err, "it left the freeing to the re-entry")
+		require.NoError(t, unlock.err, "the re-entry releases the lock")
 		require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
 	})
 }

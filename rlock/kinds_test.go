@@ -43,7 +43,7 @@ func eachKind(t *testing.T, play func(t *testing.T, s *scene)) {
 				s.l, s.other = make(s.client, "lock"), make(fakeClient(t, s.srv), "lock")
 				play(t, s)
 				synctest.Wait()
-				require.Empty(t, keysLike(t, s.srv, "*"), "something is left")
+				require.Empty(t, keysLike(t, s.srv, "*"), "keys remain")
 			})
 		})
 	}
@@ -183,14 +183,14 @@ func TestKindsDetectLossWithoutTouchingNextHolder(t *testing.T) {
 		fixed := take(t, s.l, rlock.WithLease(10*time.Second))
 		ctx := fixed.Context(t.Context())
 		holdByHand(t, s.srv, "lock", time.Hour)
-		require.ErrorIs(t, fixed.Unlock(), redlatch.ErrLost, "it was not notified")
-		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld, "given up, as far as the holder knew")
+		require.ErrorIs(t, fixed.Unlock(), redlatch.ErrLost, "the hold had not noticed the loss")
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld, "the holder had unlocked before noticing the loss")
 		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, s.srv, "lock"))
 		s.srv.Do(t, "DEL", "lock")
 
 		gone := take(t, s.l)
 		s.srv.Do(t, "DEL", "lock")
-		require.ErrorIs(t, gone.Unlock(), redlatch.ErrLost, "a free lock is no lock that was held until now")
+		require.ErrorIs(t, gone.Unlock(), redlatch.ErrLost, "the lock was not held until now")
 	})
 }
 

@@ -46,26 +46,26 @@ func TestInvalidLeaseRejectedWithoutRequest(t *testing.T) {
 		tr := &counter{}
 		l := rlock.New(over(t, tr), "job")
 		for name, opts := range map[string][]rlock.Option{
-			"none":              {rlock.WithLease(0)},
-			"negative":          {rlock.WithLease(-time.Second)},
-			"microseconds":      {rlock.WithLease(999 * time.Microsecond)},
-			"centuries":         {rlock.WithLease(limits.Max + time.Millisecond)},
-			"the longest":       {rlock.WithLease(1<<63 - 1)},
-			"no watchdog":       {rlock.WithWatchdog(0)},
-			"short watchdog":    {rlock.WithWatchdog(time.Microsecond)},
-			"milliseconds":      {rlock.WithWatchdog(30 * time.Millisecond)},
-			"eternal watchdog":  {rlock.WithWatchdog(limits.Max + 1)},
-			"fixed and renewed": {rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)},
-			"fixed and maximum": {rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute)},
-			"no maximum":        {rlock.WithMaxHold(0)},
-			"negative maximum":  {rlock.WithMaxHold(-time.Second)},
-			"short maximum":     {rlock.WithMaxHold(time.Microsecond)},
-			"eternal maximum":   {rlock.WithMaxHold(limits.Max + 1)},
-			"no owner":          {rlock.WithOwner(redlatch.Owner{})},
-			"no unit of polls":  {rlock.WithPolling(10)},
-			"no polls":          {rlock.WithPolling(0)},
-			"polls below zero":  {rlock.WithPolling(-time.Second)},
-			"eternal polls":     {rlock.WithPolling(limits.Max + 1)},
+			"none":                       {rlock.WithLease(0)},
+			"negative":                   {rlock.WithLease(-time.Second)},
+			"microseconds":               {rlock.WithLease(999 * time.Microsecond)},
+			"centuries":                  {rlock.WithLease(limits.Max + time.Millisecond)},
+			"the longest":                {rlock.WithLease(1<<63 - 1)},
+			"no watchdog":                {rlock.WithWatchdog(0)},
+			"short watchdog":             {rlock.WithWatchdog(time.Microsecond)},
+			"milliseconds":               {rlock.WithWatchdog(30 * time.Millisecond)},
+			"eternal watchdog":           {rlock.WithWatchdog(limits.Max + 1)},
+			"fixed and renewed":          {rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)},
+			"fixed and maximum":          {rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute)},
+			"no maximum":                 {rlock.WithMaxHold(0)},
+			"negative maximum":           {rlock.WithMaxHold(-time.Second)},
+			"short maximum":              {rlock.WithMaxHold(time.Microsecond)},
+			"eternal maximum":            {rlock.WithMaxHold(limits.Max + 1)},
+			"no owner":                   {rlock.WithOwner(redlatch.Owner{})},
+			"poll interval without unit": {rlock.WithPolling(10)},
+			"no polls":                   {rlock.WithPolling(0)},
+			"negative poll interval":     {rlock.WithPolling(-time.Second)},
+			"eternal polls":              {rlock.WithPolling(limits.Max + 1)},
 		} {
 			_, err := l.Lock(t.Context(), opts...)
 			require.ErrorIs(t, err, redlatch.ErrInvalid, name)
@@ -184,7 +184,7 @@ func requireLossAt(ctx context.Context, t *testing.T, hold *rlock.Hold, at time.
 	require.NoError(t, context.Cause(ctx))
 	require.Equal(t, time.Millisecond, hold.Remaining())
 	awaitClosed(t, ctx.Done(), time.Until(at)+time.Second, "the loss")
-	require.Zero(t, time.Since(at), "the moment of the loss")
+	require.Zero(t, time.Since(at), "the time of the loss")
 	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 	require.ErrorIs(t, ctx.Err(), context.Canceled)
 	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)

@@ -315,7 +315,7 @@ func (m *machine) check(rt *rapid.T) {
 			require.Zero(rt, h.real.Remaining())
 		}
 	}
-	require.True(rt, m.resolve(), "a hold that the server has forgotten does not learn of it")
+	require.True(rt, m.resolve(), "a hold did not notice that the server lost it")
 	synctest.Wait()
 	m.checkServer(rt)
 	m.loose = false
@@ -337,7 +337,7 @@ func (m *machine) checkServer(rt *rapid.T) {
 	if len(have) == 0 {
 		require.False(rt, m.live(), "the server has lost a lock that is held")
 		if m.server.owner != "" {
-			require.True(rt, m.loose, "it was freed before its time")
+			require.True(rt, m.loose, "it was released early")
 			m.free()
 		}
 		return
@@ -347,7 +347,7 @@ func (m *machine) checkServer(rt *rapid.T) {
 	require.LessOrEqual(rt, left, m.server.longest)
 	for _, h := range m.holds {
 		if h.end == nil && m.onServer(h.ownership) {
-			require.GreaterOrEqual(rt, left, h.real.Remaining(), "a hold counts on more than the server gives")
+			require.GreaterOrEqual(rt, left, h.real.Remaining(), "a hold assumes a longer lease than the server's")
 		}
 	}
 	m.server.exp = m.now.Add(left)

@@ -175,7 +175,7 @@ func (m *machine) wait(rt *rapid.T) {
 		return
 	}
 	require.LessOrEqual(rt, took, wait)
-	require.False(rt, m.live(), "the lock was given to a second one")
+	require.False(rt, m.live(), "the lock was granted to a second owner")
 	h.starts(took)
 	m.fresh(h, real, nil)
 }
@@ -211,7 +211,7 @@ func (m *machine) reenterFrom(rt *rapid.T) {
 	h, opts := m.drawHold(rt, from.client)
 	outer, end := from.prove()
 	if outer != nil && outer.ownership.shared && !m.onServer(outer.ownership) {
-		rt.Skip("an owner that others may use takes a free lock")
+		rt.Skip("a shared owner acquires a free lock")
 	}
 	real, err := m.lock(from.client).TryLock(m.ctxs[from], opts...)
 	switch {
@@ -249,7 +249,7 @@ func (m *machine) excluded(rt *rapid.T, outer *mHold, err error) bool {
 func (m *machine) unlockOne(rt *rapid.T) {
 	h := m.anyHold(rt)
 	if h.client < 0 && errors.Is(h.end, redlatch.ErrMaxHold) {
-		rt.Skip("its client cannot free it")
+		rt.Skip("its client cannot release it")
 	}
 	err := h.real.Unlock()
 	if !h.unlocked {

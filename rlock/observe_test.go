@@ -271,6 +271,6 @@ func TestNotAcquiredReportsHolder(t *testing.T) {
 		require.ErrorContains(t, first.failed(t, soon), hold.Owner().String())
 		require.NoError(t, hold.Unlock())
 		_, err = ours.TryLock(t.Context(), rlock.WithLease(0))
-		require.Zero(t, requireOnly(t, err, "try-lock", "job", redlatch.ErrInvalid).Holder, "no server was asked")
+		require.Zero(t, requireOnly(t, err, "try-lock", "job", redlatch.ErrInvalid).Holder, "no query was sent")
 	})
 }

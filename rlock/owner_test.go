@@ -90,7 +90,7 @@ func TestSharedReleaseWithLostReplyCountsOnce(t *testing.T) {
 		synctest.Wait()
 		latches := keysLike(t, w.srv, "redisson_unlock_latch:{job}:*")
 		require.Len(t, latches, 1)
-		require.InDelta(t, 14, ttl(t, w.srv, latches[0]).Seconds(), 2, "as long as the least of Redisson's")
+		require.InDelta(t, 14, ttl(t, w.srv, latches[0]).Seconds(), 2, "Redisson's minimum")
 		w.reset()
 		speak()
 		require.NoError(t, <-outcome)
@@ -120,7 +120,7 @@ func requireKept(t *testing.T, hold *rlock.Hold, other *redlatch.Client) {
 	time.Sleep(time.Minute)
 	require.NoError(t, hold.Err())
 	_, err := rlock.New(other, "job").TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold says that it has the lock")
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold reports that it has the lock")
 }
 
 // The shorter lease reaches the server last.
@@ -133,7 +133,7 @@ func TestConcurrentCallersOfOwnerKeepLongestLease(t *testing.T) {
 		short := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Minute))
 		hold := long.acquired(t, soon)
 		short.acquired(t, soon)
-		require.Greater(t, srv.Do(t, "PTTL", "job"), hold.Remaining().Milliseconds(), "what the hold counts on")
+		require.Greater(t, srv.Do(t, "PTTL", "job"), hold.Remaining().Milliseconds(), "the hold's assumed lease")
 	})
 }
 
@@ -185,7 +185,7 @@ func TestReleaseForOwnerKeepsOtherLeases(t *testing.T) {
 			t.Helper()
 			return inBackground(func() (*rlock.Hold, error) { return l.Resume(t.Context(), owner, rlock.WithLease(time.Hour)) })
 		}},
-		"the release is repeated": {func(_ transport.Transport, call *transport.Call, done transport.Done) {
+		"the release is retried": {func(_ transport.Transport, call *transport.Call, done transport.Done) {
 			call.Claim(0)
 			done(nil, transport.ErrUncertain)
 		}, acquires},

@@ -87,9 +87,9 @@ func TestResolvingInnerUnlockKeepsNewHold(t *testing.T) {
 			inner := again(t, l, hold)
 			s.Pause()
 			require.NoError(t, inner.Unlock())
-			require.ErrorIs(t, leave(hold), redlatch.ErrUncertain, "not as long as that is open")
+			require.ErrorIs(t, leave(hold), redlatch.ErrUncertain, "not while the unlock is uncertain")
 			s.Resume()
-			until(t, soon, "the hold can be left", func() bool { return leave(hold) == nil })
+			until(t, soon, "the hold can end", func() bool { return leave(hold) == nil })
 			for range 20 { // long enough for background resolution
 				loadScripts(t, client)
 			}

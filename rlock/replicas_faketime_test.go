@@ -84,7 +84,7 @@ func TestLeaseStartsBeforeReplicaWait(t *testing.T) {
 				hold := take(t, lock(client, "job"), rlock.WithLease(20*time.Second))
 				require.Equal(t, 4*time.Second, time.Since(began))
 				require.Equal(t, 15*time.Second, hold.Remaining(), "20 s, less the margin and the wait")
-				require.Equal(t, 16*time.Second, ttl(t, srv, "job"), "it was not prolonged")
+				require.Equal(t, 16*time.Second, ttl(t, srv, "job"), "it was not extended")
 				require.NoError(t, hold.Unlock())
 				require.Empty(t, keysLike(t, srv, "*"))
 			})
@@ -159,10 +159,10 @@ func TestHoldExpiredDuringReplicaWaitNotReturned(t *testing.T) {
 					}
 					err := tried.failed(t, time.Minute)
 					require.ErrorIs(t, err, redlatch.ErrNotReplicated)
-					require.NotErrorIs(t, err, redlatch.ErrLost, "no caller had it")
+					require.NotErrorIs(t, err, redlatch.ErrLost, "no caller had the hold")
 					synctest.Wait()
 					require.Empty(t, keysLike(t, srv, "*"))
-					require.Empty(t, endings(w), "its beginning was not reported")
+					require.Empty(t, endings(w), "its start was not reported")
 					replica.answers(0, 1)
 					require.NoError(t, take(t, lock(client, "job")).Unlock())
 				})
@@ -231,7 +231,7 @@ func TestUnreplicatedLockPassesTurn(t *testing.T) {
 				for _, w := range all {
 					require.ErrorIs(t, w.failed(t, time.Minute), redlatch.ErrNotReplicated)
 				}
-				require.Less(t, time.Since(began), 6*time.Second, "one after the other, and none slept")
+				require.Less(t, time.Since(began), 6*time.Second, "sequentially, without pauses")
 				synctest.Wait()
 				require.Empty(t, keysLike(t, srv, "*"))
 			})

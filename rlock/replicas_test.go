@@ -58,7 +58,7 @@ func TestUnreplicatedLockFailsWithoutDelayingCalls(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.EqualError(t, err, `try-lock "refused": redlatch: too few replicas have the lock: 0 of 1 required replicas within 300ms`)
-	require.False(t, locked(t, master, "refused"), "it was given back before the error was returned")
+	require.False(t, locked(t, master, "refused"), "it was released before the error was returned")
 	waiting := await(t.Context(), rlock.New(client, "job"))
 	waiting.awaitsReplicas(t, master)
 	_, err = rlock.New(client, "other").IsLocked(t.Context())
@@ -143,10 +143,10 @@ func TestU8ClientsLeaveDemotedMaster(t *testing.T) {
 	hold := take(t, rlock.New(client, "new"))
 	require.NoError(t, hold.Err())
 	require.True(t, locked(t, replica, "new"))
-	until(t, soon, "none is left behind", func() bool {
+	until(t, soon, "no connection remains", func() bool {
 		return len(master.Channels(t)) == 0 && listeners(t, replica, heldByHand) == 1
 	})
-	require.Equal(t, before, address.Connections(), "one for one")
+	require.Equal(t, before, address.Connections(), "one new connection per lost one")
 	freeByHand(t, replica, heldByHand)
 	require.NoError(t, waiting.acquired(t, soon).Unlock())
 

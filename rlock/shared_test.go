@@ -41,7 +41,7 @@ func TestHoldsSharingOwnerKeepTheirLeases(t *testing.T) {
 				first := take(t, l, owner, rlock.WithLease(time.Minute))
 				_, err := second(l, owner)
 				require.NoError(t, err)
-				require.Equal(t, time.Minute, ttl(t, srv, "lock"), "and not for a moment less")
+				require.Equal(t, time.Minute, ttl(t, srv, "lock"), "the full lease")
 				time.Sleep(30 * time.Second)
 				synctest.Wait()
 				require.NoError(t, first.Err())
@@ -204,7 +204,7 @@ func TestUnlockAfterResolvedInnerUnlockSucceeds(t *testing.T) {
 			t.Helper()
 			return take(t, l)
 		},
-		"left to the lease of a hold at its maximum": func(t *testing.T, l *rlock.Lock) *rlock.Hold {
+		"held until the lease of a hold at its maximum expires": func(t *testing.T, l *rlock.Lock) *rlock.Hold {
 			t.Helper()
 			outer := take(t, l, rlock.WithMaxHold(2*time.Second))
 			hold := again(t, l, outer)
@@ -223,7 +223,7 @@ func TestUnlockAfterResolvedInnerUnlockSucceeds(t *testing.T) {
 					hold := enter(t, l)
 					inner := again(t, l, hold)
 					tr.away.Store(true)
-					require.NoError(t, inner.Unlock(), "it is settled in the background")
+					require.NoError(t, inner.Unlock(), "resolved in the background")
 					back := time.AfterFunc(800*time.Millisecond, func() { tr.away.Store(false) })
 					require.NoError(t, hold.Unlock())
 					require.False(t, back.Stop())

@@ -49,7 +49,7 @@ func TestSiblingsWaitInOrderWithoutRequests(t *testing.T) {
 		for _, w := range siblings {
 			w.stillWaits(t)
 		}
-		require.EqualValues(t, 2, countOf(t, s.l, outer), "those that wait have sent nothing")
+		require.EqualValues(t, 2, countOf(t, s.l, outer), "waiters have sent nothing")
 		for i, w := range siblings {
 			require.NoError(t, inner.Unlock())
 			synctest.Wait()
@@ -136,7 +136,7 @@ func TestSiblingsStopWaiting(t *testing.T) {
 		require.Equal(t, 2*time.Second, byWait.took())
 		require.NoError(t, inner.Unlock())
 		synctest.Wait()
-		require.NoError(t, last.acquired(t, time.Second).Unlock(), "the slot went past those that left")
+		require.NoError(t, last.acquired(t, time.Second).Unlock(), "the slot skipped canceled waiters")
 		require.NoError(t, outer.Unlock())
 	})
 }
@@ -263,7 +263,7 @@ func raceInside(t *testing.T, l *rlock.Lock, outer *rlock.Hold) {
 				}
 				inner, err := l.Lock(ctx)
 				if err == nil {
-					assert.EqualValues(t, 1, inside.Add(1), "two are inside")
+					assert.EqualValues(t, 1, inside.Add(1), "two callers are inside")
 					letOthersRun(10) // so that another one could be
 					inside.Add(-1)
 					err = inner.Unlock()

@@ -92,7 +92,7 @@ func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.
 			return hold
 		}
 	}
-	require.FailNow(t, "nothing is passed on")
+	require.FailNow(t, "no transfer")
 	return nil
 }
 
@@ -108,7 +108,7 @@ func TestUnlockTransfersLockToNextWaiter(t *testing.T) {
 		require.Equal(t, acquired, p.count("acquire"))
 		require.Equal(t, passed+10, p.count("pass"))
 		hold = handOn(t, l, hold, 4*burst)
-		require.Greater(t, p.count("release")-released, 3, "others may wait: they are notified now and then")
+		require.Greater(t, p.count("release")-released, 3, "other processes are notified now and then")
 		require.NoError(t, hold.Unlock())
 		require.False(t, locked(t, srv, "lock"))
 	})
@@ -174,26 +174,26 @@ func TestLockTransferredAfterFailedCall(t *testing.T) {
 		on    func(p *passes) func(*transport.Call, transport.Done)
 		fails string
 	}{
-		{"it is not sent", func(*passes) func(*transport.Call, transport.Done) {
+		{"not sent", func(*passes) func(*transport.Call, transport.Done) {
 			return func(_ *transport.Call, done transport.Done) { done(nil, transport.ErrNotSent) }
 		}, ""},
-		{"its command is lost", func(*passes) func(*transport.Call, transport.Done) {
+		{"lost command", func(*passes) func(*transport.Call, transport.Done) {
 			return func(call *transport.Call, done transport.Done) { call.Claim(0); done(nil, transport.ErrUncertain) }
 		}, ""},
-		{"its reply is lost", func(p *passes) func(*transport.Call, transport.Done) {
+		{"lost reply", func(p *passes) func(*transport.Call, transport.Done) {
 			return func(call *transport.Call, done transport.Done) {
 				p.Transport.Start(call, func(any, error) { done(nil, transport.ErrUncertain) })
 			}
 		}, ""},
-		{"its script fails half-way", func(p *passes) func(*transport.Call, transport.Done) {
+		{"script fails half-way", func(p *passes) func(*transport.Call, transport.Done) {
 			return func(call *transport.Call, done transport.Done) {
 				p.Transport.Start(call, func(any, error) { done(nil, &transport.ServerError{Text: "ERR half-way"}) })
 			}
 		}, "half-way"},
-		{"its reply makes no sense", func(*passes) func(*transport.Call, transport.Done) {
+		{"invalid reply", func(*passes) func(*transport.Call, transport.Done) {
 			return func(_ *transport.Call, done transport.Done) { done("what", nil) }
 		}, "what"},
-		{"it runs, and its reply makes no sense", func(p *passes) func(*transport.Call, transport.Done) {
+		{"invalid reply after it ran", func(p *passes) func(*transport.Call, transport.Done) {
 			return func(call *transport.Call, done transport.Done) {
 				p.Transport.Start(call, func(any, error) { done("what", nil) })
 			}

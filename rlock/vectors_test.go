@@ -73,7 +73,7 @@ func TestLockAndUnlockMatchRedisson(t *testing.T) {
 			requireLeft(t, ttl(t, srv, n.key), 30*time.Second)
 			requireMessages(t, srv, conn, "")
 			require.NoError(t, hold.Unlock())
-			require.EqualValues(t, 0, srv.Do(t, "DBSIZE"), "no key is left, and no latch")
+			require.EqualValues(t, 0, srv.Do(t, "DBSIZE"), "no key and no latch remain")
 			requireMessages(t, srv, conn, n.channel, "0")
 		}
 	})

@@ -159,7 +159,7 @@ func TestLocalWaitersTakeTurnsWithOneRequest(t *testing.T) {
 		require.Equal(t, goroutines*rounds, r.entered)
 		each := float64(requests()-before) / float64(goroutines*rounds)
 		t.Logf("requests per acquisition %.3f", each)
-		require.Less(t, each, 1.5, "two for each that is freed")
+		require.Less(t, each, 1.5, "two requests per release")
 	})
 }
 
@@ -181,7 +181,7 @@ func TestU29ProcessPollsOncePerCap(t *testing.T) {
 		before := calls.n.Load()
 		time.Sleep(50 * time.Second)
 		synctest.Wait()
-		require.LessOrEqual(t, calls.n.Load()-before, int64(5), "one attempt for each poll cap")
+		require.LessOrEqual(t, calls.n.Load()-before, int64(5), "one attempt per poll cap")
 		for _, w := range waiters {
 			<-w.done
 			require.ErrorIs(t, w.err, redlatch.ErrNotAcquired)
@@ -256,7 +256,7 @@ func TestNextWaiterContinuesAfterUncertainCall(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, leaver.failed(t, atOnce), redlatch.ErrUncertain)
 		hold := next.acquired(t, soon)
-		require.Equal(t, 3*latency, next.took(), "the leaver's acquire, its release, and an acquire")
+		require.Equal(t, 3*latency, next.took(), "the abandoned acquire, its release, and an acquire")
 		require.NoError(t, hold.Unlock())
 	})
 }

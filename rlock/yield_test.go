@@ -79,8 +79,8 @@ func TestContendersShareTurnsEqually(t *testing.T) {
 		turns        int   // of the other, each in a millisecond
 		least, most  int64 // turns here: as many as the other, and a burst now and then
 	}{
-		"one other":                       {64, 64, 59, 100},
-		"one other that does not come in": {6, 0, 90, 150},
+		"one other":                     {64, 64, 59, 100},
+		"one other that never acquires": {6, 0, 90, 150},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestContendersShareTurnsEqually(t *testing.T) {
 				wg.Wait()
 				require.GreaterOrEqual(t, n.Load(), c.least)
 				require.LessOrEqual(t, n.Load(), c.most)
-				require.Zero(t, late.Load(), "a caller that leaves while others go first asks for nothing any more")
+				require.Zero(t, late.Load(), "a canceled caller sends nothing")
 			})
 		})
 	}
@@ -205,7 +205,7 @@ func TestPollingCallerDoesNotSubscribe(t *testing.T) {
 		multi <- rmultilock.New(here, l.Name(), "other").Do(t.Context(), func(context.Context) error { return nil }, polls)
 	}()
 	before := srv.CommandStats(t)["evalsha"]
-	until(t, soon, "it does not ask", func() bool { return srv.CommandStats(t)["evalsha"] >= before+10 })
+	until(t, soon, "it does not poll", func() bool { return srv.CommandStats(t)["evalsha"] >= before+10 })
 	require.Empty(t, srv.Channels(t))
 	require.NoError(t, held.Unlock())
 	hold := w.acquired(t, soon)
@@ -216,7 +216,7 @@ func TestPollingCallerDoesNotSubscribe(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 	require.NoError(t, far.acquired(t, soon).Unlock())
 	require.NoError(t, <-multi)
-	require.Zero(t, srv.CommandStats(t)["pubsub|numsub"], "what is not there is not asked for")
+	require.Zero(t, srv.CommandStats(t)["pubsub|numsub"], "nobody to count")
 }
 
 func TestInvalidPollCapRejected(t *testing.T) {

@@ -86,7 +86,7 @@ func TestLostMemberLosesAll(t *testing.T) {
 		require.ErrorAs(t, h.Err(), &loss)
 		require.ErrorContains(t, h.Err(), `"b"`, "it names the lost one")
 		require.Zero(t, h.Remaining())
-		require.EqualValues(t, 2, exists(t, srv, "a", "c"), "the others keep others out until Unlock")
+		require.EqualValues(t, 2, exists(t, srv, "a", "c"), "the other locks are held until Unlock")
 		err := h.Unlock()
 		require.ErrorIs(t, err, redlatch.ErrLost)
 		require.Len(t, unwrap(err), 1, "one error for one loss")
@@ -96,7 +96,7 @@ func TestLostMemberLosesAll(t *testing.T) {
 		srv.Do(t, "DEL", "b")
 		ends(t, h.Context(t.Context()))
 		time.Sleep(6*time.Second + time.Millisecond)
-		require.Zero(t, exists(t, srv, "a", "c"), "without Unlock their leases end")
+		require.Zero(t, exists(t, srv, "a", "c"), "without Unlock their leases expire")
 		_ = h.Unlock()
 	})
 }
@@ -136,7 +136,7 @@ func TestHoldEndsAtMaxHoldAndClose(t *testing.T) {
 		require.NoError(t, client.Close())
 		require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
 		require.ErrorIs(t, h.Unlock(), redlatch.ErrClosed)
-		require.EqualValues(t, 3, exists(t, srv, "a", "b", "c"), "they are left to their leases")
+		require.EqualValues(t, 3, exists(t, srv, "a", "b", "c"), "they expire with their leases")
 	})
 }
 
@@ -235,7 +235,7 @@ func TestLossDuringReplicaWaitReturnsErrNotAcquired(t *testing.T) {
 		_, err := rmultilock.New(client, "a", "b").Lock(t.Context(), rlock.WithLease(10*time.Second))
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.ErrorContains(t, err, "lease")
-		require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+		require.NotErrorIs(t, err, context.Canceled, "the caller's context is live")
 	})
 }
 

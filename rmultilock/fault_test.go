@@ -157,13 +157,13 @@ func TestReplicaWaitsRunConcurrently(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	require.ErrorContains(t, err, all[0])
 	events := seen.since()
-	require.Len(t, events, len(all), "none was acquired, for its caller")
+	require.Len(t, events, len(all), "no caller acquired a lock")
 	for _, e := range events {
 		refused, is := e.(redlatch.NotAcquired)
 		require.True(t, is)
 		require.Contains(t, all, refused.Name)
 		require.Equal(t, 1, refused.Attempts)
-		require.Greater(t, refused.Wait, time.Second, "with the wait for replicas")
+		require.Greater(t, refused.Wait, time.Second, "including the wait for replicas")
 		require.ErrorIs(t, refused.Err, redlatch.ErrNotReplicated)
 	}
 	for _, name := range all {

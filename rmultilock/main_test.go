@@ -52,7 +52,7 @@ func takeOne(t *testing.T, c *redlatch.Client, name string, opts ...rlock.Option
 // free requires that no key with the prefix of the first name remains.
 func free(t *testing.T, s redistest.Target, names []string) {
 	t.Helper()
-	assert.Eventually(t, func() bool { return len(left(t, s, names)) == 0 }, soon, 5*time.Millisecond, "locks are left on the server")
+	assert.Eventually(t, func() bool { return len(left(t, s, names)) == 0 }, soon, 5*time.Millisecond, "locks remain on the server")
 }
 
 func left(t *testing.T, s redistest.Target, names []string) []any {

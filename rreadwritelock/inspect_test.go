@@ -55,7 +55,7 @@ func TestInspectReportsReadersAndWriter(t *testing.T) {
 		_, err = same(t, s, rw).Read().TryLock(within(t))
 		var refusal *redlatch.LockError
 		require.ErrorAs(t, err, &refusal)
-		require.Equal(t, w.Owner(), refusal.Holder, "a refusal names the writer")
+		require.Equal(t, w.Owner(), refusal.Holder, "the error reports the writer")
 		unlock(t, r, w)
 		free(t, s, rw)
 	})

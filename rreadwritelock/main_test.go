@@ -101,7 +101,7 @@ func free(t *testing.T, s redistest.Target, rw *rreadwritelock.Lock) {
 	require.Eventually(t, func() bool {
 		keys, _ := s.Do(t, "KEYS", "*"+rw.Name()+"*").([]any)
 		return len(keys) == 0
-	}, soon, 5*time.Millisecond, "%s is left on the server", rw.Name())
+	}, soon, 5*time.Millisecond, "%s remains on the server", rw.Name())
 }
 
 // millis returns the time to live of a key.

@@ -56,7 +56,7 @@ func TestWriterAcquiresBetweenAlternatingReaders(t *testing.T) {
 			require.Less(t, meanwhile, int64(200))
 			unlock(t, w)
 			at := turns.Load()
-			require.Eventually(t, func() bool { return turns.Load() > at }, soon, time.Millisecond, "readers come in again")
+			require.Eventually(t, func() bool { return turns.Load() > at }, soon, time.Millisecond, "readers acquire again")
 		}
 		stop()
 		free(t, s, rw)
@@ -79,7 +79,7 @@ func TestReadersCanStarveWriter(t *testing.T) {
 			hold = next
 			select {
 			case w := <-writer:
-				require.Fail(t, "the writer is not kept out", "%v", w.Err)
+				require.Fail(t, "the writer acquired the lock", "%v", w.Err)
 			default:
 			}
 		}

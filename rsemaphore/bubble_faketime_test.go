@@ -114,11 +114,11 @@ func TestContextOfLostHoldCanAcquire(t *testing.T) {
 // Any client may release a permit by its id, as Java's release(id) does.
 func TestPermitReleasedByOtherClientReported(t *testing.T) {
 	for name, learns := range map[string]func(h *rsemaphore.Hold) error{
-		"with its renewal": func(h *rsemaphore.Hold) error {
+		"at its renewal": func(h *rsemaphore.Hold) error {
 			<-h.Context(context.Background()).Done()
 			return h.Err()
 		},
-		"with its release": (*rsemaphore.Hold).Release,
+		"at its release": (*rsemaphore.Hold).Release,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestPermitReleasedByOtherClientReported(t *testing.T) {
 				require.ErrorContains(t, err, "released by another client")
 				available, err := other.Available(t.Context())
 				require.NoError(t, err)
-				require.Equal(t, 1, available, "the permit is back once")
+				require.Equal(t, 1, available, "the permit was released once")
 			})
 		})
 	}
@@ -230,7 +230,7 @@ func TestWaitForUnsetSemaphoreExplainsCause(t *testing.T) {
 				require.NoError(t, acquire(t.Context()))
 				err = try(t.Context())
 				require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-				require.NotContains(t, err.Error(), "never set", "it is only taken")
+				require.NotContains(t, err.Error(), "never set", "it is only acquired")
 			})
 		})
 	}

@@ -77,15 +77,15 @@ func TestReplyBetweenTimeoutAndSettle(t *testing.T) {
 		asks    int
 		want    error
 	}{
-		"first granted":   {1, grant, nil, 1, nil},
-		"first refused":   {1, refusal, nil, 2, nil},
-		"first not sent":  {1, nil, transport.ErrNotSent, 1, transport.ErrNotSent}, // as after a command timeout
-		"first not run":   {1, nil, loading, 1, loading},
-		"waiter granted":  {3, grant, nil, 3, nil},
-		"waiter refused":  {3, refusal, nil, 4, nil},
-		"waiter not sent": {3, nil, transport.ErrNotSent, 4, nil},
-		"waiter not run":  {3, nil, loading, 4, nil},
-		"waiter in doubt": {3, nil, transport.ErrUncertain, 3, transport.ErrUncertain},
+		"first granted":    {1, grant, nil, 1, nil},
+		"first refused":    {1, refusal, nil, 2, nil},
+		"first not sent":   {1, nil, transport.ErrNotSent, 1, transport.ErrNotSent}, // as after a command timeout
+		"first not run":    {1, nil, loading, 1, loading},
+		"waiter granted":   {3, grant, nil, 3, nil},
+		"waiter refused":   {3, refusal, nil, 4, nil},
+		"waiter not sent":  {3, nil, transport.ErrNotSent, 4, nil},
+		"waiter not run":   {3, nil, loading, 4, nil},
+		"waiter uncertain": {3, nil, transport.ErrUncertain, 3, transport.ErrUncertain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -87,7 +87,7 @@ func TestPermitIDReleasedOnceByAnyClient(t *testing.T) {
 		require.Equal(t, 2, n)
 		_, err = sem.Release(within(t), ids...)
 		require.ErrorIs(t, err, redlatch.ErrNotHeld)
-		require.NoError(t, h.Release(), "it was given up before")
+		require.NoError(t, h.Release(), "it was already released")
 		whole(t, sem, 3)
 	})
 }
@@ -150,7 +150,7 @@ func TestPermitTotalChangesWhilePermitsAreHeld(t *testing.T) {
 		require.NoError(t, sem.AddPermits(within(t), -4))
 		counts(t, sem, 0, 0)
 		_, err := sem.TryAcquire(within(t), 1)
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "a semaphore without permits is waited for")
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "callers wait for a semaphore without permits")
 	})
 }
 
@@ -254,7 +254,7 @@ func TestInspectReportsSemaphore(t *testing.T) {
 		require.Equal(t, 4, in.Acquired)
 		require.Equal(t, redlatch.NoTTL, in.TTL)
 		require.Len(t, in.Permits, 4)
-		require.Equal(t, rsemaphore.Permit{ID: "66656463626139383736353433323130"}, in.Permits[0], "it is over")
+		require.Equal(t, rsemaphore.Permit{ID: "66656463626139383736353433323130"}, in.Permits[0], "it has expired")
 		require.Equal(t, short.IDs()[0], in.Permits[1].ID)
 		require.Equal(t, time.Minute, in.Permits[1].Left)
 		require.Equal(t, long.IDs()[0], in.Permits[2].ID)

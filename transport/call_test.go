@@ -16,7 +16,7 @@ func TestWithdrawnCallCannotBeClaimed(t *testing.T) {
 	t.Parallel()
 	var c transport.Call
 	assert.True(t, c.Abandon(), "it has not been sent")
-	assert.True(t, c.Abandon(), "the answer stays the same")
+	assert.True(t, c.Abandon(), "the result does not change")
 	assert.False(t, c.Claim(7))
 	assert.False(t, c.Claim(7))
 	assert.False(t, c.Abandoned(), "it was never sent")
@@ -28,7 +28,7 @@ func TestSentCallCannotBeWithdrawn(t *testing.T) {
 	assert.True(t, c.Claim(7))
 	assert.False(t, c.Abandoned())
 	assert.False(t, c.Abandon(), "it may have been sent")
-	assert.False(t, c.Abandon(), "the answer stays the same")
+	assert.False(t, c.Abandon(), "the result does not change")
 	assert.True(t, c.Abandoned())
 	assert.Equal(t, int64(7), c.Conn())
 }
@@ -41,8 +41,8 @@ func TestCallClaimedAgainForRetry(t *testing.T) {
 	assert.True(t, c.Claim(8))
 	assert.Equal(t, int64(8), c.Conn(), "the last one counts")
 	assert.False(t, c.Abandon())
-	assert.True(t, c.Claim(9), "an abandoned call is for its transport to drop")
-	assert.True(t, c.Abandoned(), "and stays abandoned")
+	assert.True(t, c.Claim(9), "its transport must drop an abandoned call")
+	assert.True(t, c.Abandoned(), "still abandoned")
 }
 
 func TestAbandonAndClaimAreExclusive(t *testing.T) {
@@ -59,11 +59,11 @@ func TestAbandonAndClaimAreExclusive(t *testing.T) {
 		}
 		wg.Go(func() {
 			claimed = c.Claim(3)
-			assert.Equal(t, claimed, c.Claim(3), "claimed once more, to be repeated")
+			assert.Equal(t, claimed, c.Claim(3), "claimed again for a retry")
 			_ = c.Abandoned() // readers run concurrently
 		})
 		wg.Wait()
-		assert.Equal(t, left[0], left[1], "both callers that abandon get the same answer")
+		assert.Equal(t, left[0], left[1], "both callers of Abandon get the same result")
 		assert.NotEqual(t, claimed, left[0], "the call was both withdrawn and sent, or neither")
 		assert.Equal(t, claimed, c.Abandoned())
 		if claimed {
@@ -82,7 +82,7 @@ func TestKeyReturnsOnlyKeys(t *testing.T) {
 		assert.Equal(t, want, c.Key(i), fmt.Sprint("key ", i))
 	}
 	c = transport.Call{NumKeys: 3, Args: []any{int64(12)}}
-	assert.Empty(t, c.Key(0), "a number is no key")
+	assert.Empty(t, c.Key(0), "a number is not a key")
 	assert.Empty(t, c.Key(1), "fewer arguments than keys")
 }
 
@@ -99,7 +99,7 @@ func TestScriptIdentifiedByDigest(t *testing.T) {
 	s := transport.NewScript("one", "return 1")
 	assert.Equal(t, "one", s.Name())
 	assert.Equal(t, "return 1", s.Text())
-	assert.Equal(t, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", s.SHA(), "what SCRIPT LOAD answers")
+	assert.Equal(t, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", s.SHA(), "the reply of SCRIPT LOAD")
 }
 
 func TestClaimDoesNotAllocate(t *testing.T) {
@@ -116,10 +116,10 @@ func TestCallWithdrawnOnlyWhileQueued(t *testing.T) {
 	var queued, sent transport.Call
 	assert.True(t, queued.Withdraw())
 	assert.False(t, queued.Claim(7))
-	assert.True(t, queued.Abandon(), "withdrawn it is, and stays")
+	assert.True(t, queued.Abandon(), "still withdrawn")
 	assert.True(t, sent.Claim(7))
 	assert.False(t, sent.Withdraw())
-	assert.False(t, sent.Abandoned(), "its caller waits on")
+	assert.False(t, sent.Abandoned(), "its caller still waits")
 	assert.Equal(t, int64(7), sent.Conn())
 }
 

@@ -131,7 +131,7 @@ func TestOneSentinelMessageMovesConnections(t *testing.T) {
 	before := p.dials.Load()
 	require.EqualValues(t, 1, p.says(t, 1, 0, 3))
 	p.asked(t, before)
-	require.Equal(t, 1, p.at(t), "no Sentinel that it asks has named another")
+	require.Equal(t, 1, p.at(t), "no queried Sentinel reported another master")
 	p.named.Store(0)
 	p.movesTo(t, 0)
 }
@@ -147,7 +147,7 @@ func TestSwitchBeforeFirstMessageIsDetected(t *testing.T) {
 
 func TestStaleSentinelMessagesIgnored(t *testing.T) {
 	t.Parallel()
-	redistest.InRealTime(t, "a client of go-redis asks Sentinels that it has not heard for 2.5 s", func(tb testing.TB) {
+	redistest.InRealTime(t, "go-redis queries Sentinels after 2.5 s of silence", func(tb testing.TB) {
 		tb.Helper()
 		p := newPair(tb)
 		p.begun(tb, 7)
@@ -158,7 +158,7 @@ func TestStaleSentinelMessagesIgnored(t *testing.T) {
 			p.servers[0].Do(tb, "PUBLISH", failover.Channel, "no,such,message")
 		}
 		require.Equal(tb, 0, p.at(tb))
-		require.Equal(tb, dials, p.dials.Load(), "no server was asked")
+		require.Equal(tb, dials, p.dials.Load(), "no query was sent")
 	})
 }
 

@@ -40,7 +40,7 @@ func TestConnectionsUseClientOptions(t *testing.T) {
 	require.Equal(t, "from OnConnect", <-prepared)
 	_, err = tr.Subscribe(t.Context(), "c")
 	require.NoError(t, err)
-	require.Equal(t, 2, server.Clients(t), "one connection for commands, one for subscriptions, and none of the client's")
+	require.Equal(t, 2, server.Clients(t), "one connection for commands and one for subscriptions")
 }
 
 func TestUnixSocket(t *testing.T) {
@@ -134,7 +134,7 @@ func TestLocksInCluster(t *testing.T) {
 	redistest.EachCluster(t, func(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
 		t.Run("at rest", func(t *testing.T) { locksuite.Run(t, clustered(c, []string{"SPUBLISH", "PUBLISH"})) })
-		t.Run("replicas are waited for", func(t *testing.T) {
+		t.Run("waits for replicas", func(t *testing.T) {
 			clustered(c, nil).WaitsForReplicas(t, locksuite.ReplicasOf(c))
 		})
 		t.Run("slots move", func(t *testing.T) { locksWhileSlotsMove(t, c) })

@@ -25,11 +25,11 @@ func storyOf(t *testing.T, cluster *redistest.Cluster) {
 	t.Helper()
 	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})
 	d := locksuite.Deployment{New: sharing(client), Do: cluster.DoAt, Publish: []string{"SPUBLISH", "PUBLISH"}}
-	t.Run("the publish command is decided as Redisson does", func(t *testing.T) { publishCommandIsDecided(t, client) })
-	t.Run("locks of both kinds are what they are on one server", func(t *testing.T) { locksuite.Run(t, d) })
-	t.Run("locks wait for replicas", func(t *testing.T) { d.WaitsForReplicas(t, locksuite.ReplicasOf(cluster)) })
+	t.Run("selects the publish command as Redisson does", func(t *testing.T) { publishCommandIsDecided(t, client) })
+	t.Run("locks behave as on one server", func(t *testing.T) { locksuite.Run(t, d) })
+	t.Run("waits for replicas", func(t *testing.T) { d.WaitsForReplicas(t, locksuite.ReplicasOf(cluster)) })
 	t.Run("subscriptions move with their slots", func(t *testing.T) { subscriptionsMove(t, cluster, client) })
-	t.Run("locks go on while their slots move", func(t *testing.T) { locksWhileSlotsMove(t, cluster, d) })
+	t.Run("locks work while slots move", func(t *testing.T) { locksWhileSlotsMove(t, cluster, d) })
 }
 
 func publishCommandIsDecided(t *testing.T, client lib.Client) {

@@ -171,12 +171,12 @@ func TestUnknownNodeIsAddedToClient(t *testing.T) {
 	_, err = nodeOf(t.Context(), client, "new:1", keyed(""))
 	require.ErrorIs(t, err, errUnknownNode)
 	require.ErrorContains(t, err, "new:1")
-	assert.Equal(t, []string{"EVAL", tryAgain, "1", anyKey}, client.asked, "it is to look anew")
+	assert.Equal(t, []string{"EVAL", tryAgain, "1", anyKey}, client.asked, "it must refresh")
 	client.asked = nil
 	node, err = nodeOf(t.Context(), client, "new:1", keyed("06S"))
 	require.NoError(t, err)
 	assert.NotNil(t, node)
-	assert.Equal(t, []string{"EVALSHA", noScript, "1", "06S"}, client.asked, "what no server can have")
+	assert.Equal(t, []string{"EVALSHA", noScript, "1", "06S"}, client.asked, "a missing script")
 	_, err = nodeOf(t.Context(), client, "other:1", keyed("06S"))
 	require.ErrorIs(t, err, errUnknownNode)
 }

@@ -24,14 +24,14 @@ func TestClientOptionsDoNotAffectCalls(t *testing.T) {
 	t.Parallel()
 	const callers, calls = 8, 250
 	for name, change := range map[string]func(*lib.ClientOption){
-		"defaults":          func(*lib.ClientOption) {},
-		"short lives":       func(o *lib.ClientOption) { o.ConnLifetime = 50 * time.Millisecond },
-		"no pipelines":      func(o *lib.ClientOption) { o.DisableAutoPipelining = true },
-		"flushes are late":  func(o *lib.ClientOption) { o.MaxFlushDelay = time.Millisecond },
-		"pool of three":     func(o *lib.ClientOption) { o.BlockingPoolSize = 3 },
-		"cache by prefix":   func(o *lib.ClientOption) { o.ClientTrackingOptions = []string{"PREFIX", "", "BCAST"} },
-		"one at a time":     func(o *lib.ClientOption) { o.PipelineMultiplex = -1 },
-		"clients of a name": func(o *lib.ClientOption) { o.ClientName = "somebody" },
+		"defaults":        func(*lib.ClientOption) {},
+		"short lives":     func(o *lib.ClientOption) { o.ConnLifetime = 50 * time.Millisecond },
+		"no pipelines":    func(o *lib.ClientOption) { o.DisableAutoPipelining = true },
+		"delayed flushes": func(o *lib.ClientOption) { o.MaxFlushDelay = time.Millisecond },
+		"pool of three":   func(o *lib.ClientOption) { o.BlockingPoolSize = 3 },
+		"cache by prefix": func(o *lib.ClientOption) { o.ClientTrackingOptions = []string{"PREFIX", "", "BCAST"} },
+		"no multiplexing": func(o *lib.ClientOption) { o.PipelineMultiplex = -1 },
+		"client name":     func(o *lib.ClientOption) { o.ClientName = "somebody" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +94,7 @@ func TestTransportLeavesClientUsable(t *testing.T) {
 	_, err := do(tr, "INCR", "key")
 	require.NoError(t, err)
 	ping()
-	assert.Equal(t, before+2, server.Clients(t), "one connection for commands, one that listens")
+	assert.Equal(t, before+2, server.Clients(t), "one connection for commands and one for subscriptions")
 	require.NoError(t, tr.Close())
 	require.NoError(t, tr.Close())
 	ping()
@@ -133,7 +133,7 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 // The client itself would drop the connection much earlier.
 func TestSlowReplyAwaitedDespiteClientTimeout(t *testing.T) {
 	t.Parallel()
-	redistest.InRealTime(t, "a rueidis client gives up a server that is silent for 200 ms while it connects", func(tb testing.TB) {
+	redistest.InRealTime(t, "rueidis gives up after 200 ms of silence while it connects", func(tb testing.TB) {
 		tb.Helper()
 		proxy := redistest.NewProxy(tb, redistest.Shared(tb).Addr())
 		opt := plainly(proxy.Addr())
@@ -146,7 +146,7 @@ func TestSlowReplyAwaitedDespiteClientTimeout(t *testing.T) {
 		came := start(tr, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
 		select {
 		case o := <-came:
-			require.Fail(tb, "it has not been answered", "%v", o.err)
+			require.Fail(tb, "no reply", "%v", o.err)
 		case <-time.After(time.Second):
 		}
 		proxy.Heal()
@@ -214,7 +214,7 @@ func TestNewSurvivesBadClients(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	tr, err := newTransport(ended, works)
-	require.NoError(t, err, "nothing is asked")
+	require.NoError(t, err, "no query is sent")
 	_, err = do(tr, "GET", "key")
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())

@@ -41,7 +41,7 @@ func bothPoliciesRefuse(t *testing.T, s *redistest.MiniServer) {
 	require.NoError(t, err)
 	for _, when := range []policy{failClosed, failOpen} {
 		err := guarded(t.Context(), lockOf(t, s, key), when, func(context.Context) error {
-			t.Errorf("%s: worked beside the holder", when)
+			t.Errorf("%s: worked concurrently with the holder", when)
 			return nil
 		})
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired, when)
@@ -93,7 +93,7 @@ func redisDies(t *testing.T, s *redistest.MiniServer) {
 	<-started
 	s.Close()
 	require.ErrorIs(t, <-lost, redlatch.ErrLost)
-	require.Empty(t, ended, "the other one works on")
+	require.Empty(t, ended, "the other still works")
 	close(release)
 	require.NoError(t, <-ended)
 }

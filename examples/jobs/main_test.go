@@ -92,7 +92,7 @@ func TestWorkersAlternateAndRunJobsOnce(t *testing.T) {
 	require.NoError(t, one.Wait())
 	require.NoError(t, two.Wait())
 	require.Equal(t, len(jobs), shares[0]+shares[1])
-	require.InDelta(t, shares[0], shares[1], 4, "they take turns")
+	require.InDelta(t, shares[0], shares[1], 4, "they alternate")
 	lock := "jobs-example:lock"
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", lock, codec.QueueKey(lock), codec.TimeoutKey(lock)))
 }

@@ -48,7 +48,7 @@ func TestSIGTERMReleasesLeadership(t *testing.T) {
 	require.True(t, lines.Scan())
 	require.Equal(t, "leading", lines.Text())
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	require.False(t, lines.Scan(), "it is the end of the leadership and no loss")
+	require.False(t, lines.Scan(), "the leadership ends without a loss")
 	require.NoError(t, cmd.Wait())
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", lockKey))
 }

@@ -37,7 +37,7 @@ func TestSIGTERMFinishesWorkAndReleasesLock(t *testing.T) {
 	require.EqualValues(t, 1, s.Do(t, "EXISTS", "worker-example"))
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	require.False(t, lines.Scan(), "no new work is begun")
+	require.False(t, lines.Scan(), "no new work starts")
 	require.NoError(t, cmd.Wait())
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", "worker-example"), "the lock is free at once")
 }

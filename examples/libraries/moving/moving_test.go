@@ -175,8 +175,8 @@ func TestProgramsTakingBothExcludeOldAndNew(t *testing.T) {
 	for name, old := range libraries {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Zero(t, fleet(t, old, both(old)), "while the first release comes")
-			assert.Zero(t, fleet(t, both(old), redlatchProcess), "while the second release comes")
+			assert.Zero(t, fleet(t, old, both(old)), "while the first release is deployed")
+			assert.Zero(t, fleet(t, both(old), redlatchProcess), "while the second release is deployed")
 		})
 	}
 }
@@ -228,7 +228,7 @@ func TestRedsyncKeyIsWrongType(t *testing.T) {
 	var taken *redsync.ErrTaken
 	require.ErrorAs(t, mutex.TryLock(), &taken)
 	ok, err = mutex.Unlock()
-	require.Error(t, err, "it would have to say that the lock is not its own")
+	require.Error(t, err, "it should report that it does not own the lock")
 	assert.False(t, ok)
 	ok, err = mutex.Extend()
 	require.Error(t, err)

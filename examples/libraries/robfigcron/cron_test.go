@@ -41,7 +41,7 @@ func TestJobReturnsBeforeLeadershipEnds(t *testing.T) {
 	<-ctx.Done()
 	select {
 	case <-over:
-		require.FailNow(t, "the leadership is over while a job runs")
+		require.FailNow(t, "the leadership ended while a job runs")
 	case <-time.After(time.Second):
 	}
 	close(end)
