@@ -13,8 +13,8 @@ import (
 
 // Errors for errors.Is. Most are wrapped in a [*LockError] with the lock's name.
 var (
-	// ErrNotAcquired means that another owner holds the lock or is queued first, and that the call
-	// was TryLock, WithWait's time ended, or the context ended, whose error is then joined. With the
+	// ErrNotAcquired means that another owner holds the lock or is queued first, and that the wait
+	// ended or the call does not wait. If the context ended the wait, its error is joined. With the
 	// context of a hold, another caller with that context has an inner hold.
 	ErrNotAcquired = engine.ErrNotAcquired
 

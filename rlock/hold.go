@@ -30,8 +30,8 @@ func (h *Hold) Owner() redlatch.Owner { return hold.Of(h).ID() }
 // sends nothing, so it is correct immediately after the machine was suspended.
 func (h *Hold) Err() error { return hold.Of(h).Err() }
 
-// Remaining returns the remaining lease less the loss margin, when the hold is lost unless renewed; 0
-// once the hold has ended.
+// Remaining returns the time until the hold is lost unless it is renewed: the remaining lease less the
+// loss margin, or 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 
 // Context returns a context for the work that needs the lock. It ends when parent or the hold ends; if
