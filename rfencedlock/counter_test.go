@@ -88,7 +88,7 @@ func TestWrongKeyTypesReported(t *testing.T) {
 			require.ErrorIs(t, err, redlatch.ErrWrongType)
 			_, err = lock.TryLock(within(t))
 			require.ErrorIs(t, err, redlatch.ErrWrongType)
-			require.EqualValues(t, 1, s.Do(t, "EXISTS", "lock"), "it stays")
+			require.EqualValues(t, 1, s.Do(t, "EXISTS", "lock"), "it is unchanged")
 			require.Zero(t, s.Do(t, "EXISTS", key), "no token was used")
 			s.Do(t, "DEL", "lock")
 		}

@@ -37,7 +37,7 @@ func ExampleNew() {
 	for range 3 {
 		go func() {
 			if err := imports.CountDown(ctx); err != nil {
-				log.Print(err) // in doubt, it may have counted: it is not called again
+				log.Print(err) // if uncertain, it may have counted, so do not retry
 			}
 		}()
 	}

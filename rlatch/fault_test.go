@@ -51,7 +51,7 @@ func TestUnsentCountDownIsSentOnce(t *testing.T) {
 	})
 }
 
-// Redisson's waiter sleeps on.
+// Redisson's waiter keeps sleeping.
 func TestReconnectDetectsOpenedLatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()

@@ -66,7 +66,7 @@ func TestCloseIsBoundedOnFrozenServer(t *testing.T) {
 				await(t.Context(), waiting),
 				inBackground(func() (*rlock.Hold, error) { return l.TryLock(t.Context()) }))
 		}
-		// The call of a caller that has left is in doubt, and is resolved when the client closes.
+		// The call of a canceled caller is uncertain, and is resolved when the client closes.
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err := l.TryLock(ctx)
@@ -85,7 +85,7 @@ func TestCloseIsBoundedOnFrozenServer(t *testing.T) {
 	})
 }
 
-// Calls in doubt are repeated. Close must not also wait for the last repetition.
+// Uncertain calls are retried. Close must not also wait for the last retry.
 func TestCloseIsBoundedWithUncertainCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire, client := wired(t, 0, redlatch.WithCommandTimeout(closeTimeout))

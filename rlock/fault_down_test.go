@@ -138,7 +138,7 @@ var howLocks = []howLock{
 	{"TryLock", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) { return l.TryLock(ctx) }},
 }
 
-// slowReplies are ways in which the reply to an acquire comes too late, or not at all.
+// slowReplies are ways in which the reply to an acquire is late or lost.
 var slowReplies = map[string]struct {
 	latency time.Duration // of commands
 	slow    func(w *wire) (deliver func())

@@ -19,7 +19,7 @@ import (
 // The network holds a command back until its connection has been replaced. The embedded server, as
 // some users' rights, offers no way to kill the old connection.
 
-// settled is logged when a call in doubt was resolved.
+// settled is logged when an uncertain call was resolved.
 const settled = "unresolved call resolved"
 
 func wakeUps(t *testing.T, s redistest.Target, key string) func() int {

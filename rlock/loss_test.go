@@ -74,7 +74,7 @@ func TestLossReportsTakenOrDeletedLock(t *testing.T) {
 				checkLoss(t, redlatch.LossTaken, hold.Unlock())
 				s.srv.Do(t, "DEL", "lock")
 				if how == "replaced" {
-					return // a re-entry and a hand-over give ErrWrongType, and the hold goes on
+					return // a re-entry and a hand-over return ErrWrongType, and the hold continues
 				}
 
 				for _, find := range []func(h *rlock.Hold, ctx context.Context) error{

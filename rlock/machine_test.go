@@ -239,7 +239,7 @@ func (m *machine) excluded(rt *rapid.T, outer *mHold, err error) bool {
 	may, must := outer.inner.mayQuit(time.Now())
 	if must || may && !errors.Is(err, redlatch.ErrNotAcquired) {
 		outer.inner.quits()
-		return outer.inner != nil && m.excluded(rt, outer, err) // another one has taken its place
+		return outer.inner != nil && m.excluded(rt, outer, err) // another hold has taken its place
 	}
 	require.ErrorIs(rt, err, redlatch.ErrNotAcquired)
 	require.ErrorContains(rt, err, "inner hold")

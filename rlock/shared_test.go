@@ -105,7 +105,7 @@ func TestReentryWaitForUncertainUnlockIsBounded(t *testing.T) {
 	})
 }
 
-// An attempt in doubt counts as an inner hold until it is resolved.
+// An uncertain attempt counts as an inner hold until it is resolved.
 func TestReentryDuringUncertainReentry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
@@ -147,7 +147,7 @@ func TestMaxWaitersKeepsPresentWaiters(t *testing.T) {
 				for ctx.Err() == nil {
 					_, err := l.Lock(ctx)
 					if errors.Is(err, redlatch.ErrNotSent) && ctx.Err() != nil {
-						return // the time was over as it began
+						return // the time had already passed
 					}
 					assert.ErrorIs(t, err, redlatch.ErrNotAcquired)
 					time.Sleep(time.Millisecond)
@@ -160,8 +160,8 @@ func TestMaxWaitersKeepsPresentWaiters(t *testing.T) {
 	})
 }
 
-// The reply to a re-entry is lost, and Redis is away for longer than the outer hold's lease. The lock
-// may have the inner hold's lease, so the release goes on for as long.
+// The reply to a re-entry is lost, and Redis is down for longer than the outer hold's lease. The lock may
+// have the inner hold's lease, so the release is retried for that long.
 func TestReleaseRetriedForLeaseOfUncertainReentry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0)
@@ -219,7 +219,7 @@ func TestUnlockAfterResolvedInnerUnlockSucceeds(t *testing.T) {
 				tr := &outOfReach{Transport: redigoTransport(srv)}
 				client := over(t, tr)
 				l := rlock.New(client, "job")
-				for range testlevel.Rounds(8, 20) { // which of the two comes first depends on their pauses
+				for range testlevel.Rounds(8, 20) { // the pauses decide which is first
 					hold := enter(t, l)
 					inner := again(t, l, hold)
 					tr.away.Store(true)

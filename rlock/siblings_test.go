@@ -264,7 +264,7 @@ func raceInside(t *testing.T, l *rlock.Lock, outer *rlock.Hold) {
 				inner, err := l.Lock(ctx)
 				if err == nil {
 					assert.EqualValues(t, 1, inside.Add(1), "two callers are inside")
-					letOthersRun(10) // so that another one could be
+					letOthersRun(10) // lets another caller enter, if possible
 					inside.Add(-1)
 					err = inner.Unlock()
 				}

@@ -149,7 +149,7 @@ func TestQueriesAboutRedissonLock(t *testing.T) {
 	})
 }
 
-// requireJavaHolds checks the reads about the Java thread and another one.
+// requireJavaHolds checks the reads about the Java thread and another owner.
 func requireJavaHolds(t *testing.T, l *rlock.Lock, count int64) {
 	t.Helper()
 	isLocked, err := l.IsLocked(t.Context())

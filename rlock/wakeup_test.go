@@ -24,7 +24,7 @@ import (
 // promptly bounds a wake-up; a poll would take thirty seconds.
 const promptly = soon
 
-// The unlock comes at each moment between the first attempt, the subscription and the second attempt.
+// The unlock happens at each moment between the first attempt, the subscription and the second attempt.
 func TestU14UnlockDuringSubscribeIsNotMissed(t *testing.T) {
 	for moment := range 20 {
 		synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ type mute struct {
 	transport.Counter
 
 	ctx  context.Context // of all that take the lock
-	late *atomic.Int64   // calls that were begun when it had ended
+	late *atomic.Int64   // calls started after it had ended
 }
 
 func (m mute) Start(call *transport.Call, done transport.Done) {

@@ -167,7 +167,7 @@ func TestReplicaWaitsRunConcurrently(t *testing.T) {
 		require.ErrorIs(t, refused.Err, redlatch.ErrNotReplicated)
 	}
 	for _, name := range all {
-		require.Zero(t, s.Do(t, "EXISTS", name), "it is given back")
+		require.Zero(t, s.Do(t, "EXISTS", name), "it is released")
 	}
 }
 
@@ -210,7 +210,7 @@ func TestLocksReleasedBeforeReplicaWaitAreNotAcquired(t *testing.T) {
 	}
 	require.ElementsMatch(t, all, refused)
 	require.NoError(t, other.Unlock())
-	require.Zero(t, s.Do(t, "EXISTS", all[0]), "it is given back")
+	require.Zero(t, s.Do(t, "EXISTS", all[0]), "it is released")
 }
 
 func TestMultiLockAcquiresBusyLocks(t *testing.T) {

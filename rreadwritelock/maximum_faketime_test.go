@@ -65,7 +65,7 @@ func TestWriterAtMaxHoldLeavesWithItsOwnLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, w.Err(), redlatch.ErrMaxHold)
 		beside, err := same(t, s, rw).Read().TryLock(t.Context())
-		require.NoError(t, err, "the writer's lease is over")
+		require.NoError(t, err, "the writer's lease has expired")
 		unlock(t, beside)
 	})
 }

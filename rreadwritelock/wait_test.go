@@ -52,7 +52,7 @@ func TestWriterAcquiresBetweenAlternatingReaders(t *testing.T) {
 			require.NoError(t, err)
 			meanwhile := turns.Load() - before
 			t.Logf("after %v and %d turns of readers", time.Since(began), meanwhile)
-			// 20 may be inside, 32 more are admitted, and some enter before the writer is refused.
+			// 20 may hold it, 32 more are admitted, and some acquire before the writer's first attempt.
 			require.Less(t, meanwhile, int64(200))
 			unlock(t, w)
 			at := turns.Load()

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ship stands for the work that needs the lock.
+// ship is the work that needs the lock.
 func ship(ctx context.Context) error { return ctx.Err() }
 
 // The client that you have: of one server, of Sentinels (NewFailoverClient) or of a

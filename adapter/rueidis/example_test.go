@@ -11,8 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The nodes of a cluster, a master's Sentinels, or one server: what the client's
-// options say decides.
+// The client's options select a cluster, a master with Sentinels, or one server.
 func ExampleNew() {
 	ctx := context.Background()
 	rdb, err := rueidis.NewClient(rueidis.ClientOption{
@@ -49,8 +48,8 @@ func ExampleNewSentinel() {
 	defer func() { _ = client.Close() }()
 }
 
-// One server with replicas on which Redisson listens: they are reached with the options of
-// the client, so that dead waiters of fair locks are told from live ones.
+// One server with replicas to which Redisson subscribes: the client's options are used to connect to
+// them, so that dead waiters of fair locks can be detected.
 func ExampleDialer() {
 	option := rueidis.ClientOption{InitAddress: []string{"redis-1:6379"}, ForceSingleClient: true}
 	rdb, err := rueidis.NewClient(option)

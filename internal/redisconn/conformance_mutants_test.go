@@ -171,10 +171,10 @@ var leadMutants = []mutant{
 	{name: "wrappers are passed by", in: "lead/Leads: the Start of a wrapper is not bypassed", plant: func(b *broken) {
 		b.leads = func(transport.Transport) bool { return true }
 	}},
-	{name: "Lead ignores its context", in: "lead/Lead: an ended context ends it, and the call goes on", plant: func(b *broken) {
+	{name: "Lead ignores its context", in: "lead/Lead: an ended context ends it, and the call continues", plant: func(b *broken) {
 		b.leading(func(_ context.Context, over <-chan struct{}) { <-over })
 	}},
-	{name: "Lead cannot be interrupted", in: "lead/Lead: Interrupt ends it, and the call goes on", plant: func(b *broken) {
+	{name: "Lead cannot be interrupted", in: "lead/Lead: Interrupt ends it, and the call continues", plant: func(b *broken) {
 		b.leading(func(ctx context.Context, over <-chan struct{}) {
 			select {
 			case <-over:

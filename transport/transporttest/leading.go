@@ -20,8 +20,8 @@ var leadCases = []testCase{
 	{"Leads: the Start of a wrapper is not bypassed", leadsItselfOnly, ""},
 	{"Lead: every call ends once, with its own reply", leadReplies, ""},
 	{"Lead: the caller is notified of the start, once", leadStarted, ""},
-	{"Lead: an ended context ends it, and the call goes on", leadContext, "HoldReplies"},
-	{"Lead: Interrupt ends it, and the call goes on", leadInterrupted, "HoldReplies"},
+	{"Lead: an ended context ends it, and the call continues", leadContext, "HoldReplies"},
+	{"Lead: Interrupt ends it, and the call continues", leadInterrupted, "HoldReplies"},
 	{"Lead: Close ends it", leadClosed, "HoldReplies"},
 	{"Lead: every call ends once, with its own reply, while connections are cut", leadWhileCut, "CutConnections"},
 }

@@ -144,7 +144,7 @@ type fixture struct {
 	t *testing.T
 	h Harness
 
-	late bool // a Subscribe has failed because its connection came late
+	late bool // a Subscribe has failed because its connection was late
 
 	mu      sync.Mutex // guards started
 	started []*pending
