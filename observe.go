@@ -57,7 +57,7 @@ type Observer struct {
 
 // WithObserver adds observers of the client's locks. Each event goes to all observers in order; later
 // observers and the function of Do see the context values that earlier ones add. If an observer
-// panics, later ones do not get the event. Default: none. Not in Redisson.
+// panics, later ones do not get the event. Default: none.
 func WithObserver(o ...Observer) Option {
 	return func(s *settings) {
 		for i := range o {

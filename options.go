@@ -85,7 +85,7 @@ func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap 
 
 // WithLossMargin sets how long before the end of its lease a lock counts as lost if it could not be
 // renewed. It covers clock drift and the time that the holder needs to stop. At least 1 ms; 0, the
-// default, means a tenth of the lease, at most 1 s. Not in Redisson.
+// default, means a tenth of the lease, at most 1 s.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.Margin = d } }
 
 // NameMapper maps lock names to names in Redis, like Redisson's NameMapper. The mapped name determines
@@ -125,8 +125,7 @@ func WithClientName(name string) Option { return func(s *settings) { s.clientNam
 // WithLabel sets a label of one line and at most 200 bytes, such as service, host and process, that
 // shows operators which client holds a lock. It is stored in the key redlatch:label:<client id>, which
 // Close deletes and which otherwise expires after 10 minutes; anyone who can read the server can read
-// it. Without the rights to SET and DEL the key, the client only logs a line. Default: none. Not in
-// Redisson.
+// it. Without the rights to SET and DEL the key, the client only logs a line. Default: none.
 func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
 // WithTLSConfig sets the TLS configuration for addresses with the scheme rediss; with other schemes it
@@ -143,7 +142,7 @@ func WithCredentials(f func(ctx context.Context) (user, password string, err err
 // WithReplicaDialer sets how to connect to a replica, to count subscribers there. addr is the
 // host:port in the master's ROLE, and dial returns connections as for [New]. Default for Open and
 // NewSentinel: as to the master; for New: none, so that the subscribers of a master with replicas
-// cannot be counted. Not in Redisson.
+// cannot be counted.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
 }
@@ -166,7 +165,7 @@ func WithLogger(l *slog.Logger) Option {
 }
 
 // WithMaxWaiters limits the number of callers that wait for locks; further calls return
-// ErrNotAcquired immediately. Default 0: no limit. Not in Redisson.
+// ErrNotAcquired immediately. Default 0: no limit.
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.MaxWaiters = int64(n) } }
 
 // WithServerTime makes fair locks use the server's clock, which is read once a minute. Default: this
@@ -180,7 +179,7 @@ func WithServerTime() Option { return func(s *settings) { s.ServerTime = true } 
 // raise d if Redisson's timeout, retryAttempts or subscriptionTimeout are raised.
 //
 // A live waiter that is removed loses its place, never the lock: it queues again at the end. Removal
-// needs the right to PUBSUB, and to ROLE if there are replicas. Not in Redisson.
+// needs the right to PUBSUB, and to ROLE if there are replicas.
 func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.Grace = d } }
 
 // WithReplicaSync makes Lock and TryLock of all kinds wait after each acquisition, for at most

@@ -189,7 +189,7 @@ func WithWatchdog(d time.Duration) Option {
 
 // WithMaxHold limits a hold to d, at least 1 ms: its contexts then end with ErrMaxHold, and the lock
 // becomes free at Unlock or when its lease expires. It excludes WithLease. By default holds are not
-// limited. Redisson has no counterpart.
+// limited.
 func WithMaxHold(d time.Duration) Option {
 	return func(a *settings) { a.Max, a.Capped = d, true }
 }
