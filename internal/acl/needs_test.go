@@ -207,7 +207,7 @@ func (x *trial) waitsForLong() error {
 	x.heldByHand(l.Name())
 	x.queuedByHand(l.Name(), map[string]time.Duration{foreign: time.Hour}, foreign)
 	w := x.await(l)
-	err := x.patiently("something is refused", func() bool { return x.refused() != nil })
+	err := x.patiently("a command is rejected", func() bool { return x.refused() != nil })
 	w.cancel()
 	<-w.done
 	return err

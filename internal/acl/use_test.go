@@ -143,7 +143,7 @@ func (x *trial) readWriteLocks() error {
 			return errors.Join(err, r.Unlock())
 		}
 		if _, err := rw.Write().Lock(x.Context(), rlock.WithWait(50*time.Millisecond)); !errors.Is(err, redlatch.ErrNotAcquired) {
-			return errors.Join(fmt.Errorf("a writer beside a reader: %w", err), r.Unlock())
+			return errors.Join(fmt.Errorf("a writer next to a reader: %w", err), r.Unlock())
 		}
 		if err := r.Unlock(); err != nil {
 			return err

@@ -86,6 +86,6 @@ func TestPauseEndsWithContext(t *testing.T) {
 		began := time.Now()
 		assert.False(t, b.Wait(ctx))
 		assert.Equal(t, time.Second, time.Since(began))
-		assert.False(t, (&clock.Backoff{}).Wait(ctx), "it is over")
+		assert.False(t, (&clock.Backoff{}).Wait(ctx), "the context has ended")
 	})
 }

@@ -17,7 +17,7 @@ func TestDeadlineUsesEarlierClock(t *testing.T) {
 		want       time.Duration
 	}{
 		{"both agree", 4 * time.Second, 94 * time.Second, 6 * time.Second},
-		{"suspended: the monotonic clock stood still", 4 * time.Second, 99 * time.Second, time.Second},
+		{"suspended: the monotonic clock stopped", 4 * time.Second, 99 * time.Second, time.Second},
 		{"wall clock set back: the monotonic one decides", 9 * time.Second, 40 * time.Second, time.Second},
 		{"suspended past the deadline", 4 * time.Second, 130 * time.Second, -30 * time.Second},
 	}

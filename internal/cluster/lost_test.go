@@ -24,7 +24,7 @@ func TestLostConnectionsAndMastersAreReported(t *testing.T) {
 		await(w, lost) // a master no longer has any of its slots
 		lost = w.Lost()
 		w.kill(one)
-		require.False(w, closed(lost), "nothing is kept there")
+		require.False(w, closed(lost), "no connection remains")
 		w.kill(two)
 		await(w, lost) // its connection is lost
 	})

@@ -31,7 +31,7 @@ func TestBothMessageKindsAreReceivedOnSlotsNode(t *testing.T) {
 		synctest.Wait()
 		assert.Zero(w, w.listeners(one, "NUMSUB", key))
 		assert.Zero(w, w.listeners(one, "SHARDNUMSUB", key))
-		w.do(func() { assert.Empty(w, w.servers[two].conns, "there are no subscriptions there") })
+		w.do(func() { assert.Empty(w, w.servers[two].conns, "no subscription on that node") })
 	})
 }
 

@@ -83,7 +83,7 @@ func TestMessageDuringRoundStartsAnother(t *testing.T) {
 	ask, _ := c[1].OnEvent(transport.Event{})
 	require.False(t, ask)
 	refuse(t, c[0], 0)
-	require.Equal(t, c[0], q.asking, "it asks again")
+	require.Equal(t, c[0], q.asking, "it retries")
 	refuse(t, c[0], 1)
 	grant(t, c[1], 0)
 }
@@ -97,7 +97,7 @@ func TestLeavingWaiterPassesTurn(t *testing.T) {
 	refuse(t, c[1], 1)
 	require.Equal(t, c[2], q.asking)
 	c[2].Leave(nil)
-	require.Equal(t, c[1], q.asking, "what it was told may have gone with it")
+	require.Equal(t, c[1], q.asking, "its wake-up may be lost with it")
 }
 
 func TestNewWaiterTriesOnlyRemainingPermits(t *testing.T) {
@@ -110,7 +110,7 @@ func TestNewWaiterTriesOnlyRemainingPermits(t *testing.T) {
 	refuse(t, c[0], 2)
 	q.state.Known = true
 	may, _ := come(1, true, false)
-	require.False(t, may, "the second of those that wait takes it")
+	require.False(t, may, "the second waiter acquires it")
 	grant(t, c[1], 1)
 	may, _ = come(1, true, false)
 	require.True(t, may)
@@ -121,7 +121,7 @@ func TestNewWaiterTriesOnlyRemainingPermits(t *testing.T) {
 	require.True(t, may, "only the server knows whether as many have come back")
 	require.False(t, refused)
 	_, refused = come(3, true, false)
-	require.True(t, refused, "the first wants no more")
+	require.True(t, refused, "the first has left")
 }
 
 func TestNextWaiterSubscribesWhenFirstLeaves(t *testing.T) {

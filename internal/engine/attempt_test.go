@@ -132,7 +132,7 @@ func TestResolverGetsAbandonedCallOnce(t *testing.T) {
 						require.ErrorIs(t, r.err, w.why)
 						require.Zero(t, r.took)
 					}
-					require.Zero(t, resolver.seen(), "nothing is known yet")
+					require.Zero(t, resolver.seen(), "the outcome is unknown")
 
 					f.Last(t).Ends(o.reply, o.err)
 					synctest.Wait()

@@ -45,7 +45,7 @@ func TestClockOffsetUsesRoundTripMidpoint(t *testing.T) {
 			if ahead.Abs() > time.Minute {
 				require.Contains(t, log.String(), "clock differs")
 			}
-			require.Equal(t, time.Now().UnixMilli(), c.NowMillis(), "only when it was asked for")
+			require.Equal(t, time.Now().UnixMilli(), c.NowMillis(), "only on request")
 			c.engine.ServerTime = true
 			require.Equal(t, time.Now().Add(ahead).UnixMilli(), c.NowMillis())
 		})
@@ -146,7 +146,7 @@ func TestClockComparisonRetriesOutagesNotRejections(t *testing.T) {
 				c.engine.ServerTime = true
 				began := time.Now()
 				c.Keep(t.Context())
-				require.LessOrEqual(t, time.Since(began), testCommand/2, "the call itself needs time, too")
+				require.LessOrEqual(t, time.Since(began), testCommand/2, "the call itself also takes time")
 				time.Sleep(testCommand)
 				synctest.Wait()
 				require.Contains(t, log.String(), "cannot read the server's clock")
@@ -190,11 +190,11 @@ func TestSlowComparisonMovesNoClock(t *testing.T) {
 	const ms = time.Millisecond
 	var o Clock
 	o.store(1200*ms, 1300*ms)
-	require.Equal(t, 1200*ms, o.ahead, "the first counts, whatever it is worth")
+	require.Equal(t, 1200*ms, o.ahead, "the first comparison counts, even if slow")
 	o.store(2*ms, ms)
 	require.Equal(t, 2*ms, o.ahead, "a better one does")
 	o.store(1200*ms, 1300*ms)
-	require.Equal(t, 2*ms, o.ahead, "one that was slow, and says nothing else")
+	require.Equal(t, 2*ms, o.ahead, "one slow comparison that agrees")
 	o.store(5000*ms, 1300*ms)
 	require.Equal(t, 5000*ms, o.ahead, "the clock was set")
 	o.store(5400*ms, 1400*ms)

@@ -189,7 +189,7 @@ func TestNoGoroutineStartsAfterClose(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		ran := 0
 		require.True(t, e.Go(func() { time.Sleep(time.Second); ran++ }))
-		require.Equal(t, time.Second, closeTakes(t, e), "it waits for those that have begun")
+		require.Equal(t, time.Second, closeTakes(t, e), "it waits for started calls")
 		require.Equal(t, 1, ran)
 		require.False(t, e.Go(func() { ran++ }))
 		synctest.Wait()

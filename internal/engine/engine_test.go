@@ -84,7 +84,7 @@ func TestRenewalIsOneUrgentScriptForAllLocks(t *testing.T) {
 	c := f.Last(t)
 	require.Equal(t, "renew", c.Name)
 	require.Equal(t, 3, c.Call.NumKeys)
-	require.True(t, c.Call.Urgent && c.Call.Vital, "before releases, too")
+	require.True(t, c.Call.Urgent && c.Call.Vital, "also before releases")
 	require.Equal(t, []any{"a", "b", "c", "me:a", int64(30000), "me:b", int64(30001), "me:c", int64(1)}, c.Call.Args)
 	c.Ends([]any{int64(1), int64(0), int64(1)}, nil)
 	require.NoError(t, err)

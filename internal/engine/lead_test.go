@@ -91,11 +91,11 @@ func TestReadingCallerIsInterrupted(t *testing.T) {
 		after time.Duration
 		want  []error
 	}{
-		"its command timeout is over": {
+		"command timeout": {
 			run:   func(ctx context.Context, a *Attempt) error { _, err := a.Run(ctx, nil); return err },
 			after: testCommand, want: []error{ErrUncertain},
 		},
-		"its own bound is over": {
+		"attempt bound": {
 			run:   func(_ context.Context, a *Attempt) error { _, err := a.RunFor(40*time.Millisecond, nil); return err },
 			after: 40 * time.Millisecond, want: []error{ErrUncertain},
 		},

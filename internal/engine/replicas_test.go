@@ -124,7 +124,7 @@ func TestWaitForReplicasOutcomes(t *testing.T) {
 					require.ErrorIs(t, err, is)
 				}
 				require.Equal(t, c.after, time.Since(began))
-				require.False(t, tr.call.Claim(0), "it is not sent any more")
+				require.False(t, tr.call.Claim(0), "it is no longer sent")
 				tr.done(int64(1), 2, nil) // too late, and it must not block
 			})
 		})

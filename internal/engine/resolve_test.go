@@ -84,7 +84,7 @@ func TestInDoubtCallIsCheckedForOneLease(t *testing.T) {
 		require.Contains(t, log.String(), "abandoned")
 
 		asked := f.Sent()
-		require.Zero(t, asked[0].At.Sub(began), "the first question is asked at once")
+		require.Zero(t, asked[0].At.Sub(began), "the first check is immediate")
 		for i := 1; i < len(asked); i++ {
 			pause, least := asked[i].At.Sub(asked[i-1].At), askLater
 			if asked[i-1].At.Sub(began) < askSoonUntil {
@@ -296,7 +296,7 @@ func TestInDoubtWithoutUndoReportsFenceResult(t *testing.T) {
 				e.work.Wait()
 				require.Equal(t, []bool{c.over}, *noted)
 				require.Len(t, f.Times(), c.fences)
-				require.Empty(t, f.Sent(), "there is nothing to ask")
+				require.Empty(t, f.Sent(), "there is no check")
 				requireFreedOnce(t, e, a)
 			})
 		})

@@ -32,7 +32,7 @@ func TestSlotKeepsOneStateForEachEngine(t *testing.T) {
 	slot = &Slot[*atomic.Int32]{Make: func(e *Engine) *atomic.Int32 { made = e; return nil }}
 	require.Nil(t, slot.Of(e))
 	require.Same(t, e, made)
-	require.NoError(t, e.Close(), "that slot has nothing to close")
+	require.NoError(t, e.Close(), "that slot is empty")
 }
 
 func TestEngineCloseClosesSlotOnce(t *testing.T) {

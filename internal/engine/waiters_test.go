@@ -36,7 +36,7 @@ func (h *hearing) Listeners(ctx context.Context, channels ...string) ([]int64, e
 		return nil, fmt.Errorf("replica 10.0.0.1:1: %w", context.Cause(ctx))
 	}
 	if h.err == nil && (channels[0] != "ours" || len(channels) != len(h.counts)) {
-		return nil, errors.New("asked for other channels")
+		return nil, errors.New("queried for other channels")
 	}
 	return h.counts, h.err
 }

@@ -107,7 +107,7 @@ func TestSwitchDetectedAfterSentinelReset(t *testing.T) {
 			m.says("a:1", 0)
 		}
 		asked := m.name("b:1")
-		require.Less(t, asked, 5, "they are heard")
+		require.Less(t, asked, 5, "they are received")
 		m.says("b:1", 1)
 		require.Equal(t, []string{"a:1", "b:1"}, m.dialled())
 		for range 15 {

@@ -29,7 +29,7 @@ func noCancel(t *testing.T) context.CancelCauseFunc {
 func TestSwitchClosesConnectionsAndDialsToFormerMaster(t *testing.T) {
 	t.Parallel()
 	var l live
-	require.False(t, l.leadTo("a:1"), "there is none")
+	require.False(t, l.leadTo("a:1"), "no connection")
 	there, err := l.begin("a:1", 0, noCancel(t))
 	require.NoError(t, err)
 	require.False(t, l.leadTo("a:1"), "it is being made")
@@ -70,7 +70,7 @@ func TestAnswerOlderThanSwitchIsNotDialed(t *testing.T) {
 	_, err = l.begin("b:1", cuts, noCancel(t))
 	require.NoError(t, err, "both say the same")
 	_, err = l.begin("a:1", l.cutsSoFar(), noCancel(t))
-	require.NoError(t, err, "it was asked after the cut")
+	require.NoError(t, err, "it was queried after the cut")
 }
 
 func TestUnusableDialIsNotCounted(t *testing.T) {

@@ -81,7 +81,7 @@ func TestOwnersLeaveLongQueueFromEnd(t *testing.T) {
 		}
 		calls := f.Sent()[dequeuing:]
 		require.Equal(t, []any{"q2000", "q1999"}, calls[0].Call.Args[:2])
-		require.Equal(t, []any{"q1", "q2"}, calls[fromFront-1].Call.Args[:2], "those in front get their turn")
+		require.Equal(t, []any{"q1", "q2"}, calls[fromFront-1].Call.Args[:2], "owners in front get their turn")
 		require.Equal(t, []any{"q1300", "q1299"}, calls[fromFront].Call.Args[:2])
 	})
 }
@@ -163,7 +163,7 @@ func TestBatchedDequeuesAreRetriedAfterOutage(t *testing.T) {
 		require.LessOrEqual(t, len(f.Sent()), dequeuing, "no other tries for a moment")
 		time.Sleep(away)
 		vain := len(f.Sent())
-		require.LessOrEqual(t, vain, dequeuing*int(2*away/askSoon), "asked again and again in vain")
+		require.LessOrEqual(t, vain, dequeuing*int(2*away/askSoon), "retried repeatedly without success")
 		time.Sleep(askLater * 6 / 5)
 		synctest.Wait()
 		require.EqualValues(t, many, left.Load(), "each has left, once")

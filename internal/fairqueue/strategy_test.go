@@ -96,14 +96,14 @@ func TestLeaseLeftIgnoresQueuePlace(t *testing.T) {
 		out  acquire.Outcome
 		want time.Duration
 	}{
-		"queued first":                   {acquire.Outcome{Queued: true, Head: "x", TTL: time.Minute}, time.Minute},
-		"queued behind another":          {acquire.Outcome{Queued: true, Head: "y", TTL: time.Minute}, reply.NoTTL},
-		"queued before a free lock":      {acquire.Outcome{Queued: true, Free: true, Head: "y", TTL: time.Minute}, 0},
-		"waits, the holder has a lease":  {acquire.Outcome{Head: "y", TTL: time.Minute}, time.Minute},
-		"waits, no lease is known":       {acquire.Outcome{Head: "y"}, reply.NoTTL},
-		"waits while the lock is free":   {acquire.Outcome{Free: true, Head: "y"}, 0},
-		"waits, the lease has no end":    {acquire.Outcome{TTL: reply.NoTTL}, reply.NoTTL},
-		"queued first, lease has no end": {acquire.Outcome{Queued: true, Head: "x", TTL: reply.NoTTL}, reply.NoTTL},
+		"queued first":                  {acquire.Outcome{Queued: true, Head: "x", TTL: time.Minute}, time.Minute},
+		"queued behind another":         {acquire.Outcome{Queued: true, Head: "y", TTL: time.Minute}, reply.NoTTL},
+		"queued before a free lock":     {acquire.Outcome{Queued: true, Free: true, Head: "y", TTL: time.Minute}, 0},
+		"waits, the holder has a lease": {acquire.Outcome{Head: "y", TTL: time.Minute}, time.Minute},
+		"waits, no lease is known":      {acquire.Outcome{Head: "y"}, reply.NoTTL},
+		"waits while the lock is free":  {acquire.Outcome{Free: true, Head: "y"}, 0},
+		"waits, unlimited lease":        {acquire.Outcome{TTL: reply.NoTTL}, reply.NoTTL},
+		"queued first, unlimited lease": {acquire.Outcome{Queued: true, Head: "x", TTL: reply.NoTTL}, reply.NoTTL},
 	} {
 		require.Equal(t, test.want, leaseLeft("x", test.out), name)
 	}
@@ -140,12 +140,12 @@ func TestOnlyGroupLeaderPolls(t *testing.T) {
 		<-wake
 		ask, d := second.Woken()
 		require.False(t, ask)
-		require.Equal(t, time.Minute-time.Second, d, "it asks when the other would have")
+		require.Equal(t, time.Minute-time.Second, d, "it retries when the other would have")
 		require.Equal(t, time.Minute, second.Sleep(time.Minute, time.Hour))
 		time.Sleep(2 * time.Minute)
 		ask, d = second.Woken()
 		require.False(t, ask)
-		require.Positive(t, d, "soon, when that time is over")
+		require.Positive(t, d, "soon after that time")
 		second.Leave(second.a)
 		requireNoGroup(t, qs)
 	})
@@ -246,7 +246,7 @@ func TestCanceledCallerLeavesQueueAndWakesSameOwner(t *testing.T) {
 		require.Equal(t, []any{"x"}, tr.Last(t).Call.Args)
 		require.True(t, wasCalled(other.caller), "it may be its turn")
 		tr.Last(t).Ends(nil, nil)
-		require.True(t, wasCalled(other.caller), "it has no place any more")
+		require.True(t, wasCalled(other.caller), "it is no longer queued")
 		other.Leave(other.a)
 		tr.Last(t).Ends(nil, nil)
 		requireNoGroup(t, qs)
@@ -335,7 +335,7 @@ func TestContendedLockSubscribesBeforeAcquire(t *testing.T) {
 		require.Zero(t, enter(t.Context(), func(a *acquire.Acquisition) { a.Given = true }))
 		short, cancel := context.WithTimeout(t.Context(), acquire.Overdue)
 		defer cancel()
-		require.Zero(t, enter(short, usual), "it might not come to ask")
+		require.Zero(t, enter(short, usual), "it might not retry")
 		other.Leave(other.a)
 		for _, sub := range tr.subs {
 			require.Equal(t, int64(1), sub.closed.Load())

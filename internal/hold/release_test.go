@@ -134,7 +134,7 @@ func TestUnlockOfSharedOwnerTakesOneCommandTimeout(t *testing.T) {
 		require.NoError(t, <-unlocked)
 		require.LessOrEqual(t, time.Since(began), command)
 		synctest.Wait()
-		require.Equal(t, "renew", tr.Last(t).Name, "the lease is restored all the same")
+		require.Equal(t, "renew", tr.Last(t).Name, "the lease is still restored")
 	})
 }
 

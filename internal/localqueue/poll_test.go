@@ -28,7 +28,7 @@ func TestPollWakesFirstWaiter(t *testing.T) {
 		}
 		time.Sleep(every / 2)
 		polls(first, "after one interval")
-		require.False(t, isReady(second), "the first asks for all")
+		require.False(t, isReady(second), "the first polls for all")
 		time.Sleep(every)
 		polls(first, "after two")
 

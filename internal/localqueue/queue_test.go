@@ -147,8 +147,8 @@ func TestTryEnterRefusesOnlyWhenCertain(t *testing.T) {
 		waiter  bool
 		refused bool
 	}{
-		{"first attempt under way", func(*queue) {}, false, false},
-		{"first attempt under way, others wait", func(*queue) {}, true, false},
+		{"first attempt in progress", func(*queue) {}, false, false},
+		{"first attempt in progress, others wait", func(*queue) {}, true, false},
 		{"held, no waiter: Redis may know better", granted, false, false},
 		{"held, with a waiter", granted, true, true},
 		{"the caller with the turn waits for another process", turnedAway, false, true},
@@ -277,7 +277,7 @@ func TestRemoteTurnsOffsetLocalTurns(t *testing.T) {
 			l.Pass(true)
 			requireNoQueue(t, qs)
 			fresh := &queue{queues: l.queues, id: l.id, aheadSince: l.aheadSince, poll: l.poll, waiting: l.waiting}
-			require.Equal(t, fresh, l, "what is used again")
+			require.Equal(t, fresh, l, "reused caller")
 		}
 	})
 }

@@ -25,7 +25,7 @@ func TestLockTransfersOnlyToNextWaiter(t *testing.T) {
 	qs, l := withTurn(t)
 	l.count(0, true)
 	b := transferOf(qs)
-	require.False(t, l.passLock(b), "there is no next waiter")
+	require.False(t, l.passLock(b), "no next waiter")
 	_, p := enter(qs)
 	_, last := enter(qs)
 	granted(l)
@@ -35,7 +35,7 @@ func TestLockTransfersOnlyToNextWaiter(t *testing.T) {
 	require.Same(t, b, p.transfer)
 	require.True(t, p.passed)
 	require.Equal(t, yield{}, l.owed)
-	require.False(t, l.state.Held, "it is on its way")
+	require.False(t, l.state.Held, "it is in flight")
 	l.Pass(true)
 	require.True(t, isReady(last))
 	require.Nil(t, last.transfer)
@@ -123,7 +123,7 @@ func TestYieldIsTimeBoundWithoutRemoteContenders(t *testing.T) {
 		require.Equal(t, burstTime, asked[0].most)
 		l.refused(otherOwner, 30*time.Second)
 		asked, _ = turns(l, qs, 6, burstTime/4, true)
-		require.Zero(t, asked[0].most, "Redisson's turns are what it is to have")
+		require.Zero(t, asked[0].most, "the turns left for Redisson")
 	})
 }
 
@@ -203,7 +203,7 @@ func TestAllRedlatchRequiresRecentSightings(t *testing.T) {
 	require.True(t, allRedlatch(2, seenFor))
 	for _, foreign := range []codec.Owner{otherOwner, {}} {
 		c.met(foreign, now.Add(seenFor))
-		require.False(t, allRedlatch(0, seenFor+foreignFor-1), "there is one of another kind")
+		require.False(t, allRedlatch(0, seenFor+foreignFor-1), "another kind of client contends")
 		require.True(t, allRedlatch(0, seenFor+foreignFor))
 	}
 	c.forget()

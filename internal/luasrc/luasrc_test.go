@@ -66,7 +66,7 @@ func TestRenewReturnsErrorsAffectingAllKeys(t *testing.T) {
 	_, err := conn.Do("AUTH", "blind", "any")
 	require.NoError(t, err)
 	reply, err := conn.Do("EVAL", Renew.Text(), 1, l, ownerA, 30000)
-	require.Error(t, err, "no right to ask is no proof of loss, but the reply was %v", reply)
+	require.Error(t, err, "a missing right does not prove a loss: got %v", reply)
 }
 
 // Redis does not roll a script back.

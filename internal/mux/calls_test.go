@@ -224,6 +224,6 @@ func TestLostConnectionIsReportedImmediately(t *testing.T) {
 		require.NoError(t, mux.Ping(t.Context(), m))
 		require.NoError(t, m.Close())
 		<-lost
-		require.EqualValues(t, 3, notified.Load(), "its end is no loss")
+		require.EqualValues(t, 3, notified.Load(), "closing it is not a loss")
 	})
 }

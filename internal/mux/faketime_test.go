@@ -118,12 +118,12 @@ func TestFailedDialFailsQueuedCallsThenPauses(t *testing.T) {
 
 		dials := p.dialed()
 		time.Sleep(time.Hour)
-		assert.Equal(t, dials, p.dialed(), "nothing is dialled while no call waits")
+		assert.Equal(t, dials, p.dialed(), "no dial without a waiting call")
 
 		p.Refuse(nil)
 		began := time.Now()
 		require.NoError(t, do(t, m, command("ECHO", "x")).err)
-		assert.Zero(t, time.Since(began), "the pause is over long since")
+		assert.Zero(t, time.Since(began), "the pause ended long ago")
 
 		p.Refuse(refused)
 		p.Say(dials+1, hangUp)

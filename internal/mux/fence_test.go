@@ -84,7 +84,7 @@ func TestFenceOnLiveConnectionWaitsAndKillsNothing(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		assert.ErrorIs(t, m.Fence(ctx, c), context.DeadlineExceeded, "no answer is no proof")
+		assert.ErrorIs(t, m.Fence(ctx, c), context.DeadlineExceeded, "a missing reply proves nothing")
 		assert.Equal(t, []string{"SLOW"}, p.commands())
 	})
 }

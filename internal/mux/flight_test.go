@@ -108,7 +108,7 @@ func TestVitalCallBypassesFlightFullOfUrgentCalls(t *testing.T) {
 			start(m, c)
 		}
 		synctest.Wait()
-		require.Equal(t, 1024, sent(all), "beside as many that are not")
+		require.Equal(t, 1024, sent(all), "with as many ordinary calls")
 		vital := command("SLOW")
 		vital.Urgent, vital.Vital = true, true
 		came := start(m, vital)

@@ -93,7 +93,7 @@ func TestMissingFenceRightIsLoggedOnce(t *testing.T) {
 			cfg.Logger = logger
 			m := open(t, cfg)
 			require.NoError(t, mux.Ping(t.Context(), m))
-			require.Empty(t, log.Lines("right="), "nothing is in doubt yet")
+			require.Empty(t, log.Lines("right="), "no call is in doubt yet")
 			for range 3 {
 				require.NoError(t, do(t, m, command("ECHO", "x")).err)
 				broken := command("BREAK")

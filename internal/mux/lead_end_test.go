@@ -84,7 +84,7 @@ func TestCallOnUnreadClosedConnectionMovesToNext(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 			c := command("ECHO", "x")
 			o := await(t, lead(t.Context(), m, c))
-			require.Equal(t, outcome{[]byte("ECHO x"), nil}, o, "it is neither in doubt, nor does it get what none asked for")
+			require.Equal(t, outcome{[]byte("ECHO x"), nil}, o, "it is not in doubt and does not get the unsolicited reply")
 			assert.EqualValues(t, 102, c.Conn())
 			assert.Equal(t, 2, p.dialed())
 		})

@@ -34,7 +34,7 @@ func TestUnknownScriptIsResentOnlyOnce(t *testing.T) {
 		o := do(t, m, eval(transport.NewScript("s", "x"), 0))
 		assert.True(t, transport.IsCode(o.err, "NOSCRIPT"))
 		o = do(t, m, command("GET", "x"))
-		assert.True(t, transport.IsCode(o.err, "NOSCRIPT"), "a command has no text to repeat it with")
+		assert.True(t, transport.IsCode(o.err, "NOSCRIPT"), "a command cannot be resent with a script's source")
 		assert.Len(t, p.commands(), 3)
 	})
 }

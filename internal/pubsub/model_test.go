@@ -132,7 +132,7 @@ func (w *world) readStep() {
 		w.s.failPending(err) // as run does
 		w.breakDown()
 	case err != nil:
-		w.t.Fatalf("connection given up: %v", err)
+		w.t.Fatalf("connection dropped: %v", err)
 	}
 }
 

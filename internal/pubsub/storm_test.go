@@ -100,7 +100,7 @@ func TestTemporarilyRejectedChannelIsRetriedEverySecond(t *testing.T) {
 		start := time.Now()
 		_, err := s.Subscribe(t.Context(), "lost")
 		require.True(t, transport.IsCode(err, "TRYAGAIN"), "%v", err)
-		require.Zero(t, time.Since(start), "the first answer is reported at once")
+		require.Zero(t, time.Since(start), "the first reply is reported immediately")
 		time.AfterFunc(9500*time.Millisecond, func() { down.Store(false) })
 		a := &again{failed: make(chan error, 1), acked: make(chan struct{}, 1)}
 		s.Listen("lost", a)() // which leaves immediately

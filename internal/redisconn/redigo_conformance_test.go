@@ -91,7 +91,7 @@ func TestRedigoConformsOnKilledAndFrozenServer(t *testing.T) {
 }
 
 func TestRedigoConformsOnTheEmbeddedServer(t *testing.T) {
-	testlevel.All(t, "10 s of a processor for what runs on other servers, too")
+	testlevel.All(t, "10 s of CPU time for tests that also run on other servers")
 	noGoroutinesLeft(t)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
@@ -212,5 +212,5 @@ func TestMutant(t *testing.T) {
 		})
 		return
 	}
-	t.Skip("there is no mutant to run")
+	t.Skip("no mutant to run")
 }

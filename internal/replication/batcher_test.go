@@ -19,7 +19,7 @@ import (
 func TestBatchEndsWithOneWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		require.Empty(t, p.Dials(), "nothing is dialled before the first call")
+		require.Empty(t, p.Dials(), "no dial before the first call")
 		require.Equal(t, "OK", has(t, b, set("a"), time.Second, 1))
 		require.EqualValues(t, 1, has(t, b, eval("b"), time.Second, 1))
 		require.EqualValues(t, 1, has(t, b, eval("c"), time.Second, 1))
@@ -92,7 +92,7 @@ func TestForgottenScriptIsResentWithWait(t *testing.T) {
 			"EVAL " + script.Text() + " 1 b v", "WAIT 1 1000",
 		}, p.commands(), "only that one once more, and a WAIT for it")
 		p.Replies(map[string]string{"EVAL": failure("NOSCRIPT"), "EVALSHA": failure("NOSCRIPT"), "WAIT": ":1\r\n"})
-		require.True(t, transport.IsCode(await(t, start(b, eval("d"), time.Second)).err, "NOSCRIPT"), "a server that never knows is not asked for ever")
+		require.True(t, transport.IsCode(await(t, start(b, eval("d"), time.Second)).err, "NOSCRIPT"), "a server that never knows the script is not retried forever")
 	})
 }
 
@@ -221,7 +221,7 @@ func TestWithdrawnCallsAreNotSent(t *testing.T) {
 		require.ErrorIs(t, o.err, transport.ErrUncertain)
 		require.ErrorIs(t, o.err, io.EOF, "why the reply was lost")
 		synctest.Wait()
-		require.Equal(t, []string{"SET left v", "WAIT 1 1000"}, p.commands(), "it was sent once, and no caller waits for it any more")
+		require.Equal(t, []string{"SET left v", "WAIT 1 1000"}, p.commands(), "it was sent once, and its caller no longer waits")
 	})
 }
 

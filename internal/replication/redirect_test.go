@@ -34,7 +34,7 @@ func TestCallForMigratingSlotIsSentAfterAsking(t *testing.T) {
 		p.Replies(map[string]string{
 			"ASKING": failure("NOPERM"), "EVAL": failure("MOVED"), "EVALSHA": failure("NOSCRIPT"), "SET": "+OK\r\n", "WAIT": ":1\r\n",
 		})
-		require.True(t, transport.IsCode(await(t, redirect(b, eval("a"), true)).err, "MOVED"), "what is said of the call counts")
+		require.True(t, transport.IsCode(await(t, redirect(b, eval("a"), true)).err, "MOVED"), "the call's own error counts")
 		require.Equal(t, outcome{"OK", 1, nil}, await(t, start(b, set("a"), time.Second)), "each reply is its own call's")
 	})
 }
@@ -99,7 +99,7 @@ func TestWaitRestartsAfterClientMoved(t *testing.T) {
 		time.Sleep(time.Second)
 		replace()
 		p.Say(0, ":1\r\n")
-		require.Equal(t, outcome{"OK", 0, nil}, await(t, came), "there is no time for another WAIT, and no promise")
+		require.Equal(t, outcome{"OK", 0, nil}, await(t, came), "no time for another WAIT")
 	})
 }
 

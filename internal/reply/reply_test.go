@@ -86,7 +86,7 @@ func TestRefusedDetectsForeignHolder(t *testing.T) {
 	} {
 		require.Equal(t, foreign, Refused([]any{int64(1500), field}).Foreign, field)
 	}
-	require.False(t, Refused([]any{int64(1500), nil}).Foreign, "the user may not ask")
+	require.False(t, Refused([]any{int64(1500), nil}).Foreign, "the user may not query it")
 }
 
 func TestForeignErrorNamesField(t *testing.T) {

@@ -89,7 +89,7 @@ func TestGuardRejectsOversizedReplies(t *testing.T) {
 			require.Less(t, len(got), len(text), "%.40q", text)
 			require.True(t, strings.HasPrefix(text, string(got)))
 			if !strings.HasPrefix(text, "-") {
-				require.True(t, strings.HasPrefix(text[len(got):], "\n"), "what is let through ends before the line does")
+				require.True(t, strings.HasPrefix(text[len(got):], "\n"), "the passed part ends before the line")
 			}
 			n, err := conn.Read(make([]byte, 1))
 			require.Zero(t, n, "once is for good")
@@ -226,11 +226,11 @@ func TestWriteDeadlineCoversThreeQuartersOfTimeout(t *testing.T) {
 			require.LessOrEqual(t, left, bound)
 			time.Sleep(time.Millisecond)
 		}
-		require.Equal(t, 3, under.writes, "and no more deadlines are set than that takes")
+		require.Equal(t, 3, under.writes, "and no unnecessary deadline is set")
 		time.Sleep(time.Hour)
 		_, err := conn.Write([]byte("late"))
 		require.NoError(t, err)
-		require.Equal(t, bound, time.Until(under.writeBy), "after a pause, too")
+		require.Equal(t, bound, time.Until(under.writeBy), "also after a pause")
 	})
 }
 

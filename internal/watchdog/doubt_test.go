@@ -62,7 +62,7 @@ func TestDoubtRenewsAllLeasesImmediately(t *testing.T) {
 		d.raise()
 		synctest.Wait()
 		require.Equal(t, []int{BatchSize, BatchSize, BatchSize}, s.sizes)
-		require.Zero(t, fixed.times, "it is not renewed, and so not asked for")
+		require.Zero(t, fixed.times, "it is not renewed, so it is not checked")
 	})
 }
 
@@ -130,7 +130,7 @@ func TestLeaseGrantedBeforeDoubtIsRenewed(t *testing.T) {
 		w.Add(&late.lease)
 		hold(w, 30*time.Second, false)
 		synctest.Wait()
-		require.Equal(t, []int{1, 1}, s.sizes, "what was granted since then is not in doubt")
+		require.Equal(t, []int{1, 1}, s.sizes, "later grants are not in doubt")
 	})
 }
 

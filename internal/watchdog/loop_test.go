@@ -358,7 +358,7 @@ func TestSimultaneousRemovalsDoNotWakeLoopEach(t *testing.T) {
 		sleep(2 * lookout)
 		last := w.last
 		sleep(time.Hour)
-		require.Equal(t, last, w.last, "and not at all when none come any more")
+		require.Equal(t, last, w.last, "and not at all when no more come")
 
 		h := hold(w, 30*time.Second, true)
 		sleep(30 * time.Second)

@@ -158,7 +158,7 @@ func (o *orders) renew(leases []*Lease, done func([]bool, error)) {
 		h, _ := l.Holder.(*owned)
 		assert.False(o.t, h.busy, "it is being renewed")
 		assert.False(o.t, h.untried.Load(), "it was removed")
-		assert.Zero(o.t, l.Over(sent.Add(-soon)), "it is over")
+		assert.Zero(o.t, l.Over(sent.Add(-soon)), "its time has passed")
 		h.busy, h.tried = true, true
 	}
 	o.loop.Yield()

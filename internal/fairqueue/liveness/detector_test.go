@@ -91,11 +91,11 @@ func TestGraceDependsOnOwnerKind(t *testing.T) {
 	s = newScene(t, foreign())
 	s.look()
 	s.listeners[s.queue[0]] = 0
-	require.Equal(t, 3*grace, s.deadAfter(), "one that was heard may take long to reconnect")
+	require.Equal(t, 3*grace, s.deadAfter(), "a seen waiter may take long to reconnect")
 
 	s = newScene(t, foreign())
 	s.listeners[s.queue[0]] = 0
-	require.Equal(t, 3*grace, s.deadAfter(), "one that was never heard may not have begun to listen")
+	require.Equal(t, 3*grace, s.deadAfter(), "a new waiter may not have subscribed yet")
 }
 
 // See redissonFactor.
@@ -158,7 +158,7 @@ func TestOwnWaitersAreNeverDead(t *testing.T) {
 	s := newScene(t)
 	s.other = native(t) // it does not listen yet
 	s.queue = []string{s.other, native(t)}
-	require.Zero(t, s.deadAfter(), "one of this process is in front")
+	require.Zero(t, s.deadAfter(), "a waiter of this process is in front")
 }
 
 func TestCountWithoutProofIsIgnored(t *testing.T) {

@@ -231,7 +231,7 @@ func TestForbiddenShardedPubSubIsNotMissing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	f := examined(t, userWith(t, s, "+ping"), "")["sharded"]
-	require.Equal(t, Unknown, f.Level, "what is not known is not ok")
+	require.Equal(t, Unknown, f.Level, "unknown is not ok")
 	require.Contains(t, f.Found, "sharded pub/sub support is unknown: this user may not query it")
 	f = examined(t, userWith(t, s, "+info"), "")["sharded"]
 	require.Equal(t, OK, f.Level)
@@ -281,7 +281,7 @@ func TestTrialWritesExpireWhenReplyIsLost(t *testing.T) {
 			keys, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
 			require.NoError(t, err)
 			for _, key := range keys {
-				require.NotEqualValues(t, -1, s.Do(t, "PTTL", key), "%s has no time to live", key)
+				require.NotEqualValues(t, -1, s.Do(t, "PTTL", key), "%s does not expire", key)
 			}
 		})
 	}

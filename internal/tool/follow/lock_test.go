@@ -120,7 +120,7 @@ func TestEventsDescribeChanges(t *testing.T) {
 		"come into sight, and out of it": {
 			cut(with(held(0, "x", "1"), "a", "b")), cut(with(held(1, "x", "1"), "b", "c")), nil, []string{"quit a"},
 		},
-		"come behind what is seen": {
+		"come after the seen changes": {
 			with(held(0, "x", "1"), "a"), cut(with(held(1, "x", "1"), "a", "b")), nil, []string{"queued b at 2"},
 		},
 	} {

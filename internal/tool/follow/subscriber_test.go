@@ -178,7 +178,7 @@ func next(t *testing.T, s *PatternSubscriber) Message {
 	case m := <-s.Messages:
 		return m
 	case <-time.After(soon):
-		require.FailNow(t, "nothing was heard")
+		require.FailNow(t, "no message arrived")
 		return Message{}
 	}
 }
@@ -227,7 +227,7 @@ func TestLimitedUserListensToAllPermittedChannels(t *testing.T) {
 	s.Do(t, "PUBLISH", codec.LockChannel("other"), protocol.MessageUnlock)
 	s.Do(t, "PUBLISH", codec.LockChannel("orders"), protocol.MessageUnlock)
 	require.Equal(t, "orders", next(t, sub).Name)
-	require.ErrorContains(t, sub.Unheard(), "NOPERM", "read/write locks are refused, and the others are heard")
+	require.ErrorContains(t, sub.Unheard(), "NOPERM", "read/write channels are rejected; the others still deliver")
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "resetchannels", "&other*")
 	_, err := SubscribePatterns(t.Context(), dial, "orders", false)

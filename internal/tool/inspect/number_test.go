@@ -37,7 +37,7 @@ func TestScanFindsUsedSemaphores(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		addNumbers(t, s)
-		require.Empty(t, found(t, s, Request{}), "they are not asked for")
+		require.Empty(t, found(t, s, Request{}), "they are not requested")
 		s.Do(t, "HSET", "plain", java, 1)
 		all := found(t, s, Request{Permits: true})
 		require.Equal(t, []string{"plain", "pool", "{eu}pool"}, slices.Sorted(maps.Keys(all)))

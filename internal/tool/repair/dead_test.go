@@ -51,13 +51,13 @@ func TestEvictAllEvictsSequentially(t *testing.T) {
 	t.Parallel()
 	const length = 120
 	for what, lives := range map[string]func(i int) bool{
-		"none lives":             func(int) bool { return false },
-		"all live":               func(int) bool { return true },
-		"one in three":           func(i int) bool { return i%3 == 1 },
-		"the first":              func(i int) bool { return i == 0 },
-		"the last":               func(i int) bool { return i == length-1 },
-		"the second half":        func(i int) bool { return i >= length/2 },
-		"beside ends of a batch": func(i int) bool { return i%50 == 0 || i%50 == 49 },
+		"none lives":                  func(int) bool { return false },
+		"all live":                    func(int) bool { return true },
+		"one in three":                func(i int) bool { return i%3 == 1 },
+		"the first":                   func(i int) bool { return i == 0 },
+		"the last":                    func(i int) bool { return i == length-1 },
+		"the second half":             func(i int) bool { return i >= length/2 },
+		"next to the ends of a batch": func(i int) bool { return i%50 == 0 || i%50 == 49 },
 	} {
 		for _, held := range testlevel.Part([]bool{false, true}, 2, what) {
 			t.Run(fmt.Sprint(what, ", held ", held), func(t *testing.T) {

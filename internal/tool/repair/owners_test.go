@@ -139,7 +139,7 @@ func TestUnlockKeepsReaderWithUnknownLease(t *testing.T) {
 				return dial(ctx)
 			}
 			u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
-			u.Confirm = func(*Forced) bool { t.Error("asked although it is refused"); return false }
+			u.Confirm = func(*Forced) bool { t.Error("queried although rejected"); return false }
 			_, err := u.Run(t.Context())
 			require.ErrorContains(t, err, c.says)
 			require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, program.RedissonOwner))
@@ -263,12 +263,12 @@ func compareReleases(t *testing.T) {
 		locks []func(name string) *rlock.Lock // to unlock by hand
 	}{
 		"last reader": {func(name string) { readBy(t, s, name, program.RedissonOwner, 1, time.Hour) }, []func(string) *rlock.Lock{readLock}},
-		"reader that entered twice beside others": {func(name string) {
+		"reader with two holds next to others": {func(name string) {
 			readBy(t, s, name, program.RedissonOwner, 2, 3*time.Hour)
 			readBy(t, s, name, program.SomeOwner, 1, time.Hour)
 			readBy(t, s, name, thirdOwner, 2, 2*time.Hour)
 		}, []func(string) *rlock.Lock{readLock, readLock}},
-		"reader beside one whose lease is over": {func(name string) {
+		"reader next to an expired reader": {func(name string) {
 			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
 			s.Do(t, "HSET", name, thirdOwner, 1)
 		}, []func(string) *rlock.Lock{readLock}},
