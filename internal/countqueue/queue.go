@@ -8,9 +8,10 @@
 //	waits ◀─────────────────────────────────────────── waits ──────┘
 //
 // The first waiting caller is subscribed for all. A message, a gap, the end of a lease and the poll cap
-// begin a round: the first tries, and each reply says how many permits are left. Then the next caller for
-// whom these are enough tries, and so on. So a caller that needs many permits does not keep wake-ups from
-// callers behind it that need few. A strict caller is not passed, and passes none.
+// begin a round: the first tries, and each reply says how many permits are left. Then the next caller
+// for whom these are enough tries, and so on. So a caller that needs many permits does not keep wake-ups
+// from callers behind it that need few. A strict caller neither overtakes other callers nor is
+// overtaken.
 package countqueue
 
 import (

@@ -16,8 +16,9 @@
 // the waiter whose turn has come. Heartbeats keep their places on the server, detect dead waiters (package
 // liveness), evict dead ones in front, and nudge a head that sleeps before a free lock.
 //
-// The dequeuer removes owners that gave up, or whose attempts are in doubt, from their queues, many by one
-// call. The pool keeps an owner and its subscription for a second after the wait, for the next caller.
+// The dequeuer removes canceled owners, and owners with attempts in doubt, from their queues, many in
+// one call. The pool keeps an owner and its subscription for a second after the wait, for the next
+// caller.
 package fairqueue
 
 import (

@@ -1,6 +1,6 @@
-// Package hold implements acquired locks: their owners, leases and release. It knows no kind of
-// lock and no waiting strategy. A [Kind] makes the calls. It is also [Owning] or [Identifying], and
-// may be [Queueing].
+// Package hold implements acquired locks: their owners, leases and release. It is independent of lock
+// kinds and waiting strategies. A [Kind] makes the calls. It is also [Owning] or [Identifying], and may
+// be [Queueing].
 //
 // A [Hold] begins as the claim of an attempt (acquire.Claim), or re-enters the hold that a
 // context proves:
@@ -15,17 +15,17 @@
 //	  │ no reply
 //	  └────────────▶ in doubt: Late frees what the attempt acquired
 //
-// The holds of one owner are an ownership; the server's count is their number. One change of the
-// count is sent at a time, and names its target, so that it may run late or twice. Releasing the
-// last hold frees the lock.
+// The holds of one owner are an ownership; the server's count is their number. Changes of the count are
+// sent one at a time. Each names its target, so it may run late or twice. Releasing the last hold frees
+// the lock.
 //
 // # Inner holds
 //
-// A hold has a slot for one inner hold, so that two callers with its proof exclude each other.
-// The outer hold's own code is not excluded. Other callers wait for the slot in this process, in
-// FIFO order, and send nothing. If the outer hold ends meanwhile by a loss, Close or its maximum,
-// they fail with its error; if it is unlocked or handed over, they enter the next outer hold that
-// their context proves, or acquire the lock.
+// A hold has a slot for one inner hold, so that two callers with its proof exclude each other. The outer
+// hold's own code is not excluded. Other callers wait for the slot in this process, in FIFO order, and
+// send nothing. If the outer hold ends first, by a loss, Close or its maximum, they fail with its error;
+// if it is unlocked or handed over, they enter the next outer hold that their context proves, or acquire
+// the lock.
 //
 // An inner hold outlives its outer one and takes its place in the chain of holds. Re-entries in
 // doubt keep their slot until they are resolved. Each hold of a shared owner begins a chain, and

@@ -49,7 +49,7 @@ func (h *Hold) release(now time.Time) error {
 //   - every attempt for it was answered, and none was canceled or is in doubt;
 //   - it was never renewed, so no renewal can shorten the next lease;
 //   - it was not re-entered, handed over or shown to the caller, so no other code can use it;
-//   - its release was sent once, and the server said that it freed the lock.
+//   - its release was sent once, and the server replied that it freed the lock.
 //
 // The rest is harmless: a late heartbeat extends a place, an eviction needs the deadline that was
 // seen, and a late message costs one attempt.

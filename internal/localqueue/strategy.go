@@ -1,7 +1,7 @@
-// Package localqueue is the strategy for locks with one owner at a time: the callers in a process
-// wait in a FIFO queue, and only the first one sends calls. Other processes get their share: after
-// a burst of local turns, the next caller yields until the others had as many, see yield. While
-// all other processes are clients of this library, the lock itself is transferred within a burst.
+// Package localqueue is the strategy for locks with one owner at a time: the callers in a process wait
+// in a FIFO queue, and only the first one sends calls. Other processes get their share: after a burst of
+// local turns, the next caller yields until other processes had as many turns (see yield). While all
+// other processes are clients of this library, the lock itself is transferred within a burst.
 //
 //	          enter                     Pass, passLock
 //	caller ──────────▶ waits ──────────────────────────▶ has the turn

@@ -1,5 +1,4 @@
-// Package replication runs calls and waits until replicas have their writes. It knows nothing of
-// locks.
+// Package replication runs calls and waits until replicas have their writes. It is independent of locks.
 //
 // WAIT counts the replicas that have acknowledged the earlier writes of its own connection, and
 // blocks later commands there. So a [Batcher] has one connection for calls and WAIT only. While a

@@ -15,7 +15,7 @@
 //	   │                                            │ granted, gave up
 //	   └──────▶ tries ◀─────────────────────────────┘
 //
-// Only the writer with the turn contends in Redis, until its hold is over; the others wait without sending
+// Only the writer with the turn contends in Redis, until its hold ends; the others wait without sending
 // commands. One of the refused readers is subscribed; when it is granted the lock, the others try. A
 // waiting writer holds back new readers, so that those of this process drain: see holdsBack.
 package rwqueue

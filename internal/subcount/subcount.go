@@ -2,10 +2,10 @@
 // receive the master's messages as well. A waiter without a subscriber may be taken for dead, so a
 // count covers all nodes or is an error.
 //
-// The master's ROLE lists its replicas; HELLO tells whether it belongs to a cluster, whose other
-// nodes ROLE omits. The list is good for ten seconds, unless the connection to the master is
-// replaced. An error of the master is kept as long. Every count queries each replica with HELLO:
-// it must still be a replica: an address that led to the master would hide the replica's subscribers.
+// The master's ROLE lists its replicas; HELLO tells whether it belongs to a cluster, whose other nodes
+// ROLE omits. The list is cached for ten seconds, unless the connection to the master is replaced; so is
+// an error of the master. Every count queries each replica with HELLO: it must still be a replica: an
+// address that led to the master would hide the replica's subscribers.
 //
 // ROLE omits a replica during a full synchronization although its subscribers stay connected. So a
 // former replica is counted for ten more minutes, or until it cannot be reached.

@@ -1,11 +1,11 @@
-// Package liveness distinguishes dead waiters from live ones in the queue of a fair lock. It only decides:
-// it has no I/O, clock or goroutine. A [Detector] receives the queue that a heartbeat read and the
+// Package liveness distinguishes dead waiters from live ones in the queue of a fair lock. It does not do
+// I/O, read a clock or start goroutines. A [Detector] receives the queue that a heartbeat read and the
 // numbers of listeners on its members' channels:
 //
 //	heartbeat → Look → count the listeners of Ask → Counted → Evict, Nudge → Next
 //
 // A waiter, in Go or Java, is subscribed to its own channel from shortly after it was queued until it
-// leaves. A dead one lacks a connection, and its channel a subscriber. The reverse is not true: a
+// leaves. A dead waiter is disconnected, so its channel loses its subscriber. The reverse is not true: a
 // reconnecting waiter is unsubscribed for a while, and Redisson's may be queued for many seconds before
 // they subscribe. Therefore a member is dead only after a grace of absence:
 //
@@ -17,8 +17,8 @@
 // The grace is the configured one for clients of this library, recognized by the version of their UUID,
 // and three times that for others.
 //
-// A count proves nothing if it cannot be done on all nodes, or if it misses a waiter of this process that
-// is subscribed, as behind a proxy that answers by itself. Then no member is evicted.
+// A count proves nothing if a node cannot be queried, or if the count misses a subscribed waiter of this
+// process, as behind a proxy that answers PUBSUB itself. Then no member is evicted.
 //
 // Only the front of the queue is examined: the first [Front] members that are not already absent.
 package liveness

@@ -16,15 +16,15 @@
 //	A, B     A, C   B left, C entered: a read/write lock with several holders
 //	queue           queued, quit: left without having got the lock
 //
-// and woken, for a message to one waiter of a fair lock. If A holds the lock in both looks, a message to
-// all waiters or to A shows that it was free in between. A message to another waiter does not, since that
-// waiter may be late, nor does one that the last look already explains.
+// The event woken reports a message to a single waiter of a fair lock. If A holds the lock in both
+// looks, a message to all waiters or to A shows that it was free in between. A message to another waiter
+// does not, since that waiter may be late, nor does one that the last look already explains.
 //
-// There are fewer events than changes if a lock changes more often than it is looked at. A writer that
-// also reads holds a read/write lock twice. Arrivals behind the first places of a queue are not seen.
+// A lock that changes faster than it is read has fewer events than changes. A writer that also reads
+// holds a read/write lock twice. Arrivals beyond the first places of a queue are not reported.
 //
 // Lock decides, without I/O. PatternSubscriber receives the messages of one server, ChannelSubscriber
-// of a cluster, where no pattern matches.
+// those of a cluster, where patterns do not work.
 package follow
 
 import (
