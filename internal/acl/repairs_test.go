@@ -39,7 +39,7 @@ func (x *trial) repairs() error {
 				return err
 			}
 			if slices.Contains(x.queue(name), owner) {
-				return fmt.Errorf("%s is queued still", owner)
+				return fmt.Errorf("%s is still queued", owner)
 			}
 		}
 		_, err := l.ForceUnlock(x.Context())
@@ -47,7 +47,7 @@ func (x *trial) repairs() error {
 			x.server.Do(x, "HSET", name, protocol.ModeField, protocol.ModeRead, "an owner", 1)
 			_, err = rreadwritelock.New(x.client, name).Read().ForceUnlock(x.Context())
 		}
-		return errors.Join(err, x.until("it listens no longer", func() bool { return x.listening(name) == 0 }))
+		return errors.Join(err, x.until("it no longer listens", func() bool { return x.listening(name) == 0 }))
 	}, x.takesFromOne)
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func (x *trial) waits(name string) error {
 	if err := w.unlock(); err != nil {
 		return err
 	}
-	return x.until("it listens no longer", func() bool { return x.listening(name) == 0 })
+	return x.until("it no longer listens", func() bool { return x.listening(name) == 0 })
 }
 
 func (x *trial) forces(name string) error {

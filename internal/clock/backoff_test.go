@@ -59,7 +59,7 @@ func TestPauseStartsAtFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := clock.Backoff{Min: time.Second, Max: time.Second}
 		began := time.Now()
-		assert.True(t, b.Wait(t.Context()), "nothing has failed")
+		assert.True(t, b.Wait(t.Context()), "no failure")
 		assert.Zero(t, time.Since(began))
 
 		b.Failed()

@@ -71,7 +71,7 @@ func TestSilentNodeDoesNotDecidePublishCommand(t *testing.T) {
 		a.Seeds = []string{one}
 		_, err = a.publishCommand(t.Context(), transport.ShardingAuto)
 		require.ErrorIs(t, err, transport.ErrNotSent)
-		require.NotErrorIs(t, err, transport.ErrUncertain, "nothing was to be done")
+		require.NotErrorIs(t, err, transport.ErrUncertain, "nothing was left to do")
 	})
 }
 

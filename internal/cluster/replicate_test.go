@@ -135,7 +135,7 @@ func TestReplicaWaitConnectionEndsWithNode(t *testing.T) {
 			time.Sleep(formerTime)
 			w.refresh()
 		}
-		require.Empty(w, came, "it is waited for still")
+		require.Empty(w, came, "it is still pending")
 		close(hold)
 		require.Zero(w, await(w, came).have)
 		time.Sleep(formerTime)

@@ -114,7 +114,7 @@ func TestChannelRejectedForPublishCommandFails(t *testing.T) {
 		_, err := w.Subscribe(w.Context(), key)
 		require.True(w, transport.IsCode(err, "ERR"), "%v", err)
 		synctest.Wait()
-		assert.Zero(w, w.listeners(one, "NUMSUB", key), "nor is it listened to the other way")
+		assert.Zero(w, w.listeners(one, "NUMSUB", key), "nor subscribed with the other command")
 	})
 }
 

@@ -64,7 +64,7 @@ func TestZeroListenersCountsOnlyWithProof(t *testing.T) {
 	_, err = e.ProvenListeners(t.Context(), "ours", "a", "b")
 	require.ErrorIs(t, err, ErrNotCounted)
 	require.ErrorIs(t, err, tr.err)
-	require.Zero(t, tr.open, "it listens no longer")
+	require.Zero(t, tr.open, "it no longer listens")
 }
 
 func TestFailedCountStatesReason(t *testing.T) {

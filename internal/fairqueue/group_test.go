@@ -101,7 +101,7 @@ func TestWakeUpReflectsCurrentState(t *testing.T) {
 	woken, called, leads := wakeUp(all[1])
 	require.True(t, woken)
 	require.False(t, called)
-	require.False(t, leads, "it leads no longer")
+	require.False(t, leads, "it no longer leads")
 
 	all[1].group.call("c")
 	woken, called, leads = wakeUp(all[2])
@@ -230,7 +230,7 @@ func TestNonemptyGroupAlwaysHasLeader(t *testing.T) {
 	require.Equal(t, 1, anchor.group.waiting.Len())
 	require.Len(t, anchor.group.byOwner, 1)
 	woken, _, _ := wakeUp(anchor)
-	require.True(t, woken, "it has come to lead, or was called")
+	require.True(t, woken, "it became the leader, or was called")
 	anchor.leaveGroup()
 	requireNoGroup(t, qs)
 

@@ -78,7 +78,7 @@ func TestPooledSubscriptionIsTakenOnce(t *testing.T) {
 		all[1].Close()
 		all[1].Put()
 		require.Nil(t, got(qs))
-		require.Equal(t, "010", closes(subs), "the caller that gets one closes it")
+		require.Equal(t, "010", closes(subs), "the caller that takes a subscription closes it")
 	})
 }
 

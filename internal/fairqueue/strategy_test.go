@@ -225,7 +225,7 @@ func TestRefusalWakesHeadAndRequeuesDisplacedCaller(t *testing.T) {
 		require.True(t, wasCalled(second.caller))
 		require.True(t, first.leads())
 		first.Refused(first.a, acquire.Outcome{Queued: true, Head: "b"})
-		require.False(t, first.leads(), "it is behind the other now")
+		require.False(t, first.leads(), "it is now behind the other")
 		require.True(t, second.leads())
 		require.Equal(t, []bool{true, false, false, true}, first.claim().placed)
 		second.Leave(second.a)

@@ -76,7 +76,7 @@ func TestLockIsReleasedAfterBurst(t *testing.T) {
 				l.Pass(true)
 			}
 			<-p.ready
-			require.Equal(t, !passed, l.owed.turns > 0, "that is the others' turn")
+			require.Equal(t, !passed, l.owed.turns > 0, "the other processes' turn")
 			if !passed {
 				require.Equal(t, 1, l.owed.turns, "each frees the lock once for a burst")
 				l.owed = yield{}
@@ -187,10 +187,10 @@ func TestAllRedlatchRequiresRecentSightings(t *testing.T) {
 		c.counted = now.Add(after)
 		return c.allRedlatch(n, now.Add(after))
 	}
-	require.False(t, c.allRedlatch(0, now), "they were not counted")
+	require.False(t, c.allRedlatch(0, now), "not counted")
 	require.True(t, allRedlatch(0, 0))
 	require.True(t, c.allRedlatch(0, now.Add(countedFor-1)))
-	require.False(t, c.allRedlatch(0, now.Add(countedFor)), "that was too long ago")
+	require.False(t, c.allRedlatch(0, now.Add(countedFor)), "too long ago")
 	require.False(t, allRedlatch(1, 0))
 	c.met(one, now)
 	c.met(codec.NewOwner(one.Client(), 2), now)

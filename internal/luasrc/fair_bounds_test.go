@@ -61,16 +61,16 @@ func TestFairScriptsBoundQueueReads(t *testing.T) {
 		bound int
 		fill  func(call *transport.Call)
 	}{
-		{"a try that is refused", c.conn, 0, func(call *transport.Call) { c.lock.Try(call, t0, a1, 1, fairLease) }},
+		{"a rejected try", c.conn, 0, func(call *transport.Call) { c.lock.Try(call, t0, a1, 1, fairLease) }},
 		{"an attempt of the last", c.conn, 0, func(call *transport.Call) { c.lock.Acquire(call, t0, owner(1), 1, fairLease) }},
 		{"a release", c.conn, 0, func(call *transport.Call) { c.lock.Release(call, t0, a1, fairLease, 0) }},
 		{"a nudge", c.conn, 0, func(call *transport.Call) { c.lock.Nudge(call, owner(1)) }},
 		{"a look at a part", c.conn, 400, func(call *transport.Call) { c.lock.Inspect(call, 64, "NUMSUB", 15_000, 15_199) }},
 		{"a look at a part with the least rights", viewer, 500, func(call *transport.Call) { c.lock.Inspect(call, 0, "NUMSUB", 15_000, 15_199) }},
-		{"the last gives up", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(1), 1) }},
-		{"the 2,500th from the end gives up", c.conn, 9000, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(2500), 1) }},
-		{"an owner that is not queued gives up", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, a2, 1) }},
-		{"the last gives up with one that is not queued", c.conn, 1100, func(call *transport.Call) {
+		{"the last owner leaves", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(1), 1) }},
+		{"the 2,500th from the end leaves", c.conn, 9000, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(2500), 1) }},
+		{"an unqueued owner leaves", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, a2, 1) }},
+		{"the last leaves with an unqueued owner", c.conn, 1100, func(call *transport.Call) {
 			c.lock.GiveUp(call, t0, a2, 1)
 			c.lock.GiveUp(call, t0, owner(2), 1)
 		}},
@@ -195,11 +195,11 @@ func TestThousandWaiterHeartbeatRunsFewCommands(t *testing.T) {
 		most int64 // commands, of which 64 read the deadlines that it returns, or that it evicts
 		fill func(call *transport.Call)
 	}{
-		{"a heartbeat of one that moves none", 10 + 64, c.beat(c.all[:1], 0)},
-		{"a heartbeat of a thousand that moves none", 10 + 64, c.beat(c.all, 0)},
-		{"a heartbeat of one that moves all", 10 + 64, c.beat(c.all[:1], 30000)},
-		{"a heartbeat of a thousand that moves all", 10 + 64, c.beat(c.all, 30000)},
-		{"an eviction of one that moves all", 12, c.evict(1)},
+		{"a heartbeat of one waiter moves none", 10 + 64, c.beat(c.all[:1], 0)},
+		{"a heartbeat of a thousand moves none", 10 + 64, c.beat(c.all, 0)},
+		{"a heartbeat of one waiter moves all", 10 + 64, c.beat(c.all[:1], 30000)},
+		{"a heartbeat of a thousand moves all", 10 + 64, c.beat(c.all, 30000)},
+		{"an eviction of one waiter moves all", 12, c.evict(1)},
 		{"an eviction of 64 that moves all", 8 + 4*64, c.evict(64)},
 		{"a nudge", 3, func(call *transport.Call) { c.lock.Nudge(call, c.all[0].owner) }},
 	} {

@@ -20,7 +20,7 @@ var fairLeaves = []fairStory{
 		f.giveUp(a1, 0, 10)
 		f.giveUp(a1, 0, 10)
 	}},
-	{"5.4 the first of several places counts, and all are given up", func(f *fairPlayer) {
+	{"5.4 the first of several places counts, and all are removed", func(f *fairPlayer) {
 		f.hold()
 		f.enqueue(in(a1, 10), in(a2, 20), in(a3, 30))
 		f.push(a1, a4)
@@ -32,7 +32,7 @@ var fairLeaves = []fairStory{
 		f.push(a3, a2)
 		f.giveUp(a1, 0, 5)
 	}},
-	{"5.4 a waiter without a deadline gets one that is long past", func(f *fairPlayer) {
+	{"5.4 a waiter without a deadline gets a deadline long past", func(f *fairPlayer) {
 		f.hold()
 		f.push("before", a1, "orphan", a2, "orphan")
 		f.set(t0+10, a1, t0+20, a2)
@@ -82,7 +82,7 @@ var fairLeaves = []fairStory{
 		f.enqueue(in(a1, 300), in(a2, 310), in(a3, 700))
 		f.giveUp(a1, 20, 300)
 	}},
-	{"ours: several leave by one script as they would one by one", func(f *fairPlayer) {
+	{"ours: one script removes several owners like sequential calls", func(f *fairPlayer) {
 		f.hold()
 		f.enqueue(in(a1, 1000), in(a2, 2000), in(a3, 3000), in(a4, 4000), in(a5, 5000))
 		f.giveUp(a2, 0, 10, waiter{a4, 300}).costs("LRANGE ZRANGE ZREM ZADD ZREM LREM ZREM LREM EXISTS")
@@ -114,13 +114,13 @@ var fairLeaves = []fairStory{
 }
 
 var fairHeartbeats = []fairStory{
-	{"a heartbeat keeps its own above the waits before them", func(f *fairPlayer) {
+	{"a heartbeat keeps own waiters above the preceding waits", func(f *fairPlayer) {
 		f.hold()
 		f.enqueue(in(a1, 10), in(a2, 20), in(a3, 40))
 		f.beat(0, nil, 64, waiter{a2, 5000}).costs("PTTL LRANGE ZRANGE ZREM ZADD ZSCORE ZSCORE ZSCORE")
 		f.leaves(lock(f.l, -1, a9, "1"), f.entries(in(a1, 10), in(a2, fairKeep+fairWait), in(a3, fairKeep+fairWait+20)))
 	}},
-	{"each of its own takes off its own wait", func(f *fairPlayer) {
+	{"each own waiter subtracts its own wait", func(f *fairPlayer) {
 		f.hold()
 		f.enqueue(in(a1, 1), in(a2, 2), in(a3, 9), in(a4, 10))
 		f.beat(0, nil, 64, waiter{a4, 80000}, waiter{a1, 5000}, waiter{a2, 300})
@@ -142,7 +142,7 @@ var fairHeartbeats = []fairStory{
 		f.enqueue(in(a1, 15000), in(a2, 15001), in(a3, 20001), in(a4, -5))
 		f.beat(0, nil, 64, waiter{a1, 5000}, waiter{a3, 5000}).costs("PTTL LRANGE ZRANGE ZSCORE ZSCORE ZSCORE ZSCORE")
 	}},
-	{"a living first is kept while the lock is held", func(f *fairPlayer) {
+	{"a live head is kept while the lock is held", func(f *fairPlayer) {
 		f.enqueue(in(a1, 10), in(a2, 20))
 		f.beat(0, living(a1), 64) // a free lock is for the first to take
 		f.leaves(f.entries(in(a1, 10), in(a2, 20)))
@@ -220,7 +220,7 @@ var fairHeartbeats = []fairStory{
 		f.set("0.1", a5, "1795224888771.25", a1, "1795224888781.5", a2)
 		f.beat(0, nil, 0, waiter{a1, 5})
 	}},
-	{"heartbeats of several processes come to rest", func(f *fairPlayer) {
+	{"heartbeats of several processes stabilize", func(f *fairPlayer) {
 		f.hold()
 		f.enqueue(in(a1, 1), in(a2, 2), in(a3, 3), in(a4, 4))
 		one, two := []waiter{{a1, fairWait}, {a3, 5000}}, []waiter{{a2, fairWait}, {a4, 5000}}
@@ -256,7 +256,7 @@ var fairEvictions = []fairStory{
 		f.enqueue(in(a1, 15001), in(a2, 700000))
 		f.evict(in(a1, 15001))
 	}},
-	{"the soonest deadline keeps what a heartbeat keeps", func(f *fairPlayer) {
+	{"the earliest deadline keeps a heartbeat's keep", func(f *fairPlayer) {
 		f.hold()
 		f.enqueue(in(a1, 515000), in(a2, 100000), in(a3, 300000))
 		f.evict(in(a1, 515000))

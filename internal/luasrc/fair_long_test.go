@@ -43,7 +43,7 @@ var fairLong = append([]fairStory{
 		}
 	}},
 	{"a heartbeat moves a long queue", long(beatMovesMany)},
-	{"a heartbeat keeps many of its own", long(beatKeepsMany)},
+	{"a heartbeat keeps many own waiters", long(beatKeepsMany)},
 	{"an eviction moves a long queue", long(evictBeforeMany)},
 	{"many dead are evicted by one call", long(evictMany)},
 	{"an eviction looks behind many that are overdue", func(f *fairPlayer) {

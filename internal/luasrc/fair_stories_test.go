@@ -147,7 +147,7 @@ var fairTakes = []fairStory{
 		f.set(t0+10, a3)
 		f.try(a3, 0, 5)
 	}},
-	{"5.2 the deadlines of all fall by the wait", func(f *fairPlayer) {
+	{"5.2 all deadlines fall by the wait", func(f *fairPlayer) {
 		f.enqueue(in(a2, 10), in(a3, 4000))
 		f.set(7, "no place", -100, "long past")
 		f.push("no deadline")
@@ -185,7 +185,7 @@ var fairTakes = []fairStory{
 		f.command("PERSIST", f.l)
 		f.reenter(a1, 30000, 12)
 	}},
-	{"ours: reentry refuses without a hold", func(f *fairPlayer) {
+	{"ours: reentry without a hold is rejected", func(f *fairPlayer) {
 		f.enqueue(in(a2, 0), in(a1, 10))
 		f.reenter(a1, 30000, 2)
 		f.acquire(a1, 0, 10)

@@ -26,7 +26,7 @@ var allScenarios = []scenario{
 			acquireAll(names, ownerA, 30000).gives([]any{int64(-1), ownerB, int64(2)}, "", lock(b, -1, ownerB, "1")),
 		}
 	}},
-	{"ML2 one is no lock", func(l string) []vector {
+	{"ML2 one key is not a lock", func(l string) []vector {
 		names := members(l, 3)
 		text := map[string]any{names[1]: "no lock"}
 		held := also(text, lock(names[0], 30000, ownerA, "1"))
@@ -37,7 +37,7 @@ var allScenarios = []scenario{
 			releaseAll(names, ownerA).gives([]any{int64(1), nil, nil}, "", text, codec.LockChannel(names[0])+" 0"),
 		}
 	}},
-	{"ML3 a release frees what is held", func(l string) []vector {
+	{"ML3 a release frees held locks", func(l string) []vector {
 		names := members(l, 3)
 		foreign := lock(names[1], 30000, ownerB, "1")
 		return []vector{

@@ -39,7 +39,7 @@ var latchScenarios = []scenario{
 		}
 	}},
 	// Redisson's delete removes any key.
-	{"keys that are no latch", func(l string) []vector {
+	{"keys that are not latches", func(l string) []vector {
 		hash := lock(l, -1, ownerA, "1")
 		return []vector{
 			command("HSET", l, ownerA, "1").gives(int64(1), "", hash),
@@ -126,7 +126,7 @@ var fencedScenarios = []scenario{
 			release(l, ownerB, 0, 30000).gives(int64(1), frees, at(l, "3"), codec.LockChannel(l)+" 0").then("DEL", protocol.TokenKey(l)),
 		}
 	}},
-	{"fenced: a lock without time to live is refused", func(l string) []vector {
+	{"fenced: a lock without TTL is rejected", func(l string) []vector {
 		stays := lock(l, -1, ownerB, "1")
 		return []vector{
 			acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")).then("PERSIST", l),

@@ -8,7 +8,7 @@ import (
 
 var readWriteOwed = []scenario{
 	// Redisson's release deletes the newest key even if the other holds have none, and frees the lock.
-	{"a release of a shared reader leaves the holds that are alive", func(l string) []vector {
+	{"a release of a shared reader keeps live holds", func(l string) []vector {
 		latch, channel := protocol.LatchKey(l, requestID), protocol.ReadWriteChannel(l)
 		short, long := holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 90000)
 		reading := func(ttl int64, count string) map[string]any { return lock(l, ttl, "mode", "read", ownerA, count) }

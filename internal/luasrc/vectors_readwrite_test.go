@@ -224,7 +224,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 		}
 	}},
 	// Redisson takes a hash of another kind of lock for a free lock, and adds its own fields to it.
-	{"a key that is no read/write lock", func(l string) []vector {
+	{"a key that is not a read/write lock", func(l string) []vector {
 		all := []vector{command("SET", l, "no lock").gives("OK", "", map[string]any{l: "no lock"})}
 		refuse := func(state map[string]any, ended any) []vector {
 			return []vector{

@@ -46,7 +46,7 @@ var semaphoreScenarios = []scenario{
 			more(l, -2).gives(int64(-2), "", counter(l, -2)),
 		}
 	}},
-	{"a counter lives as long as before", func(l string) []vector {
+	{"a counter keeps its TTL", func(l string) []vector {
 		channel := protocol.SemaphoreChannel(l)
 		of := func(n string) map[string]any { return lock(l, 60000, "", n) }
 		return []vector{
@@ -149,7 +149,7 @@ var semaphoreScenarios = []scenario{
 			}), channel+" 3"),
 		}
 	}},
-	{"P4 permits of no semaphore", func(l string) []vector {
+	{"P4 permits without a semaphore", func(l string) []vector {
 		channel := protocol.SemaphoreChannel(l)
 		return []vector{
 			permit(l, began, 5000, permitA).gives(answers(-1), "", nothing),

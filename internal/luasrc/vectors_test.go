@@ -102,7 +102,7 @@ var scenarios = slices.Concat([]scenario{
 					map[string]any{text: "no lock"})),
 		}
 	}},
-	{"a lock without time to live", func(l string) []vector {
+	{"a lock without TTL", func(l string) []vector {
 		return []vector{
 			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")).then("PERSIST", l),
 			acquire(l, ownerB, 30000).gives(int64(-1), isRefused, lock(l, -1, ownerA, "1")),
@@ -110,7 +110,7 @@ var scenarios = slices.Concat([]scenario{
 			acquire(l, ownerA, 30000).gives(nil, enters, lock(l, 30000, ownerA, "2")),
 		}
 	}},
-	{"a key that is no lock", func(l string) []vector {
+	{"a key that is not a lock", func(l string) []vector {
 		stays := map[string]any{l: "no lock"}
 		return []vector{
 			command("SET", l, "no lock").gives("OK", "", stays),

@@ -86,7 +86,7 @@ func none(tb testing.TB, came <-chan outcome) {
 	tb.Helper()
 	select {
 	case o := <-came:
-		tb.Fatalf("done has run too early: %v", o)
+		tb.Fatalf("done ran too early: %v", o)
 	default:
 	}
 }

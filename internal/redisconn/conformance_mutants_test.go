@@ -168,7 +168,7 @@ func (b *broken) leading(wait func(ctx context.Context, over <-chan struct{})) {
 }
 
 var leadMutants = []mutant{
-	{name: "wrappers are passed by", in: "lead/Leads: the Start of a wrapper is not bypassed", plant: func(b *broken) {
+	{name: "wrappers are bypassed", in: "lead/Leads: the Start of a wrapper is not bypassed", plant: func(b *broken) {
 		b.leads = func(transport.Transport) bool { return true }
 	}},
 	{name: "Lead ignores its context", in: "lead/Lead: an ended context ends it, and the call continues", plant: func(b *broken) {
