@@ -39,7 +39,7 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 		"WithMaxWaiters(-1): must not be negative":     redlatch.WithMaxWaiters(-1),
 		"WithDeadWaiterGrace(1s): must be at least 5s": redlatch.WithDeadWaiterGrace(time.Second),
 		"WithShardedPubSub(99): unknown mode":          redlatch.WithShardedPubSub(99),
-		"a label of 201 bytes":                         redlatch.WithLabel(strings.Repeat("x", 201)),
+		"label of 201 bytes":                           redlatch.WithLabel(strings.Repeat("x", 201)),
 		`the label "two\nlines" must be printable`:     redlatch.WithLabel("two\nlines"),
 		"loss margin 30s must be less":                 redlatch.WithLossMargin(30 * time.Second),
 		"invalid loss margin 2562047h47m16.854775807s": redlatch.WithLossMargin(1<<63 - 1),
