@@ -223,7 +223,7 @@ func TestLongSiblingWaitLoggedOnce(t *testing.T) {
 		}
 		require.Equal(t, 1, log.count("inner hold"))
 		require.Equal(t, 1, log.count("orders:42"))
-		require.Equal(t, 1, log.count("level=WARN", "use the context of the inner hold"))
+		require.Equal(t, 1, log.count("level=WARN", "use that hold's context"))
 		require.NoError(t, inner.Unlock())
 		require.NoError(t, outer.Unlock())
 	})
