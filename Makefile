@@ -1,6 +1,5 @@
-# What a developer runs. `make` alone lists it. Each target works from a fresh
-# clone with Go, git and make; `make setup` gets the one thing that is missing,
-# servers to test against.
+# Commands for developers; `make` lists them. Each target works in a fresh clone with
+# Go, git and make. `make setup` installs the servers that tests need.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -13,10 +12,10 @@ LIMIT    ?= 0
 MODULES  ?=
 RUN      ?=
 
-# Only test leaves tests out: see internal/test/testlevel.
+# Only test skips tests: see internal/test/testlevel.
 export REDLATCH_TEST := all
 
-# Pinned in a module of its own: its dependencies stay out of users' go.sum.
+# Pinned in a separate module, to keep its dependencies out of users' go.sum.
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
@@ -34,45 +33,45 @@ FLEETS   ?= 0
 .PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed stress fleet failover bench bench-quick loss pictures site release clean
 
 help: ## day | 1 s | List the targets
-	@echo "Rough durations on two idle cores. docs/testing.md says more."
+	@echo "Rough durations on two idle cores. For more, see docs/testing.md."
 	@for group in "day:every day" "change:before a change is proposed (.ci/run does most of it)" "measure:measuring, and rarely"; do \
 		printf '\n%s\n' "$${group#*:}"; \
 		awk -F ' ## ' -v group="$${group%%:*}" '/^[a-z-]+:.* ## / { split($$2, says, " [|] "); sub(/:.*/, "", $$1); \
 			if (says[1] == group) printf "  %-13s %-11s %s\n", $$1, says[2], says[3] }' $(MAKEFILE_LIST); \
 	done
 
-setup: ## day | 1 min once | Get a redis-server and a valkey-server to test against
+setup: ## day | 1 min once | Install redis-server and valkey-server for tests
 	@scripts/redis-server.sh setup
 
-test: setup ## day | 2 min | The tests, race detector, real server; lists at its end what is left to test-all
+test: setup ## day | 2 min | Run most tests with the race detector and a real server; list the skipped ones
 	$(GO) run ./test/testrun ./...
 
-test-all: setup ## change | 7 min | All tests: also Java machines, clusters, load, long leases, many rounds
+test-all: setup ## change | 7 min | Run all tests: also Java, clusters, load, long leases and more rounds
 	$(GO) run ./test/testrun -all ./...
 
-# Without the race detector, with which make test-all does it: some of it is left out with that.
-compat: setup ## change | 3 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
+# make test-all runs it with the race detector, which skips some of it.
+compat: setup ## change | 3 min each | Compare with live Redissons, releases COMPAT (JDK 17, Maven)
 	scripts/compat.sh $(COMPAT)
 	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
 		$(GO) test -v -timeout 90m -run 'TestRedissonAndRedlatchShareLocks' .
 
-mixed: setup ## change | 1 min | Redlatch beside Redisson in clusters; in full, releases COMPAT, with WAKEUPS=100 (30 min)
+mixed: setup ## change | 1 min | Test with Redissons in clusters, releases COMPAT; full run: WAKEUPS=100 (30 min)
 	$(if $(WAKEUPS),scripts/compat.sh $(COMPAT))
 	cd test/containers && $(if $(WAKEUPS),\
 		REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
 			$(GO) test -count=1 -v -parallel 1 -timeout 60m ./mixed,\
 		$(GO) test -race -count=1 -timeout 5m ./mixed)
 
-vectors: setup ## measure | 1 min | Record what live Redissons do, releases RELEASES, in test/compat/testdata
+vectors: setup ## measure | 1 min | Record live Redissons, releases RELEASES, in test/compat/testdata
 	scripts/compat.sh $(RELEASES)
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 	REDLATCH_VECTORS=write $(GO) test -count=1 -run '^TestScriptsMatchRecordedVectors$$' ./test/compat
 
-mutants: setup ## change | 40 min all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m)
+mutants: setup ## change | 40 min all | Plant bugs that tests must find (MUTANTS=regexp, CHANGED=revision, LIMIT=8m)
 	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT)
 
-mutate: setup ## change | 3 s each | Change what differs from BASE, bit by bit, and list what no test notices (LIMIT=8m)
+mutate: setup ## change | 3 s each | Mutate the changes since BASE, and list mutants that pass all tests (LIMIT=8m)
 	$(GO) run ./test/mutants -generate '$(BASE)' -run '$(MUTANTS)' -limit $(LIMIT)
 
 bench: setup ## measure | 55 min | Measure against other clients: ROUNDS (5), SCALE (1), WHAT (regexp), OUT (docs/performance)
@@ -82,36 +81,36 @@ bench: setup ## measure | 55 min | Measure against other clients: ROUNDS (5), SC
 bench-quick: setup ## measure | 2 min | Compare the working tree with git revision BASE (HEAD)
 	scripts/bench-quick.sh '$(BASE)'
 
-loss: setup ## measure | 8 min | When holders of a lost lock are told, beside other clients, into docs/reliability (NOTE)
+loss: setup ## measure | 8 min | Measure when clients report a lost lock, into docs/reliability (NOTE)
 	cd bench && $(GO) build -o ../bin/bench .
 	bin/bench loss -note '$(NOTE)'
 
-# Without a bound of its own: each of its steps has one.
+# No time limit: each of its steps has one.
 stress: RUN = TestStress
-stress: setup ## measure | DURATION | Break servers, networks and processes (10m), and judge what clients saw (SEED, RUN; REPORTS: a file to add to)
+stress: setup ## measure | DURATION | Run clients under faults (10m), and check their histories (SEED, RUN; REPORTS: append to this file)
 	$(GO) test -race -count=1 -v -timeout 0 -run '^$(RUN)$$' ./test/stress -duration $(DURATION) -seed $(SEED) $(if $(REPORTS),-reports '$(abspath $(REPORTS))')
 
-fleet: ## measure | DURATION | Fleets of clients on fake time, with faults, from random seeds (SEED; FLEETS: so many instead of DURATION)
+fleet: ## measure | DURATION | Run fleets of clients under faults on fake time (SEED; FLEETS: a number instead of DURATION)
 	$(GO) test -count=1 -v -timeout 0 -run '^TestFleets$$' ./test/stress/fleet -seed $(SEED) \
 		$(if $(filter-out 0,$(FLEETS)),-fleets $(FLEETS),-duration $(DURATION))
 
-# One adapter after the other, and one failure after the other: they are timed.
-failover: setup ## measure | 10 min | Replace masters in every way, and print the table of docs/topologies.md
+# Sequential, because the failovers are timed.
+failover: setup ## measure | 10 min | Fail over masters in every way, and print the table of docs/topologies.md
 	for a in goredis rueidis; do \
 		(cd adapter/$$a && REDLATCH_FAILOVER=full $(GO) test -count=1 -v -timeout 20m -run '^TestFailoverTable$$' .) || exit 1; \
 	done
 
-modules: setup ## change | 15 min | Vet, lint and test MODULES, by default all nested modules (RUN: some tests)
+modules: setup ## change | 15 min | Vet, lint and test MODULES, by default all nested modules (RUN: tests to run)
 	RUN='$(RUN)' scripts/modules.sh $(MODULES)
 
-release: ## measure | 2 min | Look whether VERSION may be released; write, commit and tag it (DRY=1: only look)
+release: ## measure | 2 min | Check whether VERSION can be released; write, commit and tag it (DRY=1: only check)
 	$(GO) run -C scripts/release . $(if $(DRY),-dry-run) '$(VERSION)'
 
-api: ## change | 1 min | What the API has lost and got since the last tag (SINCE: another revision); adapters with the core of REDLATCH_BASE
+api: ## change | 1 min | List API changes since the last tag (SINCE: another revision); build adapters with the core of REDLATCH_BASE
 	$(GO) run -C scripts/release . -api -since '$(SINCE)'
 	scripts/adapters-core.sh
 
-package-check: setup ## change | 1 min | Build archives and packages twice, install the Debian one, and do docs/quickstart.md with it (TARGETS=all)
+package-check: setup ## change | 1 min | Build archives and packages twice, install the Debian package, and run docs/quickstart.md (TARGETS=all)
 	scripts/package-check.sh $(TARGETS)
 
 pictures: setup ## measure | 2 min | Draw the live page for docs/ui.md, and the dashboard for docs/observability.md
@@ -126,14 +125,14 @@ site: ## change | 15 s | Build the documentation site in bin/site (Python 3 with
 	bin/mkdocs/bin/pip install --quiet --disable-pip-version-check --requirement scripts/site.txt
 	NO_MKDOCS_2_WARNING=1 bin/mkdocs/bin/mkdocs build
 
-lint: check ## day | 30 s | All of check, the linters (3 min the first time), and no test in real time
+lint: check ## day | 30 s | Run check, the linters (3 min the first time), and the check for tests in real time
 	$(GO) vet ./...
 	$(GO) test -C tools ./realtime
 	$(GO) vet -vettool=$$($(GO) -C tools tool -n realtime) ./...
 	$(GOLANGCI) run --allow-serial-runners ./...
 
-# The checks that take no time, before those that do.
-check: ## day | 5 s | Formatting, words, sizes, imports
+# Fast checks first.
+check: ## day | 5 s | Check formatting, words, sizes and imports
 	scripts/check-fmt.sh
 	scripts/check-words.sh
 	$(GO) run scripts/sizes.go
@@ -143,16 +142,16 @@ build: ## day | 1 min | Build everything, and the command line into bin/
 	$(GO) build ./...
 	$(GO) build -o bin/ ./cmd/...
 
-cross: ## change | 30 s | Vet for macOS and Windows, tests too
+cross: ## change | 30 s | Vet for macOS and Windows, including tests
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
 
-demo: ## day | 10 s | Three processes and one fair lock, on a server inside the program
+demo: ## day | 10 s | Show three processes with one fair lock on an embedded server
 	$(GO) run ./cmd/redlatch demo
 
-fuzz: ## change | 2 min | Each fuzz target for FUZZTIME (10s)
+fuzz: ## change | 2 min | Run each fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
-clean: ## measure | 1 s | Remove what the other targets made here
+clean: ## measure | 1 s | Remove the files made by other targets
 	rm -rf bin dist internal/test/peer/java/target bench/java/target
 	$(GO) clean -testcache

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds each adapter, and each other module for users, with the core of another commit, both ways, as programs do that
-# upgrade one of the two modules and not the other:
+# Builds each adapter, and each other published module, with the core of another commit and vice versa,
+# like programs that upgrade only one of the two:
 #
 #	the adapter of the other commit with the core of this tree: must build, since a
 #	program may upgrade the core alone. Until CHANGELOG.md has a released version,
@@ -32,7 +32,7 @@ if [ -z "$base" ]; then
 	fi
 fi
 if ! base=$(git rev-parse --verify --quiet "$base^{commit}"); then
-	echo "adapters-core: there is no commit to build with (a shallow clone?): nothing is tried"
+	echo "adapters-core: skipped: no commit to build with (a shallow clone?)"
 	[ "${CI:-}" != true ] # nothing tried is a failure there
 	exit
 fi
@@ -75,11 +75,11 @@ for mod in adapter/*/go.mod gocronredlatch/go.mod otelredlatch/go.mod promredlat
 		exit 1
 	fi
 	if [ ! -d "$work/base/$name" ]; then
-		echo "adapters-core: $name is not in ${base:0:12}: left out"
+		echo "adapters-core: $name is not in ${base:0:12}: skipped"
 		continue
 	fi
 	if internals "$work/base/$name"; then
-		echo "adapters-core: $name imports internal packages in ${base:0:12}: left out"
+		echo "adapters-core: $name imports internal packages in ${base:0:12}: skipped"
 		continue
 	fi
 	cp -R "$name" "$work/tree/"
@@ -88,18 +88,18 @@ for mod in adapter/*/go.mod gocronredlatch/go.mod otelredlatch/go.mod promredlat
 	else
 		cat "$work/errors" >&2
 		echo "adapters-core: $name of ${base:0:12} does not build with the core of this tree:" >&2
-		echo "adapters-core: a program that upgrades the core alone would break" >&2
+		echo "adapters-core: a program that upgrades only the core would break" >&2
 		! grep -q '^## \[[0-9]' CHANGELOG.md || exit 1
 	fi
 	if ! builds "$work/tree/$(basename "$name")" "$work/base"; then
 		public "$work/base" >"$work/older"
 		public "$root" >"$work/newer"
 		if [ -z "$(comm -13 <(sort -u "$work/older") <(sort -u "$work/newer"))" ]; then
-			echo "adapters-core: $name does not build with the core of ${base:0:12}, though this one declares nothing more" >&2
+			echo "adapters-core: $name does not build with the core of ${base:0:12}, although the API is the same" >&2
 			exit 1
 		fi
-		echo "adapters-core: $name needs more than the core of ${base:0:12} has: its go.mod has to ask for a newer one"
+		echo "adapters-core: $name needs a newer core than ${base:0:12}: its go.mod must require it"
 	fi
 	tried=$((tried + 1))
 done
-echo "adapters-core: $tried adapters tried with the core of this tree and with that of ${base:0:12}"
+echo "adapters-core: $tried adapters built with the core of this tree and of ${base:0:12}"

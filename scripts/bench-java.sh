@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the Java contestant of the benchmark, bench/java, and prints the class path
-# to run it with. Where there is no JDK or no Maven it prints nothing, says so on
-# stderr and succeeds: the benchmark goes on without it.
+# Builds the Java contestant of the benchmark, bench/java, and prints its class path.
+# Without a JDK or Maven it warns on stderr, prints nothing and succeeds: the benchmark
+# runs without Redisson.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ release=${REDISSON:-4.3.1}
 target=bench/java/target
 
 if ! command -v javac >/dev/null || ! command -v mvn >/dev/null; then
-	echo "bench: no JDK or no Maven here: Redisson does not take part" >&2
+	echo "bench: no JDK or Maven: running without Redisson" >&2
 	exit 0
 fi
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compares a program that promredlatch and otelredlatch observe ("tree") with the same program
-# without them ("base"), pair by pair. Of the acquisitions BENCH_SAMPLED (0.01) are traced. With
-# a server 0.5 ms away it fails when the observed program does less than 97 % of the other's
-# pairs per second.
+# Compares a program with promredlatch and otelredlatch ("tree") with the same program without
+# them ("base"), pair by pair. A share of BENCH_SAMPLED (0.01) of the acquisitions is traced. With
+# a server 0.5 ms away, it fails if the observed program has less than 97 % of the other's
+# throughput.
 #
 #   scripts/bench-observed.sh [flags of the second comparison, such as -rounds 4]
 set -euo pipefail

@@ -3,8 +3,8 @@
 #
 #   scripts/bench-quick.sh REVISION [flags of `bench quick`]
 #
-# The benchmark itself is that of the working tree on both sides, if it can be built
-# over the library as it was at the revision.
+# Both sides use the benchmark of the working tree if it builds with the library of the
+# revision.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 git rev-parse --verify --quiet "$base^{commit}" >/dev/null || {
-	echo "bench-quick: git knows no revision $base" >&2
+	echo "bench-quick: unknown revision $base" >&2
 	exit 2
 }
 mkdir "$work/base"
@@ -32,11 +32,10 @@ cp bench/go.mod "$work/base.mod"
 	go mod edit -replace "github.com/redlatch/redlatch=$work/base" "$work/base.mod"
 	go build -o "$work/tree" .
 )
-# The API of the library may have changed: then the base is driven by its own benchmark,
-# whose raw scripts are its own, too.
+# If the API has changed, use the base's own benchmark with its own scripts.
 (cd bench && go build -modfile="$work/base.mod" -o "$work/bench-base" . 2>"$work/errors") || {
 	cat "$work/errors" >&2
-	echo "bench-quick: the working tree's benchmark does not fit $base: its own is used for it" >&2
+	echo "bench-quick: using the benchmark of $base for it, because the working tree's does not build" >&2
 	(cd "$work/base/bench" && go build -o "$work/bench-base" .)
 }
 printf 'The working tree against %s\n' "$(git log -1 --format='%h %s' "$base")"

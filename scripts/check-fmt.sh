@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Fails when a Go file is not formatted as gofmt would, in nested modules too,
-# and when a shell script does not parse (or, where shellcheck is installed,
-# does not pass it).
+# Fails if a Go file, also of a nested module, is not gofmt'ed, or if a shell script does
+# not parse or, with shellcheck installed, does not pass it.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -21,10 +20,10 @@ if [ -n "$unformatted" ]; then
 	exit 1
 fi
 
-# Others cannot be part of a module: go get would fail.
+# go get rejects modules with other names.
 odd=$(list | LC_ALL=C grep -zvE '^[A-Za-z0-9._/-]+$' | tr '\0' '\n' || true)
 if [ -n "$odd" ]; then
-	printf 'check-fmt: files whose names no module can have:\n%q\n' "$odd" >&2
+	printf 'check-fmt: invalid file names in a module:\n%q\n' "$odd" >&2
 	exit 1
 fi
 
@@ -32,5 +31,5 @@ list '*.sh' .ci/run | xargs -0 -r -n 1 bash -n
 if command -v shellcheck >/dev/null; then
 	list '*.sh' .ci/run | xargs -0 -r shellcheck
 else
-	echo "check-fmt: shellcheck is not installed, shell scripts were only parsed" >&2
+	echo "check-fmt: shell scripts were only parsed: shellcheck is not installed" >&2
 fi

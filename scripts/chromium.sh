@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Finds, or installs, the browser that test/browser tries the live page in: chromium. Where that
-# is impossible it is an error if CI=true, and a warning elsewhere.
+# Finds or installs chromium for test/browser. If that is impossible, it fails with CI=true and
+# otherwise warns.
 #
-#   scripts/chromium.sh      prints which browser the tests will use
+#   scripts/chromium.sh      prints the browser that the tests use
 set -euo pipefail
 
 note() { printf '%s\n' "$*" >&2; }
 
-# show prints the browser. It looks where test/browser does.
+# show prints the browser. It searches like test/browser.
 show() {
 	local name
 	for name in chromium chromium-browser google-chrome; do
@@ -19,7 +19,7 @@ show() {
 	return 1
 }
 
-# as_root runs a command as root, when that is possible without a password.
+# as_root runs a command as root if that needs no password.
 as_root() {
 	if [ "$(id -u)" -eq 0 ]; then
 		"$@"
@@ -40,6 +40,6 @@ if command -v apt-get >/dev/null; then
 		show && exit
 	fi
 fi
-note "THE PAGE IS NOT TRIED IN A BROWSER: there is no chromium here."
-note "Install it, for example: sudo apt-get install chromium"
+note "PAGE NOT TESTED IN A BROWSER: chromium not found."
+note "To install it: sudo apt-get install chromium"
 [ "${CI:-}" != true ]

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds the Redisson peer (internal/test/peer/java) and finds the class path of each release
-# of Redisson that the tests are to run with.
+# Builds the Redisson peer (internal/test/peer/java) and resolves the class path of each release
+# of Redisson to test with.
 #
 #   scripts/compat.sh VERSION…     build, and resolve these releases
 #   scripts/compat.sh              the releases in REDLATCH_COMPAT_VERSIONS,
-#                                  else those that the tests run by default
+#                                  or else the tests' default releases
 #
-# Everything lands in internal/test/peer/java/target, which git ignores: classes/, and
-# classpath/VERSION.txt with the jars of one release. What is there and up to date
-# is not made again, so that a second run needs no Maven.
+# The output is in internal/test/peer/java/target, which git ignores: classes/, and
+# classpath/VERSION.txt with the jars of one release. Up-to-date files are kept, so a second
+# run needs no Maven.
 set -euo pipefail
 
 cd "$(dirname "$0")/../internal/test/peer/java"
@@ -20,14 +20,14 @@ note() { printf '%s\n' "$*" >&2; }
 
 need() {
 	command -v "$1" >/dev/null && return
-	# A bare CI machine gets what is missing; elsewhere that is the owner's to do.
+	# Install missing programs only on a CI machine.
 	if [ "${CI:-}" = true ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 		note "compat: installing a JDK and Maven, because $1 is missing"
 		export DEBIAN_FRONTEND=noninteractive
 		apt-get update -qq >&2 && apt-get install -y -qq --no-install-recommends default-jdk-headless maven >&2
 		command -v "$1" >/dev/null && return
 	fi
-	note "compat: no $1 here. The Redisson peer needs a JDK, 17 or later, and Maven:"
+	note "compat: $1 not found. The Redisson peer needs Maven and JDK 17 or later:"
 	note "  apt-get install default-jdk-headless maven"
 	exit 1
 }
@@ -37,7 +37,7 @@ maven() {
 	mvn --quiet --batch-mode --no-transfer-progress -Dstyle.color=never "$@" </dev/null
 }
 
-# sum prints one line that changes with the program's sources.
+# sum prints a hash of the program's sources.
 sum() {
 	find pom.xml src -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum | cksum
 }
@@ -55,7 +55,7 @@ build() {
 	printf '%s\n' "$now" >"$target/classes.sum"
 }
 
-# jars_exist tells whether the file $1 lists jars and all of them are there.
+# jars_exist reports whether the file $1 lists jars and all of them exist.
 jars_exist() {
 	local jar
 	[ -s "$1" ] || return 1
@@ -71,7 +71,7 @@ resolve() {
 	fi
 	mkdir -p "$target/classpath"
 	maven dependency:build-classpath "-Dredisson.version=$version" "-Dmdep.outputFile=$file.new"
-	# Whole or not at all.
+	# Atomically.
 	{ cat "$file.new" && echo; } >"$file.tmp"
 	rm "$file.new"
 	mv "$file.tmp" "$file"

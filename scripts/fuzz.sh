@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module, one after the other, for FUZZTIME each
-# (default 10s). Go fuzzes one target of one package at a time.
+# Runs every fuzz target of the module for FUZZTIME each (default 10s). Go fuzzes one
+# target of one package at a time.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Vets, lints and tests nested modules, all of them by default: scripts/modules.sh [MODULE...]
-# RUN picks tests, as go test -run does.
+# RUN selects tests like go test -run.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -17,27 +17,27 @@ require() {
 	go mod edit -json "$1" | sed -n '/"Require"/,/^\t\]/s/.*"Path": "\(.*\)".*/\1/p' | sort
 }
 
-# lint vets and lints the module in this folder, and holds that nothing that only it needs is in
-# the library's go.sum.
+# lint vets and lints the module in this folder, and checks that the library's go.sum has none of
+# the modules that only this one needs.
 lint() {
 	local own name
 	go vet ./...
 	go vet -vettool="$(go -C "$root/tools" tool -n realtime)" ./...
 	go tool -modfile="$root/tools/go.mod" golangci-lint run --allow-serial-runners --config "$root/.golangci.yml" ./...
 	own=$(comm -23 <(require go.mod) <(require "$root/go.mod"))
-	# Older names in go.sum are of go.mod files that were looked at, never of code.
+	# Other lines of go.sum are for go.mod files only.
 	while read -r name; do
-		[ -z "$name" ] || ! grep -q "^$name v[^ /]* h1:" "$root/go.sum" || fail "$name is needed by $1 alone, but the library's go.sum has it"
+		[ -z "$name" ] || ! grep -q "^$name v[^ /]* h1:" "$root/go.sum" || fail "$name is needed only by $1, but is in the library's go.sum"
 	done <<<"$own"
 }
 
-# without fails when the module in this folder needs a module that matches a pattern.
+# without fails if the module in this folder needs a module that matches a pattern.
 without() {
-	! go list -m all | grep -E "$1" >&2 || fail "this module needs the one above, which is for users of another one"
+	! go list -m all | grep -E "$1" >&2 || fail "this module must not need the module above"
 }
 
-# databases installs those that the guards of package fence are tested on, on a bare CI machine.
-# Elsewhere a test that misses one is skipped.
+# databases installs the databases for the tests of package fence on a CI machine. Elsewhere a test
+# without its database is skipped.
 databases() {
 	[ "${CI:-}" = true ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || return 0
 	export DEBIAN_FRONTEND=noninteractive
@@ -45,7 +45,7 @@ databases() {
 	apt-get install -y -qq --no-install-recommends postgresql mariadb-server-core >&2
 }
 
-# both runs a command while another one runs in the background.
+# both runs two commands concurrently.
 both() {
 	local first failed=0
 	$1 &
@@ -55,7 +55,7 @@ both() {
 	return $failed
 }
 
-# scripts_elsewhere runs the scripts' own tests on servers of other releases.
+# scripts_elsewhere runs the scripts' tests on servers of other releases.
 scripts_elsewhere() {
 	local program
 	for program in "$root"/.servers/more/*/*-server; do
@@ -67,9 +67,9 @@ scripts_elsewhere() {
 
 tests() {
 	case $1 in
-	# Most of what they do is to wait.
+	# These tests mostly wait.
 	adapter/*) go test -race -parallel 16 -timeout 5m "${run[@]}" ./... ;;
-	# With the race detector its allocations would be counted, too.
+	# The race detector's allocations would count.
 	bench)
 		REDLATCH_BENCH_JAVA=$("$root/scripts/bench-java.sh")
 		export REDLATCH_BENCH_JAVA

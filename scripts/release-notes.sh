@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints what CHANGELOG.md says of a version, for the release on GitHub, and fails when that is
-# nothing: scripts/release-notes.sh v0.2.0.
+# Prints the section of a version in CHANGELOG.md for the release on GitHub, and fails if it is
+# empty: scripts/release-notes.sh v0.2.0.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -9,6 +9,6 @@ awk -v heading="## [${1#v}]" '
 	inside { print; if (NF) some = 1 }
 	END { exit !some }
 ' CHANGELOG.md || {
-	echo "release-notes: CHANGELOG.md says nothing of $1" >&2
+	echo "release-notes: CHANGELOG.md has no text for $1" >&2
 	exit 1
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Measures what a user of the library gets: builds a module that imports the
-# client and all kinds of lock from this checkout, and fails when
+# Checks the dependencies of users: builds a module that imports the client and all
+# kinds of lock from this checkout, and fails if
 #   - packages from other modules than redigo and uuid are compiled into it,
-#   - its go.mod, go.sum or build list names what only a nested module needs (the build
-#     list has what the library's go.mod has, even when go.sum needs no checksum of it), or
+#   - its go.mod, go.sum or build list has modules that only a nested module needs (the build
+#     list includes the library's go.mod, even without checksums in go.sum), or
 #   - its go.sum has more than 40 lines.
-# Works without a network once the modules are in the module cache.
+# Needs no network once the modules are cached.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ checkout=$PWD
 module=github.com/redlatch/redlatch
 allowed='github.com/gomodule/redigo github.com/google/uuid'
 max_sum_lines=40
-# What adapters and tests in nested modules need, and nobody else gets.
+# Modules for adapters and tests in nested modules only.
 nested='github\.com/go-co-op/ github\.com/redis/go-redis github\.com/redis/rueidis github\.com/testcontainers/ github\.com/moby/ github\.com/docker/ github\.com/prometheus/ go\.opentelemetry\.io/otel/sdk'
 
 fail() {
@@ -71,8 +71,8 @@ func main() {
 }
 EOF
 
-# The checksums that this checkout vouches for spare tidy the look-up of each;
-# those that a user does not need are dropped by it again.
+# Start with this checkout's checksums, so tidy need not look them up; it removes the
+# unneeded ones.
 cp go.sum "$work/go.sum"
 
 cd "$work"
@@ -96,9 +96,9 @@ done <modules
 printf 'Its go.sum has %d lines (at most %d), its build list %d modules, the program %d KiB.\n' \
 	"$((sum_lines))" "$max_sum_lines" "$(($(wc -l <build-list)))" "$(($(wc -c <user) / 1024))"
 
-[ "$own" -ge 2 ] || fail "the program did not import the library: the check itself is broken"
+[ "$own" -ge 2 ] || fail "the program did not import the library"
 if grep -E "^$module/(internal/test|internal/tool|test)(/|\$)" packages >&2; then
-	fail "the packages above are for tests and for the command line, not for users' programs"
+	fail "users' programs must not compile the packages above"
 fi
 while read -r m; do
 	case " $allowed " in
@@ -108,12 +108,12 @@ while read -r m; do
 done <modules
 for pattern in $nested; do
 	if grep -E "$pattern" go.mod go.sum build-list >&2; then
-		fail "a user's module has the line above: only those who use the nested module that needs it may get it"
+		fail "users' modules must not have the line above, which only a nested module needs"
 	fi
 done
-# Where nothing needs them the loop above could look for anything.
+# Guards against outdated patterns.
 for pattern in $nested; do
 	grep -qE "$pattern" "$checkout"/adapter/*/go.sum "$checkout"/test/containers/go.sum "$checkout"/{gocron,otel,prom}redlatch/go.sum ||
-		fail "no nested module has $pattern: the check itself is broken"
+		fail "no nested module has $pattern"
 done
 [ "$sum_lines" -le "$max_sum_lines" ] || fail "go.sum has $sum_lines lines, more than $max_sum_lines"
