@@ -185,7 +185,7 @@ func TestObserverPanicIsRecovered(t *testing.T) {
 		require.True(x, ran)
 		require.Zero(x, client.Stats().Held)
 		require.NoError(x, client.Close())
-		require.Len(x, log.Lines("the observer panicked"), 8)
+		require.Len(x, log.Lines("observer panicked"), 8)
 	})
 }
 
