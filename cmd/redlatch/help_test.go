@@ -61,10 +61,10 @@ func TestUsageErrorsSuggestCommand(t *testing.T) {
 		"status a b":        "redlatch: there are too many arguments: b. Usage: redlatch status NAME; ",
 		"evict job":         "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
 		"evict":             "redlatch: NAME and OWNER|--all-dead are missing. ",
-		"ui --every soon":   "redlatch: invalid argument \"soon\" for \"--every\" flag: a time has a unit, such as 10s, ",
-		"list --limit x":    "redlatch: invalid argument \"x\" for \"--limit\" flag: it is a whole number\n",
-		"list --json=maybe": "redlatch: invalid argument \"maybe\" for \"--json\" flag: it is true or false\n",
-		"list --limit " + strings.Repeat("9", 20): "redlatch: invalid argument \"99999999999999999999\" for \"--limit\" flag: it is out of range\n",
+		"ui --every soon":   "redlatch: invalid argument \"soon\" for \"--every\" flag: must have a unit, such as 10s, ",
+		"list --limit x":    "redlatch: invalid argument \"x\" for \"--limit\" flag: must be an integer\n",
+		"list --json=maybe": "redlatch: invalid argument \"maybe\" for \"--json\" flag: must be true or false\n",
+		"list --limit " + strings.Repeat("9", 20): "redlatch: invalid argument \"99999999999999999999\" for \"--limit\" flag: out of range\n",
 		"unlock --force":        "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
 		"watch":                 "redlatch: NAME|PATTERN is missing. ",
 		"list a b":              "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
@@ -73,7 +73,7 @@ func TestUsageErrorsSuggestCommand(t *testing.T) {
 		"evict --base64 YQ== a": "redlatch: --base64: a is not in base64\n",
 		"doctor now":            "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
 		"status --jsn x":        "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
-		"lock-everything x":     "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
+		"lock-everything x":     "redlatch: unknown command lock-everything. `redlatch --help` lists the commands\n",
 	} {
 		got := program.Fails(t, program.NoServer(t), usageCode(strings.Fields(line)[0]), says, strings.Fields(line)...)
 		require.True(t, strings.HasPrefix(got.Stderr, says), "%s: %s", line, got.Stderr)

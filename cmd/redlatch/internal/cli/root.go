@@ -112,15 +112,15 @@ func NewRoot(commands ...Constructor) *cobra.Command {
 		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
 for one lock on one Redis or Valkey.
 
-The exit code is 0 when all went well, 2 when the command line or the server's
-address is wrong (125 of redlatch run, hold and release), 1 when anything else
-failed, unless the help of a command says otherwise, and 128+n when signal n
-ended it: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
-		Example: `  redlatch demo                                # see it work, no Redis needed
+The exit code is 0 on success, 2 if the command line or the server's address is
+invalid (125 for redlatch run, hold and release), and 1 for other failures,
+unless the command's help says otherwise. If signal n ended the command, it is
+128+n: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
+		Example: `  redlatch demo                                # try it; needs no Redis
   redlatch run nightly-report -- ./report.sh   # run a command under a lock
-  redlatch run --try import -- ./import.sh     # or not at all if it is held
+  redlatch run --try import -- ./import.sh     # skip it if the lock is held
   redlatch status nightly-report               # who holds it, and for how long
-  redlatch doctor                              # is the server good for locks?`,
+  redlatch doctor                              # can the server serve locks?`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -286,7 +286,7 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 		lines = append(lines, "WRONG: "+w+".")
 	}
 	if len(wrong) == 0 {
-		lines = append(lines, "OK: no round was lost, no worker was overtaken, no two held the lock at once.")
+		lines = append(lines, "OK: no lost rounds, no overtaken workers, no two holders at the same time.")
 	}
 	return lines
 }

@@ -200,6 +200,6 @@ func TestDemoEndsAfterDeadWaitersLeaveQueue(t *testing.T) {
 	require.True(t, a.over(at(9200), time.Second))
 	require.Empty(t, a.check(2, a.journal(), false))
 	text := strings.Join(a.summary(2, 4*time.Second, nil), "\n")
-	require.Contains(t, text, "dead        2 places in the queue, the last one evicted 8s after the kill\n")
-	require.Contains(t, text, "inversions  0 in the 1 turns")
+	require.Contains(t, text, "dead        2 places in the queue, the last evicted 8s after the kill\n")
+	require.Contains(t, text, "inversions  0 in 1 rounds")
 }

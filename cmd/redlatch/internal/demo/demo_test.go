@@ -29,9 +29,9 @@ func requireGreen(t *testing.T, got program.Outcome) {
 	require.Empty(t, got.Stderr)
 	require.Regexp(t, counterLine, got.Stdout)
 	for _, line := range []string{
-		`  inversions  0 in the [1-9]\d* turns with others queued, by the server's list`,
-		`  dead        [1-9]\d* places in the queue, the last one evicted [\d.]+s after the kill`,
-		`OK: no round was lost, no worker was overtaken, no two held the lock at once.`,
+		`  inversions  0 in [1-9]\d* rounds with queued workers, by the server's list`,
+		`  dead        [1-9]\d* places in the queue, the last evicted [\d.]+s after the kill`,
+		`OK: no lost rounds, no overtaken workers, no two holders at the same time.`,
 		`  two inside  never`,
 		`  waits       p50 [\d.]+m?s, p99 [\d.]+m?s`,
 		`  hand-overs  [1-9]\d* from one process to another, \d+ a second`,
@@ -84,7 +84,7 @@ return counter > 0 and counter < rounds and 1 or 0`
 	got := p.Outcome(atMost)
 	require.Equal(t, 1, got.Code, "a wrong result counts, even after a signal")
 	require.Regexp(t, `WRONG: the counter is \d+, the workers wrote \d+ rounds: \d+ were overwritten\.`, got.Stdout)
-	require.Contains(t, got.Stdout, "WRONG: two were inside, seen ")
+	require.Contains(t, got.Stdout, "WRONG: two workers held the lock concurrently, seen ")
 	require.NotContains(t, got.Stdout, "OK:")
 	require.Equal(t, "redlatch: the demo failed\n", got.Stderr)
 }

@@ -51,7 +51,7 @@ $`, out)
 		got := program.Finish(t, s.URL(), "evict", name, "\x1b[2J")
 		require.Contains(t, got.Stdout, "  owner  \"\\x1b[2J\"\n         of unknown kind, place 1, ")
 		require.Contains(t, got.Stdout, "  next   "+program.RedlatchOwner+
-			"\n         Redlatch since "+program.RedlatchSince+", subscribed yes, not woken: the\n         lock is held\n"+
+			"\n         Redlatch since "+program.RedlatchSince+", subscribed yes, not notified: the\n         lock is held\n"+
 			"  left   1 waiter has no subscriber:\n         `redlatch evict --all-dead "+name+"`", got.Stderr)
 		require.Contains(t, program.Words(got.Stdout), name+"` evicts it if it is dead")
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))

@@ -54,7 +54,7 @@ Exit codes:
   128+n COMMAND was ended by signal n
   else  COMMAND's own`
 
-	runExamples = `  # Wait as long as it takes; the lease is renewed while the command runs
+	runExamples = `  # Wait as long as needed; the lease is renewed while the command runs
   redlatch run nightly-report -- ./report.sh --full
 
   # Give up after 10 seconds

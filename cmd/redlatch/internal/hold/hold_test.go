@@ -227,8 +227,8 @@ func TestInvalidCommandLinesAreRejected(t *testing.T) {
 	}
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
-	program.Fails(t, s.URL(), 125, "no read/write lock, such as a plain lock of this name", "run", "--write", name, "--", "true")
-	program.Fails(t, s.URL(), 125, "no semaphore, such as a lock of this name", "run", "--permits", name+":3", "--", "true")
+	program.Fails(t, s.URL(), 125, "the key is not a read/write lock; it may be a plain lock of this name", "run", "--write", name, "--", "true")
+	program.Fails(t, s.URL(), 125, "the key is not a semaphore; it may be a lock of this name", "run", "--permits", name+":3", "--", "true")
 }
 
 func TestOnLostExecGetsReasonWithoutDelay(t *testing.T) {

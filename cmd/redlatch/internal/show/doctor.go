@@ -75,7 +75,7 @@ func NewDoctor(g *cli.Globals) *cobra.Command {
 		Long:  doctorHelp,
 		Example: `  redlatch doctor
   redlatch doctor --user locks --prefix app:      # the rights of this user
-  redlatch doctor --need fair,listeners --strict  # what a program is there for
+  redlatch doctor --need fair,listeners --strict  # the needs of a program
   redlatch doctor --strict --json | jq '.findings[] | select(.level != "ok")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

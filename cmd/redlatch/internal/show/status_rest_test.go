@@ -255,8 +255,8 @@ func TestStatusShowsSemaphore(t *testing.T) {
 		s.Do(t, "SET", name, 3)
 		s.Do(t, "ZADD", protocol.PermitsKey(name), 1, "0123456789abcdef", protocol.PermitForever, "fedcba9876543210")
 		got = program.Finish(t, s.URL(), "status", name)
-		require.Equal(t, program.Outcome{Stdout: fmt.Sprintf("%q is no lock, but a number: 3\n", name) + `  permit as a semaphore it has 3 permits available, 2 are taken
-  permit 30313233343536373839616263646566   its lease is over
+		require.Equal(t, program.Outcome{Stdout: fmt.Sprintf("%q is not a lock but a number: 3\n", name) + `  permit as a semaphore it has 3 permits available, 2 are taken
+  permit 30313233343536373839616263646566   its lease has expired
   permit 66656463626139383736353433323130   never ends
 `}, got)
 		got = program.Finish(t, s.URL(), "status", "--json", name)
@@ -269,7 +269,7 @@ func TestStatusShowsSemaphore(t *testing.T) {
 		s.Do(t, "PEXPIRE", name, 60_000)
 		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "  lives  ")
 
-		program.Fails(t, s.URL(), 1, "is no lock", "status", "--exit-code", name)
+		program.Fails(t, s.URL(), 1, "is not a lock", "status", "--exit-code", name)
 
 		s.Do(t, "SET", name, "seven")
 		program.Fails(t, s.URL(), 1, "holds a string, and a lock is a hash", "status", name)

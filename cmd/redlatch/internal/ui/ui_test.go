@@ -99,17 +99,17 @@ func TestUIRequiresUsersAndPasswordsInFile(t *testing.T) {
 func TestUIRejectsPublicAddressByDefault(t *testing.T) {
 	t.Parallel()
 	for flags, said := range map[string]string{
-		"--addr 0.0.0.0:0":              "can be reached from other machines",
-		"--addr :0":                     "can be reached from other machines",
-		"--addr 192.0.2.1:0":            "give --auth FILE",
-		"--addr locks.example.com:80":   "can be reached from other machines",
+		"--addr 0.0.0.0:0":              "is reachable from other machines",
+		"--addr :0":                     "is reachable from other machines",
+		"--addr 192.0.2.1:0":            "--auth FILE is required",
+		"--addr locks.example.com:80":   "is reachable from other machines",
 		"--addr 127.0.0.1":              "--addr must be host:port",
 		"--every 1ms":                   "--every must be at least 100ms",
 		"--addr [::]:0 --auth /no/file": "--auth: open /no/file",
 
-		"--allow unlock":                "--allow needs --auth FILE",
-		"--allow unlock,steal --auth x": "--allow has unlock and evict, with a comma between them, and no steal",
-		"--allow --auth x":              "--allow has unlock and evict",
+		"--allow unlock":                "--allow requires --auth FILE",
+		"--allow unlock,steal --auth x": "invalid action steal in --allow: must be unlock, evict or unlock,evict",
+		"--allow --auth x":              "invalid action --auth in --allow",
 	} {
 		program.Fails(t, program.NoServer(t), 2, said, append([]string{"ui"}, strings.Fields(flags)...)...)
 	}
