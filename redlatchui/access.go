@@ -31,8 +31,8 @@ const (
 )
 
 var (
-	errNoAccess = errors.New("you may not see this page")
-	errNoRight  = errors.New("you may not do this")
+	errNoAccess = errors.New("you are not allowed to view this page")
+	errNoRight  = errors.New("you are not allowed to perform this action")
 )
 
 func (a Access) may(right Access) bool { return a&right == right }
@@ -180,7 +180,7 @@ func guard(hosts []string, next http.Handler) http.Handler {
 	}
 	forms := http.NewCrossOriginProtection()
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "Forms of other sites' pages do nothing here. A proxy in front must pass the host on.", http.StatusForbidden)
+		http.Error(w, "Cross-site form submissions are rejected. A proxy in front must forward the Host header.", http.StatusForbidden)
 	}))
 	next = forms.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -189,9 +189,9 @@ func guard(hosts []string, next http.Handler) http.Handler {
 		}
 		switch {
 		case !slices.Contains(allowed, strings.ToLower(hostOf(r.Host))):
-			http.Error(w, "This page is not served under that name. Add it with --host, or to Options.Hosts.", http.StatusMisdirectedRequest)
+			http.Error(w, "This page is not served under that host name. Add it with --host or Options.Hosts.", http.StatusMisdirectedRequest)
 		case isForeign(r):
-			http.Error(w, "Pages of other sites may link to this page, and no more.", http.StatusForbidden)
+			http.Error(w, "Other sites can only link to this page.", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
 		}

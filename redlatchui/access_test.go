@@ -181,7 +181,7 @@ func TestFormReleasesOneReader(t *testing.T) {
 		s.Do(t, "PEXPIRE", "books", time.Hour.Milliseconds())
 		s.Do(t, "SET", "{books}:"+program.SomeOwner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
 		s.Do(t, "SET", "{books}:"+program.RedissonOwner+":rwlock_timeout:1", 1)
-		oneForm(t, page, told, "books", program.RedissonOwner, "The lock was taken from Redisson 0b8f3a11:57. No waiter was notified: other holders still have the lock.")
+		oneForm(t, page, told, "books", program.RedissonOwner, "The lock was released for Redisson 0b8f3a11:57. No waiter was notified: other holders have it still.")
 		require.Equal(t, map[string]string{"mode": "read", program.SomeOwner: "1"}, hashOf(t, s, "books"))
 		status, text := post(t, page, "/unlock?name=books", takes(program.RedissonOwner))
 		require.Equal(t, 409, status)
@@ -222,7 +222,7 @@ func TestFormReleasesOnePermit(t *testing.T) {
 		for i, id := range []string{"0123456789abcdef", "by hand"} {
 			digits := hex.EncodeToString([]byte(id))
 			oneForm(t, page, told, "downloads", digits,
-				"The permit was taken back: "+digits+". No waiter was notified: no connection of the master is subscribed to the semaphore")
+				"The permit was released: "+digits+". No waiter was notified: no connection of the master is subscribed to the semaphore")
 			require.Equal(t, []byte{byte('1' + i)}, s.Do(t, "GET", "downloads"))
 			status, text := post(t, page, "/unlock?name=downloads", takes(digits))
 			require.Equal(t, 409, status)

@@ -29,12 +29,12 @@ const (
 
 // Reasons not to begin an action.
 var (
-	errForm     = errors.New("the form is not complete, so nothing was done")
-	errReason   = fmt.Errorf("give a reason, of %d bytes at most. Nothing was done", reasonSize)
-	errUnstated = errors.New("state of each holder that it is dead. Nothing was done")
-	errOddName  = errors.New("the name is not valid UTF-8: redlatch unlock and evict take it with --base64")
-	errEnded    = errors.New("the request has ended before anything was done")
-	errAudit    = errors.New("the audit was not written, so nothing was done")
+	errForm     = errors.New("incomplete form: no changes were made")
+	errReason   = fmt.Errorf("a reason of at most %d bytes is required. No changes were made", reasonSize)
+	errUnstated = errors.New("confirm for each holder that it is dead. No changes were made")
+	errOddName  = errors.New("the name is not valid UTF-8: use redlatch unlock or evict with --base64")
+	errEnded    = errors.New("the request ended before any change was made")
+	errAudit    = errors.New("the audit could not be written: no changes were made")
 )
 
 // deed implements an action.
@@ -116,7 +116,7 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 		a.Detail = textOf(err)
 	}
 	if unwritten := p.report(ctx, a); unwritten != nil {
-		err = errors.Join(err, fmt.Errorf("the outcome is not in the audit: %w", unwritten))
+		err = errors.Join(err, fmt.Errorf("the audit does not contain the outcome: %w", unwritten))
 	}
 	return done, waiters, err
 }
@@ -195,13 +195,13 @@ func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (done, waiters s
 	case err != nil:
 		return "", "", err
 	case f.IsSemaphore():
-		return "the permit was taken back: " + strings.Join(f.TakenFrom, ", "), f.Heard(), nil
+		return "the permit was released: " + strings.Join(f.TakenFrom, ", "), f.Heard(), nil
 	}
 	var losers []string
 	for _, h := range f.Losers() {
 		losers = append(losers, ownerText(h.Owner, h.Label))
 	}
-	return "the lock was taken from " + strings.Join(losers, ", "), f.Heard(), nil
+	return "the lock was released for " + strings.Join(losers, ", "), f.Heard(), nil
 }
 
 func readEvict(a *Attempt, form url.Values) error {
@@ -223,9 +223,9 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (done, waiters st
 	case out.Next == "":
 		waiters = "the queue is empty"
 	case out.Woken:
-		waiters = "the lock is free, and the next in the queue was woken: " + sanitize.Word(out.Next)
+		waiters = "the lock is free, and the next waiter was notified: " + sanitize.Word(out.Next)
 	default:
-		waiters = "the next in the queue is " + sanitize.Word(out.Next)
+		waiters = "the next waiter is " + sanitize.Word(out.Next)
 	}
 	return "the waiter " + ownerText(a.Owners[0], "") + " was evicted from the queue", waiters, nil
 }
@@ -236,8 +236,8 @@ const (
 )
 
 var (
-	errActing = fmt.Errorf("you have %d actions in progress: wait until one has ended. Nothing was done", actsOfOne)
-	errCrowd  = errors.New("too many actions are in progress: try again in a minute. Nothing was done")
+	errActing = fmt.Errorf("you have %d actions in progress: wait for one to finish. No changes were made", actsOfOne)
+	errCrowd  = errors.New("too many actions in progress: try again in a minute. No changes were made")
 )
 
 // acting counts concurrent actions. It is safe for concurrent use.

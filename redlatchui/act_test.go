@@ -82,7 +82,7 @@ func TestFormReleasesNamedHolders(t *testing.T) {
 			status, text = post(t, page, address, form)
 			require.Equal(t, 200, status, text)
 			require.Contains(t, text, "<h1>Done", what)
-			require.Contains(t, text, "The lock was taken from "+c.from+". No waiter was notified: no connection", what)
+			require.Contains(t, text, "The lock was released for "+c.from+". No waiter was notified: no connection", what)
 			require.False(t, program.Exists(t, s, c.name), what)
 			all := told.take()
 			require.Len(t, all, 2, what)
@@ -149,20 +149,20 @@ func TestIncompleteFormDoesNothing(t *testing.T) {
 		status int
 		says   string
 	}{
-		"empty":         {"unlock?name=job", nil, 400, "Give a reason"},
-		"no reason":     {"unlock?name=job", with(takes(program.SomeOwner), "reason", " "), 400, "Give a reason"},
-		"a long reason": {"unlock?name=job", with(takes(program.SomeOwner), "reason", strings.Repeat("x", 1601)), 400, "of 1600 bytes at most"},
+		"empty":         {"unlock?name=job", nil, 400, "A reason"},
+		"no reason":     {"unlock?name=job", with(takes(program.SomeOwner), "reason", " "), 400, "A reason"},
+		"a long reason": {"unlock?name=job", with(takes(program.SomeOwner), "reason", strings.Repeat("x", 1601)), 400, "of at most 1600 bytes"},
 		"none dead":     {"unlock?name=job", with(takes(program.SomeOwner), "dead"), 400, "State of each holder"},
 		"another dead":  {"unlock?name=job", with(takes(program.SomeOwner), "dead", program.RedissonOwner), 400, "State of each holder"},
-		"no holder":     {"unlock?name=job", with(takes(program.SomeOwner), "holder"), 400, "not complete"},
-		"many holders":  {"unlock?name=job", takes(many...), 400, "not complete"},
-		"a huge form":   {"unlock?name=job", with(takes(program.SomeOwner), "more", strings.Repeat("x", 70_000)), 400, "Nothing was done"},
+		"no holder":     {"unlock?name=job", with(takes(program.SomeOwner), "holder"), 400, "incomplete form"},
+		"many holders":  {"unlock?name=job", takes(many...), 400, "incomplete form"},
+		"a huge form":   {"unlock?name=job", with(takes(program.SomeOwner), "more", strings.Repeat("x", 70_000)), 400, "No changes were made"},
 		"no name":       {"unlock", takes(program.SomeOwner), 400, "names no lock"},
 		"no such lock":  {"unlock?hash=00", takes(program.SomeOwner), 404, "No lock of that name"},
 		"odd name":      {"unlock?name=%FF", takes(program.SomeOwner), 400, "not valid UTF-8"},
-		"no waiter":     {"evict?name=job", url.Values{"reason": {"x"}}, 400, "not complete"},
-		"not base64":    {"evict?name=job", url.Values{"reason": {"x"}, "owner": {"!"}}, 400, "not complete"},
-		"evict, silent": {"evict?name=job", with(evicts(program.RedissonOwner), "reason"), 400, "Give a reason"},
+		"no waiter":     {"evict?name=job", url.Values{"reason": {"x"}}, 400, "incomplete form"},
+		"not base64":    {"evict?name=job", url.Values{"reason": {"x"}, "owner": {"!"}}, 400, "incomplete form"},
+		"evict, silent": {"evict?name=job", with(evicts(program.RedissonOwner), "reason"), 400, "A reason"},
 	} {
 		status, text := post(t, page, "/"+c.path, c.form)
 		require.Equal(t, c.status, status, what)
@@ -236,7 +236,7 @@ func TestFormEvictsOnlyDeadWaiter(t *testing.T) {
 		address, form := formOf(t, text)
 		status, text = post(t, page, address, form)
 		require.Equal(t, 200, status, text)
-		require.Contains(t, text, `The waiter "\x1b[2J\xff\r\n" was evicted from the queue. The lock is free, and the next in the queue was woken: `+program.RedissonOwner+".")
+		require.Contains(t, text, `The waiter "\x1b[2J\xff\r\n" was evicted from the queue. The lock is free, and the next waiter was notified: `+program.RedissonOwner+".")
 		require.Equal(t, []string{program.RedissonOwner, program.SomeOwner}, program.QueueOf(t, s, "job"))
 		all := told.take()
 		require.Len(t, all, 2)
@@ -255,7 +255,7 @@ func TestFormEvictsOnlyDeadWaiter(t *testing.T) {
 		}
 		require.Len(t, program.QueueOf(t, s, "job"), 2)
 		_, text = get(t, page, "/evict?name=job&owner="+evicts(odd).Get("owner"))
-		require.Contains(t, text, "no longer among the first in the queue")
+		require.Contains(t, text, "no longer near the front of the queue")
 		s.Do(t, "DEL", codec.QueueKey("job"))
 	})
 }
@@ -268,8 +268,8 @@ func TestFailedAuditPreventsAction(t *testing.T) {
 			says  string
 			calls int
 		}{
-			"begun": {"The audit was not written, so nothing was done: disk full.", 1},
-			"done":  {"The outcome is not in the audit: disk full.", 2},
+			"begun": {"The audit could not be written: no changes were made: disk full.", 1},
+			"done":  {"The audit does not contain the outcome: disk full.", 2},
 		} {
 			s.Do(t, "HSET", "job", program.SomeOwner, 1)
 			calls := 0
@@ -310,7 +310,7 @@ func TestActionEndsWithRequestOrClose(t *testing.T) {
 				all := told.take()
 				require.Len(t, all, 1)
 				require.Equal(t, "failed", all[0].Outcome)
-				require.Equal(t, "the request has ended before anything was done", all[0].Detail)
+				require.Equal(t, "the request ended before any change was made", all[0].Detail)
 				leave()
 				require.True(t, program.Exists(t, s, "long"))
 			})

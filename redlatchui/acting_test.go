@@ -70,7 +70,7 @@ func TestActionsAreLimitedPerViewer(t *testing.T) {
 				all := told.take()
 				require.Len(t, all, 1)
 				require.Equal(t, "refused", all[0].Outcome)
-				require.Equal(t, "you have 4 actions in progress: wait until one has ended. Nothing was done", all[0].Detail)
+				require.Equal(t, "you have 4 actions in progress: wait for one to finish. No changes were made", all[0].Detail)
 				require.True(t, program.Exists(t, s, "job"))
 				got := answer(page, by(c.same[0], c.same[1], httptest.NewRequest(http.MethodGet, "http://localhost/lock?name=job", nil)))
 				require.Equal(t, 200, got.StatusCode)
@@ -96,7 +96,7 @@ func TestExcessActionsRejectedWhilePagesServed(t *testing.T) {
 		defer leave()
 		status, text := post(t, page, "/unlock?name=long", takes(program.SomeOwner))
 		require.Equal(t, http.StatusServiceUnavailable, status)
-		require.Contains(t, text, "Too many actions are in progress: try again in a minute. Nothing was done.")
+		require.Contains(t, text, "Too many actions in progress: try again in a minute. No changes were made.")
 		for _, path := range []string{"/", "/lock?name=long", "/unlock?name=long", "/who"} {
 			status, _ := get(t, page, path)
 			require.Equal(t, 200, status, path)
@@ -138,8 +138,8 @@ func TestEvictRightShowsLinkNotCommand(t *testing.T) {
 				continue
 			}
 			_, text = post(t, page, "/unlock?name=job", takes(program.SomeOwner))
-			require.Contains(t, text, "The lock was taken from Redlatch 00000001:7. No waiter was notified: no connection is subscribed for the first", what)
-			require.Equal(t, !may, strings.Contains(text, "If it is dead, `redlatch evict job "+program.RedissonOwner+"` removes it from the queue, and `redlatch evict --all-dead job` removes all dead waiters."), what)
+			require.Contains(t, text, "The lock was released for Redlatch 00000001:7. No waiter was notified: no connection is subscribed for the first", what)
+			require.Equal(t, !may, strings.Contains(text, "If it is dead, `redlatch evict job "+program.RedissonOwner+"` takes it out of the queue, and `redlatch evict --all-dead job` all that are dead."), what)
 			require.Equal(t, may, strings.Contains(text, "If it is dead, the page of the lock offers to evict it."), what)
 		}
 	})
@@ -153,7 +153,7 @@ func TestLeaseWithUnknownStartHasNoBar(t *testing.T) {
 		s.Do(t, "HSET", "half", program.SomeOwner, 1)
 		s.Do(t, "PEXPIRE", "half", 15_000)
 		_, text := get(t, page, "/lock?name=half")
-		require.Regexp(t, `Lease [\d.]+ s left, renewed or fixed: not known yet`, textOf(text))
+		require.Regexp(t, `Lease [\d.]+ s left, fixed or renewed: not known yet`, textOf(text))
 		require.NotContains(t, text, "<meter")
 
 		says(t, page, "/lock?name=seen", "It is free")

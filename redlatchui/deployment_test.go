@@ -130,7 +130,7 @@ func TestAdapterClusterIsRejected(t *testing.T) {
 	defer func() { require.NoError(t, client.Close()) }()
 	_, err = redlatchui.New(client, redlatchui.Options{})
 	require.ErrorIs(t, err, redlatch.ErrInvalid)
-	require.ErrorContains(t, err, "use a client of redlatch.Open")
+	require.ErrorContains(t, err, "use a client from redlatch.Open")
 }
 
 // The keys of some names are on two nodes: locks with such names do not work in a cluster.

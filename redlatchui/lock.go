@@ -18,9 +18,9 @@ import (
 const notAnswered = "The server has not answered yet."
 
 var (
-	errNoName  = errors.New("the address names no lock")
-	errUnknown = errors.New("no lock of that name is known here. Locks with very long names are found on the page of all locks")
-	errHidden  = errors.New("locks of that name are not shown here")
+	errNoName  = errors.New("the URL does not name a lock")
+	errUnknown = errors.New("unknown lock. To find locks with very long names, use the page of all locks")
+	errHidden  = errors.New("this page does not show locks of that name")
 )
 
 // looksApart is how much longer a lease may be than the longest seen remainder.
@@ -100,7 +100,7 @@ func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 	}
 	if !live {
 		page.Stream = ""
-		page.Err = strings.TrimSpace(page.Err + " The pages of too many locks are open, so this one is not kept up to date: load it again to see the lock as it is then.")
+		page.Err = strings.TrimSpace(page.Err + " Too many lock pages are open, so this one is not updated: reload it to see the current state.")
 	}
 	return "lock.html", &page, nil
 }
@@ -168,7 +168,7 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 	}
 	page.Why = reasons{l}.why()
 	if limits.Name(name) != nil {
-		page.Why = "The name is not valid UTF-8, so only what a scan finds is shown: the holders and the length of the queue."
+		page.Why = "The name is not valid UTF-8, so only scan results are shown: the holders and the length of the queue."
 		page.viewer &= ReadOnly
 	}
 	page.offerEvict()
@@ -179,7 +179,7 @@ func top[T any](some []T, n int) []T { return some[:min(len(some), n)] }
 
 func (page *lockPage) Lease() string {
 	if page.Lock.TTL < 0 {
-		return "none: it stays until it is released"
+		return "none: held until released"
 	}
 	said := span(page.Lock.TTL) + " left"
 	switch page.Lock.Renewed {
@@ -188,7 +188,7 @@ func (page *lockPage) Lease() string {
 	case inspect.RenewedNo:
 		said += ", not renewed when due: fixed, or the client is gone"
 	case inspect.RenewedUnknown:
-		said += ", renewed or fixed: not known yet"
+		said += ", fixed or renewed: not known yet"
 	}
 	return said
 }
@@ -217,7 +217,7 @@ func roleOf(h inspect.Holder) string {
 	case h.Mode == "write":
 		return "writes"
 	case h.IsOver():
-		return "reads, its own lease has expired"
+		return "reads, its lease has expired"
 	case h.Mode == "read":
 		return "reads"
 	}
@@ -242,22 +242,22 @@ func permitText(h inspect.Holder) string {
 var happenings = map[string]string{
 	follow.Held:     "Held by %s when this page was opened",
 	follow.Free:     "Free when this page was opened",
-	follow.Taken:    "Taken by %s",
+	follow.Taken:    "Acquired by %s",
 	follow.Passed:   "Passed to %s",
 	follow.Released: "Released by %s",
-	follow.Expired:  "The lease of %s is over",
+	follow.Expired:  "The lease of %s expired",
 	follow.Gone:     "%s no longer holds it",
-	follow.Entered:  "Entered by %s",
-	follow.Left:     "Left by %s",
+	follow.Entered:  "Hold count raised by %s",
+	follow.Left:     "Hold count lowered by %s",
 	follow.Queued:   "%s is queued",
-	follow.Quit:     "%s has left the queue",
+	follow.Quit:     "%s left the queue",
 }
 
 // happening returns the text of an event before and after the owner.
 func happening(e board.Event) []string {
 	said := happenings[e.What]
 	if e.What == follow.Passed && e.From == e.Owner {
-		said = "Released and taken again by %s"
+		said = "Released and reacquired by %s"
 	}
 	return strings.Split(said, "%s")
 }

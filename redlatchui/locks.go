@@ -125,7 +125,7 @@ func (p *Page) locks(r *http.Request) (template string, _ any, err error) {
 		return "", nil, err
 	}
 	if all == nil {
-		page.Err = "The first scan goes on. This page shows the locks when it has ended."
+		page.Err = "The first scan is in progress. The locks will appear when it finishes."
 	} else {
 		page.fill(all)
 	}
@@ -139,10 +139,10 @@ func (page *locksPage) fill(all *board.Locks) {
 		page.Unread = fullSentence(sanitize.Message(all.Unread.Text("hashes"))) + " "
 	}
 	if all.Unread.Away != nil {
-		page.Unread += fullSentence(sanitize.Message("Not all masters were looked at: "+all.Unread.Away.Error())) + " "
+		page.Unread += fullSentence(sanitize.Message("Not all masters were scanned: "+all.Unread.Away.Error())) + " "
 	}
 	if all.Uncounted != "" {
-		page.Unread += "How many wait for locks without a queue, for permits and for latches, and which waiters are dead, is not known: " +
+		page.Unread += "Unknown: dead waiters, and the numbers of waiters for permits, latches and locks without a queue: " +
 			"subscribers cannot be counted. " + fullSentence(all.Uncounted)
 	}
 	for i := range all.Entries {

@@ -92,7 +92,7 @@ func TestOwnersAndLabelsAreEscaped(t *testing.T) {
 		s.Do(t, "SET", "crawl", 3)
 		s.Do(t, "ZADD", protocol.PermitsKey("crawl"), time.Now().Add(time.Hour).UnixMilli(), "\u202e<b>\x1b"+strings.Repeat("x", 100_000))
 		page := open(t, s, redlatchui.Options{})
-		for address, has := range map[string]string{"/": "Dead waiter", "/lock?name=a": "Held by", "/lock?name=crawl": "Permits that are taken"} {
+		for address, has := range map[string]string{"/": "Dead waiter", "/lock?name=a": "Held by", "/lock?name=crawl": "Permits in use"} {
 			status, text := get(t, page, address)
 			require.Equal(t, 200, status)
 			require.Contains(t, text, has)
@@ -118,7 +118,7 @@ func TestOnlyMatchingLocksHavePages(t *testing.T) {
 			status, text := get(t, page, path+"?name="+url.QueryEscape("secret:1"))
 			require.Equal(t, 404, status)
 			require.NotContains(t, text, program.SomeOwner)
-			require.Contains(t, text, "Locks of that name are not shown here.")
+			require.Contains(t, text, "This page does not show locks of that name.")
 		}
 		status, _ := get(t, page, "/lock?hash="+strings.Repeat("0", 64))
 		require.Equal(t, 404, status)
@@ -169,7 +169,7 @@ func TestLongHolderListIsTruncated(t *testing.T) {
 		require.Equal(t, 100, strings.Count(text, "entered 1 ×"))
 		require.Contains(t, text, "and 50 more Held for at least")
 		require.NotContains(t, text, "Force unlock")
-		require.Contains(t, says(t, page, "/unlock?name=books", "more holders than a form can name"), "books")
+		require.Contains(t, says(t, page, "/unlock?name=books", "too many holders for a form"), "books")
 	})
 }
 
@@ -246,11 +246,11 @@ func TestPageShowsSubscriberCount(t *testing.T) {
 		}
 		require.NotContains(t, text, "not known")
 		text = says(t, page, "/lock?name=app:plain", "Held by")
-		require.Contains(t, text, "No client is queued on the server, and 2 connections listen for the release of the lock. That is a hint of how many clients wait")
+		require.Contains(t, text, "No client is queued on the server, and 2 connections are subscribed to the lock's release. This indicates how many clients wait")
 		text = says(t, page, "/lock?name=app:books", "Held by")
-		require.Contains(t, text, "1 connection listens for the release of the lock.")
+		require.Contains(t, text, "1 connection is subscribed to the lock's release.")
 		text = says(t, page, "/lock?name=app:calm", "Held by")
-		require.Contains(t, text, "no connection listens for the release of the lock: no client seems to wait for it.")
+		require.Contains(t, text, "no connection is subscribed to the lock's release: no client seems to be waiting.")
 		require.Contains(t, says(t, page, "/lock?name=app:crawl", "without a free permit"), "and 1 connection waits: until a permit is released")
 	})
 }
@@ -267,21 +267,21 @@ func TestUncountableSubscribersAreUnknown(t *testing.T) {
 	plain, err := redlatchui.New(client, redlatchui.Options{Pattern: "app:calm"})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, errors.Join(page.Close(), plain.Close(), client.Close())) }()
-	require.Contains(t, says(t, plain, "/", "1 lock ·"), "which waiters are dead, is not known", "of plain locks alone")
+	require.Contains(t, says(t, plain, "/", "1 lock ·"), "Unknown: dead waiters", "of plain locks alone")
 	text := says(t, page, "/?sort=name", "app:fair fair Free with a queue free 1 Redisson") // for two looks
 	require.Contains(t, text, "5 locks")
-	require.Contains(t, text, "which waiters are dead, is not known: subscribers cannot be counted. ")
+	require.Contains(t, text, "Unknown: dead waiters, and the numbers of waiters for permits, latches and locks without a queue: subscribers cannot be counted. ")
 	require.Contains(t, text, "app:books read/write, write Redisson 0b8f3a11:1w at least")
 	require.Contains(t, text, "not known app:calm")
 	require.Contains(t, text, "1 taken, 0 free not known")
 	for _, name := range []string{"plain", "calm", "books"} {
 		text := says(t, page, "/lock?name=app:"+name, "Held by")
-		require.Contains(t, text, "is not known: subscribers cannot be counted.", name)
-		require.NotContains(t, text, "no connection listens", name)
+		require.Contains(t, text, "subscribers cannot be counted.", name)
+		require.NotContains(t, text, "no connection is subscribed", name)
 	}
-	require.Contains(t, says(t, page, "/lock?name=app:crawl", "without a free permit"), "how many wait is not known")
+	require.Contains(t, says(t, page, "/lock?name=app:crawl", "without a free permit"), "the number of waiters is unknown")
 	text = says(t, page, "/lock?name=app:fair", "1 unknown")
-	require.Contains(t, text, "is alive is not known: subscribers cannot be counted.")
+	require.Contains(t, text, "is alive: subscribers cannot be counted.")
 }
 
 // Users are not replicated.

@@ -79,11 +79,11 @@ func TestEachKindIsShown(t *testing.T) {
 		require.Contains(t, text, "visits counter number 41")
 		require.NotContains(t, text, "books")
 
-		says(t, page, "/lock?name=crawl", "It is a semaphore with 2 of its permits free")
-		require.Regexp(t, `Permits that are taken [0-9a-f]{32} [0-9.]+ s left`, says(t, page, "/lock?name=crawl", "Permits that are taken"))
-		says(t, page, "/lock?name=begin", "It is a count-down latch that is closed: 2 to count down, and 1 connection waits.")
-		says(t, page, "/lock?name=visits", "It is a number, 41: a semaphore with so many permits")
-		require.Contains(t, says(t, page, "/lock?name=books", "and another hold it"), "Redisson, held for at least ")
+		says(t, page, "/lock?name=crawl", "It is a semaphore with 2 free permits")
+		require.Regexp(t, `Permits in use [0-9a-f]{32} [0-9.]+ s left`, says(t, page, "/lock?name=crawl", "Permits in use"))
+		says(t, page, "/lock?name=begin", "It is a closed count-down latch: 2 to count down, and 1 connection waits.")
+		says(t, page, "/lock?name=visits", "It is the number 41: the permits of a semaphore")
+		require.Contains(t, says(t, page, "/lock?name=books", "and another client hold it"), "Redisson, held for at least ")
 		for range 2 {
 			require.NoError(t, latch.CountDown(t.Context()))
 		}
@@ -222,7 +222,7 @@ func TestClientPageShowsHoldsAndWaits(t *testing.T) {
 		require.Contains(t, text, "which clients wait for plain locks", "what the server does not have")
 		text = says(t, page, "/who?client="+program.SomeOwner[:36], "billing@host-3 Redlatch since")
 		require.Contains(t, text, "free fair 1 of 1, dead free "+program.SomeOwner)
-		text = says(t, page, "/who?client=nobody", "It holds nothing. Waits for (0) It is in no queue.")
+		text = says(t, page, "/who?client=nobody", "No locks held. Waits for (0) Not queued for any lock.")
 		require.NotContains(t, text, "orders")
 	})
 }
@@ -281,23 +281,23 @@ func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
 		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
 		// The page of a lock says so although no other page is open.
 		_, text := get(t, page, "/lock?name=x")
-		require.Contains(t, textOf(text), "It is in a circle of waits: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
+		require.Contains(t, textOf(text), "It is in a wait cycle: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
 			"Redisson 0b8f3a12:2 waits for x, which Redisson 0b8f3a11:1 holds.")
-		require.Contains(t, textOf(text), "Deadlock: owners wait for each other in a circle "+circleOfA+" "+circleOfB)
-		text = says(t, page, "/who", "Deadlock: owners wait for each other in a circle")
+		require.Contains(t, textOf(text), "Deadlock: owners wait for each other "+circleOfA+" "+circleOfB)
+		text = says(t, page, "/who", "Deadlock: owners wait for each other")
 		require.Contains(t, text, circleOfA+" "+circleOfB)
 		for _, client := range []string{javaA, javaB} {
 			require.Contains(t, says(t, page, "/who?client="+client, "Deadlock"), circleOfA+" "+circleOfB)
 		}
 		text = says(t, page, "/", "2 in trouble")
-		require.Contains(t, text, "Owners wait for each other in a circle")
-		require.Contains(t, text, "x fair In a circle of waits")
+		require.Contains(t, text, "Owners wait for each other in a cycle")
+		require.Contains(t, text, "x fair In a wait cycle")
 		// Another thread waits: that may go on.
 		s.Do(t, "LSET", "redisson_lock_queue:{y}", 0, javaA+":5")
 		program.Listen(t, s, "y", javaA+":5")
 		text = says(t, page, "/who", "Clients that wait for each other's locks")
 		require.NotContains(t, text, "Deadlock:")
-		require.NotContains(t, says(t, page, "/", "2 locks · seen"), "circle")
+		require.NotContains(t, says(t, page, "/", "2 locks · seen"), "cycle")
 		require.Contains(t, says(t, page, "/lock?name=x", "Clients wait for each other's locks"), "only if in each client the same thread")
 	})
 }

@@ -67,7 +67,7 @@ func (f *frame) seen(s *board.Seen) {
 	if s.Err == nil {
 		f.Err = "The server does not answer."
 	}
-	f.Err += fmt.Sprintf(" What is shown is old: it was seen at %s UTC, %s ago.", s.At.UTC().Format(time.DateTime), minutes(time.Since(s.At)))
+	f.Err += fmt.Sprintf(" The data is stale: it was read at %s UTC, %s ago.", s.At.UTC().Format(time.DateTime), minutes(time.Since(s.At)))
 }
 
 // Span returns the time since a moment, "" for the zero time.
@@ -115,7 +115,7 @@ func (p *Page) view(make func(*http.Request) (name string, page any, err error))
 func (p *Page) show(w http.ResponseWriter, status int, name string, page any) {
 	var out bytes.Buffer // an error must not follow half a page
 	if err := p.pages.ExecuteTemplate(&out, name, page); err != nil {
-		http.Error(w, "The page could not be made.", http.StatusInternalServerError)
+		http.Error(w, "The page could not be rendered.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -22,7 +22,7 @@ func request(ctx context.Context, address, path string) *http.Request {
 	return r
 }
 
-const notLive = "so this one is not kept up to date"
+const notLive = "so this one is not updated"
 
 func TestViewerCannotCrowdOutOthers(t *testing.T) {
 	t.Parallel()
@@ -191,7 +191,7 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 				// until reloads the page at each event until it is marked stale, or no longer is.
 				until := func(stale bool, limit time.Duration) {
 					t.Helper()
-					const old = "What is shown is old: it was seen at 20"
+					const old = "The data is stale: it was read at 20"
 					began := time.Now()
 					for ; ; <-b.events {
 						if _, text := get(t, page, path); stale == strings.Contains(text, old) {

@@ -73,7 +73,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	}
 	p := &Page{options: o, source: source, shown: inspect.Match(cmp.Or(o.Pattern, "*"))}
 	if o.Every < board.LeastEvery {
-		return nil, errors.Join(fmt.Errorf("%w: Options.Every of the page must be at least 100ms", redlatch.ErrInvalid), source.Close())
+		return nil, errors.Join(fmt.Errorf("%w: Options.Every must be at least 100ms", redlatch.ErrInvalid), source.Close())
 	}
 	p.pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
 	p.board = board.New(source, o.Pattern, o.Every)
@@ -106,7 +106,7 @@ func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 
 // noPage answers with text: relative links would lead elsewhere from below another path.
 func noPage(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "There is no such page.", http.StatusNotFound)
+	http.Error(w, "Page not found.", http.StatusNotFound)
 }
 
 // aboutEvents answers HEAD for a stream.

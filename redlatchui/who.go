@@ -19,7 +19,7 @@ const (
 	// shownSteps is the number of waits of a circle on a page.
 	shownSteps  = 50
 	aboutServer = "server"
-	firstScan   = "The first scan goes on. This page shows what it has found when it has ended."
+	firstScan   = "The first scan is in progress. Its results will appear when it finishes."
 )
 
 // whoPage is the page of all clients, or of the client with ID.
@@ -57,7 +57,7 @@ func (p *Page) who(r *http.Request) (template string, _ any, err error) {
 func (page *whoPage) fill(all *board.Locks) {
 	page.seen(&all.Seen)
 	if all.Total > len(all.Entries) && page.Err == "" {
-		page.Err = fmt.Sprintf("There are %d locks. Only the %d with most trouble are looked into here.", all.Total, len(all.Entries))
+		page.Err = fmt.Sprintf("There are %d locks. Only the %d with the most trouble are examined here.", all.Total, len(all.Entries))
 	}
 	page.Circles = all.Circles
 	if page.ID != "" {

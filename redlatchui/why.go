@@ -20,12 +20,12 @@ func (l reasons) why() string {
 	case l.Number != nil:
 		return l.whyNumber()
 	case !l.Held() && l.Waiting == 0:
-		return "It is free, and no client is queued for it."
+		return "It is free, and no client is queued."
 	case !l.Held():
 		return l.whyUntaken() + l.mixed()
 	}
-	over := l.over(" The lease of one of them has expired: it no longer keeps the lock.",
-		" The leases of %d of them have expired: they no longer keep the lock.")
+	over := l.over(" The lease of one holder has expired: it no longer keeps the lock.",
+		" The leases of %d holders have expired: they no longer keep the lock.")
 	return l.whyHeld() + over + l.whyAround() + l.whyThen() + l.mixed()
 }
 
@@ -40,9 +40,9 @@ func (l reasons) whyAround() string {
 	c := &l.Circles[0]
 	said := sentences(c.Steps, "")
 	if c.Sure {
-		return " It is in a circle of waits: " + said + ". The circle ends when one of them stops waiting or a lease expires."
+		return " It is in a wait cycle: " + said + ". The cycle ends when a client stops waiting or a lease expires."
 	}
-	return " Clients wait for each other's locks: " + said + ". That is a circle of waits only if in each client the same thread or goroutine holds and waits."
+	return " Clients wait for each other's locks: " + said + ". This is a deadlock only if in each client the same thread or goroutine holds and waits."
 }
 
 func sentences(steps []board.Step, self string) string {
@@ -61,22 +61,22 @@ func (l reasons) whyHeld() string {
 	case n > 1:
 		who += fmt.Sprintf(" and %d others hold it", n)
 	case n == 1:
-		who += " and another hold it"
+		who += " and another client hold it"
 	default:
 		who += " holds it"
 	}
 	switch {
 	case l.TTL < 0:
-		return who + " without a lease: it stays until it is released, also when the client is gone."
+		return who + " without a lease: it is held until released, even if the client is gone."
 	case l.Renewed == inspect.RenewedYes && len(l.Holders) > 1:
-		return who + ". The lease, which they share, is renewed, so at least one of them is alive: waiters proceed when all have released it."
+		return who + ". Their shared lease is renewed, so at least one of them is alive: waiters proceed when all have released it."
 	case l.Renewed == inspect.RenewedYes:
 		return who + ". The lease is renewed, so the client is alive: waiters proceed when it is released."
 	case l.Renewed == inspect.RenewedNo:
-		return who + ". The lease was not renewed when due: it is a fixed one, or the client is gone. It ends in " +
+		return who + ". The lease was not renewed when due: it is fixed, or the client is gone. It ends in " +
 			span(l.TTL) + " at the latest."
 	}
-	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + span(l.TTL) + "."
+	return who + ". It is not yet known whether the lease is renewed; otherwise it ends in " + span(l.TTL) + "."
 }
 
 // over counts the readers or permits whose leases have expired.
@@ -114,7 +114,7 @@ func (l reasons) behind() string {
 	if n < 0 {
 		n = len(l.Queue) - 1
 	}
-	return countText(n, " The one behind it is also dead.", " The %d behind it are also dead.")
+	return countText(n, " The next waiter is also dead.", " The next %d waiters are also dead.")
 }
 
 // countText returns "", one, or many with the number.
@@ -130,23 +130,23 @@ func countText(n int, one, many string) string {
 
 func (l reasons) whyUntaken() string {
 	if len(l.Queue) == 0 {
-		return "It is free, and others are queued for it."
+		return "It is free, and other clients are queued."
 	}
 	first := &l.Queue[0]
 	who, left := " first in the queue, "+ownerText(first.Owner, first.Label)+", ", first.Deadline.Sub(l.At)
 	switch said := "It is free. The" + who; {
 	case !first.Deadline.IsZero() && left <= 0:
-		return said + "has passed its deadline: the next request for the lock removes it."
+		return said + "is past its deadline: the next request for the lock removes it."
 	case first.State == board.Dead && first.Deadline.IsZero():
 		return said + "has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()
 	case first.State == board.Dead:
 		return said + "has no subscriber: it is dead, and blocks the lock for " + span(left) + " more." + l.behind() + l.evictor()
 	case first.State == board.Alive:
-		return said + "is alive: it comes when it is woken, or with its next poll."
+		return said + "is alive: it acquires the lock when notified, or at its next poll."
 	case l.Uncounted != "":
-		return "It is free. Whether the" + who + "is alive is not known: subscribers cannot be counted."
+		return "It is free. It is not known whether the" + who + "is alive: subscribers cannot be counted."
 	}
-	return "It is free. Whether the" + who + "is alive is not known yet."
+	return "It is free. It is not yet known whether the" + who + "is alive."
 }
 
 // evictor says who evicts a dead waiter.
@@ -163,13 +163,13 @@ func (l reasons) evictor() string {
 func (l reasons) mixed() string {
 	switch {
 	case l.ReadWriteWaiters > 0:
-		return fmt.Sprintf(" %d wait for this name as for a read/write lock, which is another lock.", l.ReadWriteWaiters)
+		return fmt.Sprintf(" %d clients wait for this name as a read/write lock, which is another lock.", l.ReadWriteWaiters)
 	case l.Waiting > 0 && l.Kind == inspect.ReadWrite:
-		return fmt.Sprintf(" The queue is that of a fair lock of this name, which is another lock: %d wait for that.", l.Waiting)
+		return fmt.Sprintf(" The queue belongs to a fair lock of this name, which is another lock: %d clients wait for it.", l.Waiting)
 	case l.PlainWaiters > 0 && l.Kind == inspect.ReadWrite:
-		return fmt.Sprintf(" %d wait for this name as for a plain lock, which is another lock.", l.PlainWaiters)
+		return fmt.Sprintf(" %d clients wait for this name as a plain lock, which is another lock.", l.PlainWaiters)
 	case l.PlainWaiters > 0:
-		return fmt.Sprintf(" %d wait as for a plain lock, and may overtake the queue.", l.PlainWaiters)
+		return fmt.Sprintf(" %d clients wait for it as a plain lock, and may overtake the queue.", l.PlainWaiters)
 	}
 	return ""
 }
@@ -177,19 +177,19 @@ func (l reasons) mixed() string {
 // waits says who waits for a lock without a queue.
 func (l reasons) waits() string {
 	const none = "No client is queued on the server"
-	const hint = " That is a hint of how many clients wait for the lock: one connection serves all waiters of a client, and listens for a while longer." +
-		" They have no order: any of them may be next."
+	const hint = " This indicates how many clients wait: one connection serves all waiters of a client, and remains subscribed for a while." +
+		" Waiters have no order: any of them may be next."
 	switch {
 	case !l.Held():
 		return none + "."
 	case l.Uncounted != "":
-		return none + ". How many wait without a place in a queue, as for a plain lock or a read/write lock, is not known: subscribers cannot be counted."
+		return none + ". The number of waiters without a place in the queue, such as for a plain or read/write lock, is unknown: subscribers cannot be counted."
 	case l.Listening == 0:
-		return none + ", and no connection listens for the release of the lock: no client seems to wait for it."
+		return none + ", and no connection is subscribed to the lock's release: no client seems to be waiting."
 	case l.Listening == 1:
-		return none + ", and 1 connection listens for the release of the lock." + hint
+		return none + ", and 1 connection is subscribed to the lock's release." + hint
 	}
-	return none + fmt.Sprintf(", and %d connections listen for the release of the lock.", l.Listening) + hint
+	return none + fmt.Sprintf(", and %d connections are subscribed to the lock's release.", l.Listening) + hint
 }
 
 func (l reasons) whyNumber() string {
@@ -198,18 +198,18 @@ func (l reasons) whyNumber() string {
 		" The leases of %d have expired: the next requests get them.")
 	switch {
 	case l.Kind == inspect.Latch && n.Available > 0:
-		return fmt.Sprintf("It is a count-down latch that is closed: %d to count down, and %s.", n.Available, waitText(n, n.LatchWaiters))
+		return fmt.Sprintf("It is a closed count-down latch: %d to count down, and %s.", n.Available, waitText(n, n.LatchWaiters))
 	case l.Kind == inspect.Latch:
-		return "It is a count-down latch that is open."
+		return "It is an open count-down latch."
 	case l.Kind == inspect.Counter:
-		said := fmt.Sprintf("It is a number, %d: a semaphore with so many permits, a latch with so many to count down, "+
-			"or another program's. The server does not tell which.", n.Available)
+		said := fmt.Sprintf("It is the number %d: the permits of a semaphore, the count of a latch, "+
+			"or data of another program. The server cannot distinguish them.", n.Available)
 		if n.Uncounted != nil {
-			said += " How many wait is not known: subscribers cannot be counted."
+			said += " The number of waiters is unknown: subscribers cannot be counted."
 		}
 		return said
 	case n.Available > 0:
-		said := fmt.Sprintf("It is a semaphore with %d of its permits free: only a client that wants more has to wait", n.Available)
+		said := fmt.Sprintf("It is a semaphore with %d free permits: only clients that request more have to wait", n.Available)
 		if n.PermitWaiters > 0 || n.Uncounted != nil {
 			said += ", and " + waitText(n, n.PermitWaiters)
 		}
@@ -221,7 +221,7 @@ func (l reasons) whyNumber() string {
 func waitText(of *inspect.Number, n int64) string {
 	switch {
 	case of.Uncounted != nil:
-		return "how many wait is not known, as subscribers cannot be counted"
+		return "the number of waiters is unknown because subscribers cannot be counted"
 	case n == 1:
 		return "1 connection waits"
 	}

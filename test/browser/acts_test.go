@@ -67,14 +67,14 @@ func actionsWork(t *testing.T, in context.Context) {
 		b.visit(t, address+"lock?name=billing", 1280, "light")
 		b.clicks(t, "a", "Force unlock")
 		b.sees(t, "h1", "Force unlock billing")
-		b.clicks(t, "button", "Take the lock away") // the browser reports the missing fields
+		b.clicks(t, "button", "Release the lock") // the browser asks for what is missing
 		b.run(t, chromedp.Click(`input[name="dead"]`, chromedp.ByQuery))
-		b.clicks(t, "button", "Take the lock away")
+		b.clicks(t, "button", "Release the lock")
 		require.Empty(t, told.take(), "nothing was sent")
 		b.run(t, chromedp.SendKeys(`input[name="reason"]`, "host is gone", chromedp.ByQuery))
-		b.clicks(t, "button", "Take the lock away")
+		b.clicks(t, "button", "Release the lock")
 		b.sees(t, "h1", "Done: billing")
-		b.sees(t, "p", "The lock was taken from billing@host-3 pid 812 (Redlatch 00000001:7).")
+		b.sees(t, "p", "The lock was released for billing@host-3 pid 812 (Redlatch 00000001:7).")
 		b.sees(t, "p", "If it is dead, the page of the lock offers to evict it.")
 		require.EqualValues(t, 0, s.Do(t, "EXISTS", "billing"))
 		if scripts {
@@ -90,7 +90,7 @@ func actionsWork(t *testing.T, in context.Context) {
 		b.sees(t, "h1", "Done: billing")
 		require.EqualValues(t, 0, s.Do(t, "LLEN", codec.QueueKey("billing")))
 		b.clicks(t, "a", "The lock as it is now")
-		b.sees(t, "p", "It is free, and no client is queued for it.")
+		b.sees(t, "p", "It is free, and no client is queued.")
 		require.Equal(t, []string{
 			"unlock begun: host is gone", "unlock done: host is gone", "evict begun: pod was deleted", "evict done: pod was deleted",
 		}, told.take())
@@ -163,7 +163,7 @@ func otherSitesGetNothing(t *testing.T, in context.Context) {
 	// an allowed host it works.
 	b.visit(t, "http://"+foreign+".allowed"+port(address)+"/unlock?name=billing", 1280, "light")
 	b.run(t, chromedp.Click(`input[name="dead"]`, chromedp.ByQuery), chromedp.SendKeys(`input[name="reason"]`, "host is gone", chromedp.ByQuery))
-	b.clicks(t, "button", "Take the lock away")
+	b.clicks(t, "button", "Release the lock")
 	b.sees(t, "h1", "Done: billing")
 	require.Len(t, told.take(), 2)
 }

@@ -120,10 +120,10 @@ func pageIsReadable(t *testing.T, in context.Context) {
 	address, _ := serveActions(t, s)
 	b := open(t, in)
 	for path, text := range map[string]string{ // that it waits for
-		"": "", "?only=trouble": "In a circle of waits", "?by=prefix": "stock: In a circle of waits", "?only=numbers": "visits counter number 12",
-		"who": "Deadlock:", "who?client=" + java: "Holds (", "who?client=" + other: "Deadlock:", "who?client=gone": "It holds nothing.",
-		"server": "examined at", "lock": "The address names no lock", "lock?name=crawl": "Permits that are taken", "lock?name=rates": "",
-		"lock?name=stock%3Aleft": "It is in a circle of waits", "lock?name=billing%3Arun": "dead", "lock?name=nightly-report": "dead",
+		"": "", "?only=trouble": "In a wait cycle", "?by=prefix": "stock: In a wait cycle", "?only=numbers": "visits counter number 12",
+		"who": "Deadlock:", "who?client=" + java: "Holds (", "who?client=" + other: "Deadlock:", "who?client=gone": "No locks held.",
+		"server": "examined at", "lock": "The URL does not name a lock", "lock?name=crawl": "Permits in use", "lock?name=rates": "",
+		"lock?name=stock%3Aleft": "It is in a wait cycle", "lock?name=billing%3Arun": "dead", "lock?name=nightly-report": "dead",
 		"unlock?name=" + url.QueryEscape(hostile[1]): "Force unlock", "unlock?name=billing%3Arun": "Force unlock", "unlock?name=free": "Force unlock",
 		"evict?name=billing%3Arun&owner=NzFiOTZjZTgtMjc0Ni00YjBlLTlkNWYtM2Y2ZjBiOGYzYTExOjE": "Evict a waiter",
 	} {
@@ -154,7 +154,7 @@ func pageFollowsLock(t *testing.T, in context.Context) {
 	dead := other + ":41"
 	b := open(t, in)
 	b.visit(t, serve(t, s, redlatchui.Options{}, nil)+"lock?name="+url.QueryEscape(name), 1280, "light")
-	b.awaits(t, "It is free, and no client is queued for it.")
+	b.awaits(t, "It is free, and no client is queued.")
 	mark(t, b)
 	hold, err := rfairlock.New(client, name).Lock(t.Context(), rlock.WithWatchdog(12*time.Second))
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func pageFollowsLock(t *testing.T, in context.Context) {
 	keepForPage(t, b)
 	require.NoError(t, hold.Unlock())
 	s.Do(t, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
-	b.awaits(t, "It is free, and no client is queued for it.")
+	b.awaits(t, "It is free, and no client is queued.")
 	b.awaits(t, "Released by billing@host-3")
 	updated(t, b)
 }

@@ -39,7 +39,7 @@ var (
 	// ErrClosed reports that the board is closed.
 	ErrClosed = errors.New("redlatchui: the page is closed")
 	// ErrBusy reports that too many locks are watched.
-	ErrBusy = errors.New("redlatchui: too many locks are being watched: close some of their pages")
+	ErrBusy = errors.New("redlatchui: too many locks are being watched: close some pages")
 )
 
 // Board keeps the state of locks for its viewers. It is safe for concurrent use.

@@ -16,7 +16,7 @@ const kept = 20_000
 
 // The troubles of a lock, the worst first.
 const (
-	InCircle  = "in a circle of waits"
+	InCircle  = "in a wait cycle"
 	DeadFront = "dead waiter in front"
 	TwoKinds  = "two kinds of lock under one name"
 	NoLease   = "held without a lease"

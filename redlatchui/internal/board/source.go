@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	errCluster = fmt.Errorf("%w: the locks of a cluster cannot be listed through an adapter, "+
-		"which has no way to each master: use a client of redlatch.Open, or the command redlatch ui", redlatch.ErrInvalid)
-	errNoClient = fmt.Errorf("%w: the client of the page is nil", redlatch.ErrInvalid)
+	errCluster = fmt.Errorf("%w: an adapter cannot list the locks of a cluster, "+
+		"since it cannot address each master: use a client from redlatch.Open, or the command redlatch ui", redlatch.ErrInvalid)
+	errNoClient = fmt.Errorf("%w: the page's client is nil", redlatch.ErrInvalid)
 )
 
 // Source is access to a server or a cluster. It is safe for concurrent use.
