@@ -121,7 +121,7 @@ func TestDocsStateEvictionDelays(t *testing.T) {
 		"Redlatch": fmt.Sprint(liveness.DefaultGrace.Seconds()),
 		"Redisson": fmt.Sprint(liveness.RedissonGrace(liveness.DefaultGrace).Seconds()),
 	}
-	claim := regexp.MustCompile(`(Redlatch|Redisson)(?:'s| waiter| waiter is evicted) (?:after|within) ([0-9]+) seconds`+
+	claim := regexp.MustCompile(`(Redlatch|Redisson)(?:'s| waiter| waiter is evicted) (?:after|within) ([0-9]+) seconds` +
 		"|(Redlatch|Redisson) 的在 ([0-9]+) 秒")
 	reported := map[string]int{}
 	texts := sources(t, ".md")
