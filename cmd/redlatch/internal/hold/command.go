@@ -76,8 +76,8 @@ func forwardedSignals() (<-chan os.Signal, func()) {
 
 // supervise waits for the command to end, and passes signals on to it. If held, the context of the
 // hold, ends first, supervise ends the command as onLost says. It reports whether the lock was lost
-// before the end.
-func supervise(held context.Context, p *process, signals <-chan os.Signal, onLost string, grace time.Duration) bool {
+// before the end, and whether a signal was passed on.
+func supervise(held context.Context, p *process, signals <-chan os.Signal, onLost string, grace time.Duration) (lost, signaled bool) {
 	defer p.release()
 	watched := held
 	if onLost == lossIgnore {
@@ -86,7 +86,7 @@ func supervise(held context.Context, p *process, signals <-chan os.Signal, onLos
 	for {
 		select {
 		case <-p.done:
-			return held.Err() != nil
+			return held.Err() != nil, signaled
 		case <-watched.Done():
 			if onLost == lossTerm {
 				p.terminate()
@@ -94,9 +94,10 @@ func supervise(held context.Context, p *process, signals <-chan os.Signal, onLos
 			}
 			p.kill()
 			<-p.done
-			return true
+			return true, signaled
 		case sig := <-signals:
 			p.pass(sig)
+			signaled = true
 		case <-p.stops:
 			p.suspend(watched)
 		}

@@ -17,8 +17,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// giveUp releases the lock, or keeps it for --at-least: it waits if the rest is at most one lease
-// and signals is not nil, and otherwise leaves the lock with the rest as its lease.
+// giveUp releases the lock, or keeps it for --at-least: if the rest is at most one lease and signals
+// is not nil, it waits, so that waiters are notified; otherwise it leaves the lock with the rest as
+// its lease.
 func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error) {
 	switch left := h.atLeast - time.Since(h.since); {
 	case left <= 0 || h.hold.Err() != nil:
@@ -52,8 +53,8 @@ func (h *held) unlock(ctx context.Context) error {
 	return errors.New(h.why(ctx, err))
 }
 
-// await keeps the lock renewed for the time left and releases it: its lease alone might last
-// longer. On a signal it leaves the lock with the rest as its lease.
+// await keeps the lock renewed for the time left and releases it. On a signal it leaves the lock with
+// the rest as its lease.
 func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.Signal) error {
 	began := time.Now()
 	over := time.NewTimer(left)
@@ -64,7 +65,7 @@ func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.
 		case <-over.C:
 			return h.unlock(ctx)
 		case <-signals:
-			return h.leave(ctx, max(left-time.Since(began), time.Millisecond))
+			return h.leave(ctx, left-time.Since(began))
 		case <-lost:
 			if !errors.Is(h.hold.Err(), redlatch.ErrMaxHold) {
 				return h.hold.Err()
@@ -74,15 +75,19 @@ func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.
 	}
 }
 
-// leave leaves the lock with a fixed lease.
+// leave leaves the lock with a lease of the time left, even if its present lease is longer: an inner
+// hold with that lease remains when the renewed one is released.
 func (h *held) leave(ctx context.Context, left time.Duration) error {
-	owner, err := h.hold.HandOver()
-	if err != nil {
+	kept, err := h.lock.TryLock(h.hold.Context(ctx), rlock.WithLease(max(left, time.Millisecond)))
+	switch {
+	case errors.Is(err, redlatch.ErrNotAcquired): // the lease had expired when the reply arrived
+		time.Sleep(h.atLeast - time.Since(h.since))
+		return h.unlock(ctx)
+	case err != nil:
 		_ = h.hold.LetExpire() // the first error says more
 		return err
 	}
-	kept, err := h.lock.Resume(ctx, owner, rlock.WithLease(left))
-	if err != nil {
+	if err := h.hold.Unlock(); err != nil {
 		return err
 	}
 	return kept.LetExpire()

@@ -162,7 +162,10 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	}
 	notify(notifyReady, h.status())
 	reported := o.onLoss(h)
-	lost := supervise(h.lost, proc, signals, o.onLost, h.grace())
+	lost, signaled := supervise(h.lost, proc, signals, o.onLost, h.grace())
+	if signaled {
+		signals = nil // a stopped run does not wait for --at-least
+	}
 	told := reported()
 	over := h.hold.Err()
 	if over == nil {

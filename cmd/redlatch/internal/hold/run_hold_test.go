@@ -4,6 +4,7 @@ package hold
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -81,7 +83,23 @@ func TestAtLeastKeepsLockForRemainder(t *testing.T) {
 	require.Equal(t, 7, p.Code())
 	over()
 	require.Empty(t, p.Stderr.String())
-	require.Positive(t, ttl(t, s, name))
+	left := ttl(t, s, name)
+	require.Positive(t, left)
+	require.Less(t, left, time.Minute)
+}
+
+func TestSignalLeavesLockForRestOfAtLeast(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	p := program.Start(t, s.URL(), "run", "--watchdog=2m", "--at-least=1m", name, "--", "sh", "-c", program.EndsOnSIGTERM)
+	require.Equal(t, "up", p.Line())
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
+	p.Rest() // a second signal is not needed
+	require.Empty(t, p.Stderr.String())
+	left := ttl(t, s, name)
+	require.Positive(t, left)
+	require.Less(t, left, time.Minute)
 }
 
 // held returns a lock that is held on an in-memory server, in a bubble.
@@ -109,8 +127,13 @@ func TestAbandonedReleaseKeepsLockForAtLeast(t *testing.T) {
 		"over":                    {flags: lockFlags{atLeast: ran}},
 		"within a lease":          {flags: lockFlags{atLeast: 20 * time.Second}, took: 19 * time.Second},
 		"as long as --max-hold":   {flags: lockFlags{atLeast: 20*time.Second + 50*time.Millisecond, maxHold: 20 * time.Second}, took: 19 * time.Second}, // one counts from the reply
-		"signal":                  {flags: lockFlags{atLeast: 20 * time.Second}, signal: 4 * time.Second, took: 4 * time.Second, left: lease},           // which ends later
-		"hold, within a lease":    {flags: lockFlags{atLeast: 20 * time.Second}, hold: true, left: lease},                                               // which ends later
+		"signal":                  {flags: lockFlags{atLeast: 20 * time.Second}, signal: 4 * time.Second, took: 4 * time.Second, left: 15 * time.Second},
+		"hold, within a lease":    {flags: lockFlags{atLeast: 20 * time.Second}, hold: true, left: 19 * time.Second},
+		"hold, fair":              {flags: lockFlags{atLeast: 20 * time.Second, fair: true}, hold: true, left: 19 * time.Second},
+		"hold, fenced":            {flags: lockFlags{atLeast: 20 * time.Second, fenced: true}, hold: true, left: 19 * time.Second},
+		"hold, read":              {flags: lockFlags{atLeast: 20 * time.Second, read: true}, hold: true, left: 19 * time.Second},
+		"hold, write":             {flags: lockFlags{atLeast: 20 * time.Second, write: true}, hold: true, left: 19 * time.Second},
+		"hold, nearly over":       {flags: lockFlags{atLeast: ran + time.Nanosecond}, hold: true},
 		"longer than a lease":     {flags: lockFlags{atLeast: time.Hour}, left: time.Hour - ran},
 		"fair, longer":            {flags: lockFlags{atLeast: time.Hour, fair: true}, left: time.Hour - ran},
 		"fenced, longer":          {flags: lockFlags{atLeast: time.Hour, fenced: true}, left: time.Hour - ran},
@@ -136,6 +159,24 @@ func TestAbandonedReleaseKeepsLockForAtLeast(t *testing.T) {
 			})
 		})
 	}
+}
+
+// expired is a locker whose leases have expired when the reply arrives.
+type expired struct{ locker }
+
+func (expired) TryLock(context.Context, ...rlock.Option) (*rlock.Hold, error) {
+	return nil, redlatch.ErrNotAcquired
+}
+
+func TestAtLeastShorterThanRoundTripIsWaitedOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, s := (&lockFlags{watchdog: 30 * time.Second, atLeast: time.Second}).held(t)
+		h.lock = expired{h.lock}
+		require.NoError(t, h.giveUp(t.Context(), nil))
+		require.Equal(t, time.Second, time.Since(h.since))
+		require.Zero(t, ttl(t, s, "job"))
+	})
 }
 
 // keepSending repeats sig until the returned function is called: the command may receive the first
