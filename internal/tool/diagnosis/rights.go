@@ -47,8 +47,8 @@ var questions = []question{
 	},
 	feature(acl.Inspect, "inspections by programs", "admin.Inspect"),
 	{
-		id: acl.Owners, use: "owners that travel", advice: "Grant it where WithOwner, Resume, UnlockAs or redlatch run --at-least is used:",
-		absent: "WithOwner, Resume, UnlockAs and redlatch run --at-least do not work.",
+		id: acl.Owners, use: "owners that travel", advice: "Grant it where WithOwner, Resume or UnlockAs is used:",
+		absent: "WithOwner, Resume and UnlockAs do not work.",
 	},
 	feature(acl.Names, "names of connections", "WithClientName"),
 	feature(acl.Replicas, "waits for replicas", "WithReplicaSync"),

@@ -197,7 +197,6 @@ func (o *lockFlags) needs() []string {
 		is bool
 	}{
 		{acl.Fair, o.fair}, {acl.Tokens, o.fenced}, {acl.Semaphores, o.permits != ""}, {acl.ReadWrite, o.read || o.write},
-		{acl.Owners, o.atLeast > 0},
 	} {
 		if need.is {
 			needs = append(needs, need.id)

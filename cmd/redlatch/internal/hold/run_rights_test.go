@@ -110,6 +110,22 @@ func TestWaitBoundsConnecting(t *testing.T) {
 	require.NotContains(t, got.Stderr, "Start one")
 }
 
+func TestAtLeastNeedsPlainRightsOnly(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
+		"redis": redistest.Start, "valkey": redistest.StartValkey,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			url := s.GiveRights(t, []string{"Plain locks"})
+			got := program.Finish(t, url, "run", "--at-least", "1h", "app:job", "--", "true")
+			require.Equal(t, program.Outcome{}, got)
+			require.Greater(t, ttl(t, s, "app:job"), 30*time.Minute)
+		})
+	}
+}
+
 // At the end of --wait, the last attempt may not have been sent yet.
 func TestWaitTimeoutOnReplicaIsReported(t *testing.T) {
 	t.Parallel()
@@ -134,5 +150,5 @@ func TestWaitTimeoutOnReplicaIsReported(t *testing.T) {
 func TestMissingRightsAreListedInFixedOrder(t *testing.T) {
 	t.Parallel()
 	o := lockFlags{fair: true, fenced: true, write: true, permits: "crawl:5", atLeast: 1}
-	require.Equal(t, []string{acl.Plain, acl.Fair, acl.Tokens, acl.Semaphores, acl.ReadWrite, acl.Owners}, o.needs())
+	require.Equal(t, []string{acl.Plain, acl.Fair, acl.Tokens, acl.Semaphores, acl.ReadWrite}, o.needs())
 }
