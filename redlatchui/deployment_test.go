@@ -104,7 +104,7 @@ func TestSentinelMasterLocksAreShown(t *testing.T) {
 	pages := pagesOf(t, address)
 	for _, page := range pages {
 		showScene(t, page)
-		require.Contains(t, says(t, page, "/server", "examined at"), "a master of its own")
+		require.Contains(t, says(t, page, "/server", "examined at"), "a standalone master")
 	}
 	former := set.Master(t)
 	set.Failover(t)

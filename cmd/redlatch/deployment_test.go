@@ -169,7 +169,7 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		{[]string{"list"}, 0, name},
 		{[]string{"watch", "--for", "10s", name}, 0, "held"},
 		{[]string{"watch", "--for", "10s", "*"}, 0, name},
-		{[]string{"doctor"}, 0, "a master of its own"},
+		{[]string{"doctor"}, 0, "a standalone master"},
 		{[]string{"unlock", "--force", "--even-if-alive", "--yes", name}, 0, name},
 	} {
 		got := program.Finish(t, url, c.args...)

@@ -40,7 +40,7 @@ var questions = []question{
 		absent: "Dead waiters of fair locks are not detected, and this process yields locks early.",
 	},
 	{
-		id: acl.Doubt, use: "calls in doubt",
+		id: acl.Doubt, use: "uncertain calls",
 		advice: "Without it, a call whose reply was lost is polled for one lease. " +
 			"client|kill can also close other clients' connections. Grant it where that is acceptable:",
 		absent: "A call whose reply was lost is polled for one lease.",

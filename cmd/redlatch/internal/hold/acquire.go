@@ -170,7 +170,7 @@ func (o *lockFlags) heldBy(err error) string {
 	switch {
 	case !errors.As(err, &at):
 	case at.TTL > 0:
-		return "held by another owner, for " + limits.Show(at.TTL, 100*time.Millisecond) + " if it is not renewed"
+		return "held by another owner; its lease ends in " + limits.Show(at.TTL, 100*time.Millisecond) + " unless renewed"
 	case at.TTL == redlatch.NoTTL:
 		return "held by another owner, whose lease never ends: it stays until it is released"
 	case o.fair && at.Holder.IsZero():

@@ -105,9 +105,9 @@ func TestRunOnHeldLockExitsWithConflictCode(t *testing.T) {
 		{[]string{"--wait", "1ms", "--conflict-exit-code=75"}, 75},
 	} {
 		args := append(append([]string{"run"}, c.flags...), name, "--", "echo", "never")
-		got := program.Fails(t, s.URL(), c.code, "is held by another owner, for ", args...)
+		got := program.Fails(t, s.URL(), c.code, "is held by another owner; its lease ends in ", args...)
 		require.Empty(t, got.Stdout)
-		require.Regexp(t, `, for \S+ if it is not renewed\n$`, got.Stderr)
+		require.Regexp(t, ` in \S+ unless renewed\n$`, got.Stderr)
 	}
 }
 
