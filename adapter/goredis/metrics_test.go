@@ -126,7 +126,7 @@ func TestNewSurvivesBadClients(t *testing.T) {
 	for want, c := range map[string]redis.UniversalClient{
 		"connection refused": redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}),
 		"no connection":      redis.NewClient(&redis.Options{Dialer: noConn}),
-		"no client": redis.NewClusterClient(&redis.ClusterOptions{
+		"returned nil": redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: []string{"127.0.0.1:1"}, NewClient: func(*redis.Options) *redis.Client { return nil },
 		}),
 		"no way": redis.NewFailoverClient(&redis.FailoverOptions{

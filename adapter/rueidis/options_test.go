@@ -204,7 +204,7 @@ func TestNewSurvivesBadClients(t *testing.T) {
 	works := clientOf(t, plainly(redistest.Shared(t).Addr()))
 	require.PanicsWithValue(t, "rueidis: nil Context", func() { _, _ = rueidis.New(nil, works) }) //nolint:staticcheck // the mistake
 	for want, c := range map[string]lib.Client{
-		"needs a client": nil, "of mode": ofMode{works, ""}, "to NewSentinel": ofMode{works, lib.ClientModeSentinel},
+		"needs a client": nil, "client mode": ofMode{works, ""}, "to NewSentinel": ofMode{works, lib.ClientModeSentinel},
 	} {
 		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "rueidis: ")
