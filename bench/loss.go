@@ -24,13 +24,13 @@ type lossFlags struct {
 func runLoss(args []string) error {
 	var s lossFlags
 	f := flag.NewFlagSet("bench loss", flag.ContinueOnError)
-	f.TextVar(&s.what, "what", everything, "only ways of losing Redis whose name this regular expression matches")
-	f.TextVar(&s.who, "who", everything, "only clients whose name this regular expression matches")
-	f.StringVar(&s.leases, "leases", "2s,5s,30s", "leases, with commas between them")
-	f.StringVar(&s.out, "out", "docs/reliability", "folder to write to; empty writes nothing")
+	f.TextVar(&s.what, "what", everything, "only faults whose name matches this regular expression")
+	f.TextVar(&s.who, "who", everything, "only clients whose name matches this regular expression")
+	f.StringVar(&s.leases, "leases", "2s,5s,30s", "comma-separated leases")
+	f.StringVar(&s.out, "out", "docs/reliability", "output directory; empty to write nothing")
 	f.StringVar(&s.note, "note", "", "remark about the machine")
 	f.IntVar(&s.holds, "holds", 100, "concurrent holds per client, failure and lease")
-	f.IntVar(&s.rounds, "rounds", 2, "how often each of these is repeated")
+	f.IntVar(&s.rounds, "rounds", 2, "number of repetitions")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *lossFlags) plan() (loss.Plan, error) {
 		p.Leases = append(p.Leases, lease)
 	}
 	if len(p.Ways) == 0 || len(p.Clients) == 0 {
-		return p, fmt.Errorf("no way matches %q, or no client %q", s.what.String(), s.who.String())
+		return p, fmt.Errorf("no fault matches %q, or no client matches %q", s.what.String(), s.who.String())
 	}
 	return p, nil
 }

@@ -40,14 +40,14 @@ func flags(args []string) (*settings, error) {
 	var s settings
 	f := flag.NewFlagSet("bench run", flag.ContinueOnError)
 	f.IntVar(&s.rounds, "rounds", 5, "rounds of all contestants")
-	f.TextVar(&s.what, "what", everything, "only cases whose letter or title this regular expression matches")
-	f.TextVar(&s.who, "who", everything, "only contestants whose name this regular expression matches")
-	f.StringVar(&s.out, "out", "docs/performance", "folder to write to")
-	f.StringVar(&s.java, "java", "", "class path of the Java contestant; none leaves it out")
-	f.StringVar(&s.profiles, "profiles", "", "folder for profiles of the Go contestants; their figures suffer a little")
-	f.Float64Var(&s.scale, "scale", 1, "multiplies the time of each measurement; where polls are seconds apart it makes it no shorter")
-	f.IntVar(&s.levels, "levels", 0, "leave out sizes above this; 0 for none")
-	f.DurationVar(&s.patience, "patience", 15*time.Minute, "total time for repeating measurements that other virtual machines disturbed")
+	f.TextVar(&s.what, "what", everything, "only cases whose letter or title matches this regular expression")
+	f.TextVar(&s.who, "who", everything, "only contestants whose name matches this regular expression")
+	f.StringVar(&s.out, "out", "docs/performance", "output directory")
+	f.StringVar(&s.java, "java", "", "class path of the Java contestant; empty to skip it")
+	f.StringVar(&s.profiles, "profiles", "", "profile directory for Go contestants; slightly affects their figures")
+	f.Float64Var(&s.scale, "scale", 1, "multiplies measurement times; long poll intervals are never shortened")
+	f.IntVar(&s.levels, "levels", 0, "skip sizes above this; 0 for no limit")
+	f.DurationVar(&s.patience, "patience", 15*time.Minute, "total time for repeating disturbed measurements")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func environment(s *settings) (report.Environment, error) {
 	if err != nil {
 		return report.Environment{}, err
 	}
-	java := "not here, no Java program was given"
+	java := "skipped: no Java class path"
 	if s.java != "" {
 		java = redissonJar.FindString(s.java)
 	}
@@ -182,11 +182,11 @@ var errNoBase = errors.New("quick: -base must name another build of this program
 // runQuick compares this build with another one.
 func runQuick(args []string) error {
 	f := flag.NewFlagSet("bench quick", flag.ContinueOnError)
-	base := f.String("base", "", "the program to compare with, built from another revision")
-	rounds := f.Int("rounds", 12, "rounds of both; an even number, so that each goes first as often")
+	base := f.String("base", "", "bench program of another revision to compare with")
+	rounds := f.Int("rounds", 12, "rounds; an even number, so that both go first equally often")
 	var what regexp.Regexp
-	f.TextVar(&what, "what", everything, "only cases whose letter this regular expression matches")
-	least := f.Float64("least", 0, "fail when this build does less per second than this share of the other, in any case")
+	f.TextVar(&what, "what", everything, "only cases whose letter matches this regular expression")
+	least := f.Float64("least", 0, "fail if this build's rate is below this fraction of the base's in any case")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

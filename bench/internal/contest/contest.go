@@ -104,5 +104,5 @@ func Find(name string) (Contestant, error) {
 			return c, nil
 		}
 	}
-	return Contestant{}, fmt.Errorf("no contestant is called %q", name)
+	return Contestant{}, fmt.Errorf("no contestant is named %q", name)
 }

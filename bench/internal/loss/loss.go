@@ -151,7 +151,7 @@ func (c Cell) play(tb testing.TB, ctx context.Context, s *Sampler) []Outcome {
 	rest := rand.N(c.Lease / 2) //nolint:gosec // a moment, no secret
 	time.Sleep(time.Until(began.Add(c.Lease + rest)))
 	if left := look(append([]*sight(nil), sights...)); len(left) < len(sights) {
-		tb.Fatalf("%d of %d holds were over before anything was broken", len(sights)-len(left), len(sights))
+		tb.Fatalf("%d of %d holds ended before the fault", len(sights)-len(left), len(sights))
 	}
 	watcher := &rival{keys: r.keys, free: map[string]time.Time{}}
 	if c.Way.lives && !c.Way.Forgets {
@@ -241,7 +241,7 @@ func (a account) outcomes(tb testing.TB, keys []string, sights []*sight) []Outco
 		for i, key := range keys {
 			expiry, known := a.expiries[key]
 			if !known && a.expiries != nil {
-				tb.Fatalf("the server never let %q expire", key)
+				tb.Fatalf("%q did not expire on the server", key)
 			}
 			a.add(&o, key, expiry, sights[i*len(all)+j])
 		}

@@ -81,7 +81,7 @@ func Verdict(changes []Change) string {
 			moved++
 		}
 	}
-	return fmt.Sprintf("%d of %d figures moved beyond their interval; one in twenty does by chance, more on a busy machine.\n",
+	return fmt.Sprintf("%d of %d figures changed beyond their interval; one in twenty does by chance, more on a busy machine.\n",
 		moved, len(changes))
 }
 
@@ -99,12 +99,12 @@ func Least(changes []Change, share float64) error {
 		}
 		rates++
 		if c.Failed || !(c.Ratio.Median >= share) { // also if it is NaN
-			below = append(below, fmt.Errorf("%s: %s of the base's rate, and %.2f is the least",
+			below = append(below, fmt.Errorf("%s: %s of the base's rate; the minimum is %.2f",
 				strings.Join(c.What, ", "), Ratio(c.Ratio.Median), share))
 		}
 	}
 	if rates == 0 {
-		return errors.New("no rate was compared")
+		return errors.New("no rates to compare")
 	}
 	return errors.Join(below...)
 }

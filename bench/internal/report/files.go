@@ -51,7 +51,7 @@ func Disturbances(samples []run.Sample) string {
 			disturbed++
 		}
 	}
-	return fmt.Sprintf("The host of the machine had %.1f %% of the processors' time. For that reason "+
+	return fmt.Sprintf("The machine's host used %.1f %% of the CPU time. Therefore "+
 		"%d measurements were repeated; %d of %d are reported although they were disturbed.",
 		100*stolen/max(float64(len(samples)), 1), again, disturbed, len(samples))
 }

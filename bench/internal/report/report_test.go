@@ -108,7 +108,7 @@ func TestReportIncludesHostActivity(t *testing.T) {
 	all := samples()[:4]
 	all[0].Stolen, all[1].Stolen = 0.01, 0.07
 	all[1].Disturbed, all[1].Again, all[2].Again = true, 8, 3
-	assert.Equal(t, "The host of the machine had 2.0 % of the processors' time. For that reason "+
+	assert.Equal(t, "The machine's host used 2.0 % of the CPU time. Therefore "+
 		"11 measurements were repeated; 1 of 4 are reported although they were disturbed.", report.Disturbances(all))
 	assert.Contains(t, report.Disturbances(nil), "0 of 0")
 }
@@ -138,7 +138,7 @@ func TestChangesNameFigureAndDirection(t *testing.T) {
 	golden(t, "changes.txt", report.ChangeTable(changes).String()+"\n"+report.Verdict(changes))
 
 	require.NoError(t, report.Least(changes, 0.79))
-	require.ErrorContains(t, report.Least(changes, 0.81), "redlatch, one key, 8: 0.80 of the base's rate, and 0.81 is the least")
+	require.ErrorContains(t, report.Least(changes, 0.81), "redlatch, one key, 8: 0.80 of the base's rate; the minimum is 0.81")
 	require.NoError(t, report.Least(nil, 0), "nothing is asked for")
 	require.Error(t, report.Least(changes[1:], 0.5), "nothing was compared")
 

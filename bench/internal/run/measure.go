@@ -170,7 +170,7 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	defer late.Stop()
 	var e work.Event
 	if err := s.out.Decode(&e); err != nil {
-		return e, fmt.Errorf("the worker ended instead of being %s: %w", want, err)
+		return e, fmt.Errorf("the worker exited instead of being %s: %w", want, err)
 	}
 	if e.Error != "" {
 		return e, fmt.Errorf("%w: %s", errWork, e.Error)

@@ -87,7 +87,7 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	var samples []Sample
 	for _, place := range c.Places {
 		if !place.Possible() {
-			r.say("%s: client and server cannot be kept apart here\n", c.ID)
+			r.say("%s: cannot separate client and server CPUs on this machine\n", c.ID)
 			continue
 		}
 		err := redistest.Perform(func(tb testing.TB) {
@@ -180,7 +180,7 @@ func (r *Runner) patiently(tb testing.TB, blank Sample, c Case, e Entrant, serve
 		if !s.Disturbed || s.Again == mostAgain || r.Patience <= 0 {
 			return s
 		}
-		r.say("the host had %.0f %% of the processors' time: once more\n", 100*s.Stolen)
+		r.say("the host used %.0f %% of the CPU time: repeating\n", 100*s.Stolen)
 		r.Patience -= time.Since(began)
 		blank.Again++
 	}
@@ -286,12 +286,12 @@ func (r *Runner) part(parties []party, err error) {
 		return
 	}
 	if !calm(kept, restMost) {
-		r.say("%s is still busy after %v, and is stopped\n", kept[0].entrant.Label, restMost)
+		r.say("%s is still busy after %v; stopping it\n", kept[0].entrant.Label, restMost)
 	}
 	for _, p := range kept {
 		// Otherwise it would use the processors of the next clients.
 		if err := host.Rest(p.cmd.Process); err != nil {
-			r.say("%s cannot be stopped, and is ended: %v\n", p.entrant.Label, err)
+			r.say("cannot stop %s; terminating it: %v\n", p.entrant.Label, err)
 			r.drop(p.session)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	takers = 64
 )
 
-var errFreed = errors.New("a waiter got a lock that was never freed")
+var errFreed = errors.New("a waiter acquired a lock that was never released")
 
 // idle is waiters for locks held by another client with a fixed lease, so that only the waiters cause load on
 // the server.

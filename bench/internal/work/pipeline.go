@@ -14,7 +14,7 @@ import (
 )
 
 // errRefused reports an impossible state of a lock.
-var errRefused = errors.New("a raw script was refused")
+var errRefused = errors.New("a raw script was rejected")
 
 // pipeline is the upper limit for clients with a goroutine per lock: one goroutine writes and reads whole
 // batches on one connection. The locks have two halves, so that the server executes one while the other is

@@ -236,7 +236,7 @@ final class Jobs {
                 RLock lock = clients.lock(clients.client(spec, WAITER), spec, name(spec, i));
                 team.start(() -> {
                     lock.lockInterruptibly();
-                    team.fail(new IllegalStateException("a waiter got a lock that was never freed"));
+                    team.fail(new IllegalStateException("a waiter acquired a lock that was never released"));
                 });
             }
         }
