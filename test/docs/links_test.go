@@ -142,7 +142,8 @@ func TestDocsStateEvictionDelays(t *testing.T) {
 		"README.md", "README.zh-CN.md", "CHANGELOG.md", "docs/fair-lock.md", "docs/migration.md",
 		"docs/operations.md", "docs/quickstart.md", "rfairlock/fair.go",
 	} {
-		require.GreaterOrEqual(t, reported[path], 2, "%s must state both delays, as in \"a dead Redisson waiter after 30 seconds\"", path)
+		require.GreaterOrEqual(t, reported[path], 2,
+			"%s must state both delays, as in \"a dead Redisson waiter after 30 seconds\"", path)
 	}
 }
 
