@@ -126,14 +126,14 @@ func ExampleHold_Context() {
 	// true
 }
 
-// A job that must run once per period leaves its lock to the lease.
+// A job that runs at most once per hour leaves its lock to the lease.
 func ExampleHold_LetExpire() {
 	client, stop := demo()
 	defer stop()
 	ctx := context.Background()
 	hourly := rlock.New(client, "hourly-report")
 	run := func() error {
-		hold, err := hourly.TryLock(ctx, rlock.WithLease(time.Hour))
+		hold, err := hourly.TryLock(ctx, rlock.WithLease(59*time.Minute))
 		if err != nil {
 			return err
 		}

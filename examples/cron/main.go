@@ -5,7 +5,9 @@
 //
 //	0 * * * *  cron redis://localhost:6379
 //
-// redlatch run --at-least does the same for any command in a shell.
+// redlatch run --at-least runs any command, but differs: it keeps the lock even if the command fails, it
+// renews the lock while the command runs, and if its machine dies, the lock expires after one watchdog
+// lease. Here a job that takes longer than the lease ends with ErrLost.
 package main
 
 import (
@@ -24,8 +26,8 @@ import (
 
 const (
 	period = time.Hour
-	// slack is the time between the end of the lease and the next period. It must exceed the difference of
-	// clocks. A machine that is later than that runs the job twice.
+	// slack is the time between the end of the lease and the next period. It must be longer than
+	// the machines' clocks and start delays differ, or the next run may be skipped.
 	slack = time.Minute
 )
 
@@ -46,18 +48,17 @@ func run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	did, err := once(ctx, rlock.New(client, "cron-example"), report)
-	if !did && err == nil {
-		fmt.Println("done by another machine")
-	}
+	_, err = once(ctx, rlock.New(client, "cron-example"), report)
 	return errors.Join(err, client.Close())
 }
 
 // once runs the job unless it ran in this period, and reports whether it did.
 func once(ctx context.Context, lock *rlock.Lock, job func(context.Context) error) (bool, error) {
 	hold, err := lock.TryLock(ctx, rlock.WithLease(period-slack))
+	var held *redlatch.LockError
 	switch {
-	case errors.Is(err, redlatch.ErrNotAcquired):
+	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &held):
+		fmt.Printf("another machine has the lock, for at most %v\n", held.TTL.Round(time.Second))
 		return false, nil
 	case err != nil:
 		return false, err
