@@ -91,7 +91,7 @@ var needs = []Need{
 		ID: Operator, Title: "Repair user", User: "operator",
 		Commands: strings.Fields("eval evalsha ping del exists hget hmget hlen hdel pexpire pttl hgetall lindex lpop lrange lrem " +
 			"zscore zadd zrem zrange zincrby get getrange incrby publish subscribe unsubscribe time pubsub|numsub role"),
-		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels, rwAsKeys, rwChannels, semaphoresAsKeys, semaphoreChannels},
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels, rwAsKeys, rwChannels, semaphoresAsKeys, semaphoreChannels, labels},
 	},
 	{
 		ID: Onlooker, User: "onlooker",

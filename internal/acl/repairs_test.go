@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -62,10 +65,9 @@ func (x *trial) takesFromOne(name string) error {
 		return nil // the manual adds the pattern without its brace for those
 	}
 	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialURLContext(ctx, x.url) }
-	take := func(owner string) error {
+	take := func(owner string) (*repair.Forced, error) {
 		u := repair.Unlock{Target: repair.Target{Client: x.client, Dial: dial}, Name: name, Owners: []string{owner}, EvenIfAlive: true}
-		_, err := u.Run(x.Context())
-		return err
+		return u.Run(x.Context())
 	}
 	other := foreign + "1"
 	x.server.Do(x, "HSET", name, protocol.ModeField, protocol.ModeRead, foreign, 1, other, 1)
@@ -73,12 +75,19 @@ func (x *trial) takesFromOne(name string) error {
 	for _, owner := range []string{foreign, other} {
 		x.server.Do(x, "SET", "{"+name+"}:"+owner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
 	}
-	if err := errors.Join(take(foreign), take(other)); err != nil {
+	x.server.Do(x, "SET", engine.LabelKey(uuid.MustParse(strings.TrimSuffix(foreign, ":7"))), "a label")
+	_, err1 := take(foreign)
+	f, err2 := take(other)
+	if err := errors.Join(err1, err2); err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool { return h.Label == "a label" }) {
+		return errors.New("the holder's label cannot be read")
 	}
 	x.server.Do(x, "SET", name, 0)
 	x.server.Do(x, "ZADD", protocol.PermitsKey(name), protocol.PermitForever, "0123456789abcdef")
-	return take(permit)
+	_, err := take(permit)
+	return err
 }
 
 // semaphores does all that both kinds of semaphores are for.
