@@ -181,7 +181,7 @@ func TestFormReleasesOneReader(t *testing.T) {
 		s.Do(t, "PEXPIRE", "books", time.Hour.Milliseconds())
 		s.Do(t, "SET", "{books}:"+program.SomeOwner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
 		s.Do(t, "SET", "{books}:"+program.RedissonOwner+":rwlock_timeout:1", 1)
-		oneForm(t, page, told, "books", program.RedissonOwner, "The lock was released for Redisson 0b8f3a11:57. No waiter was notified: other holders have it still.")
+		oneForm(t, page, told, "books", program.RedissonOwner, "The lock was released for Redisson 0b8f3a11:57. No waiter was notified: other holders still have the lock.")
 		require.Equal(t, map[string]string{"mode": "read", program.SomeOwner: "1"}, hashOf(t, s, "books"))
 		status, text := post(t, page, "/unlock?name=books", takes(program.RedissonOwner))
 		require.Equal(t, 409, status)

@@ -139,7 +139,7 @@ func TestEvictRightShowsLinkNotCommand(t *testing.T) {
 			}
 			_, text = post(t, page, "/unlock?name=job", takes(program.SomeOwner))
 			require.Contains(t, text, "The lock was released for Redlatch 00000001:7. No waiter was notified: no connection is subscribed for the first", what)
-			require.Equal(t, !may, strings.Contains(text, "If it is dead, `redlatch evict job "+program.RedissonOwner+"` takes it out of the queue, and `redlatch evict --all-dead job` all that are dead."), what)
+			require.Equal(t, !may, strings.Contains(text, "If it is dead, `redlatch evict job "+program.RedissonOwner+"` removes it from the queue, and `redlatch evict --all-dead job` removes all dead waiters."), what)
 			require.Equal(t, may, strings.Contains(text, "If it is dead, the page of the lock offers to evict it."), what)
 		}
 	})

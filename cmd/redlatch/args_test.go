@@ -243,9 +243,9 @@ func TestUsageErrorsShareOneExitCode(t *testing.T) {
 func TestHelpAndCompletionRejectUnknownNames(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"help stauts":                "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
-		"completion basch":           "redlatch: there is no completion for basch. Usage: redlatch completion bash|fish|powershell|zsh\n",
-		"completion bash x":          "redlatch: there are too many arguments: x. Usage: redlatch completion bash; `redlatch completion bash --help` tells more\n",
+		"help stauts":                "redlatch: unknown command stauts, but status. `redlatch --help` lists the commands\n",
+		"completion basch":           "redlatch: unknown shell basch. Usage: redlatch completion bash|fish|powershell|zsh\n",
+		"completion bash x":          "redlatch: too many arguments: x. Usage: redlatch completion bash; see `redlatch completion bash --help`\n",
 		"--tls-insecure-skip-verify": "",
 		"help status":                "",
 		"completion":                 "",

@@ -106,7 +106,7 @@ func TestCredentialsComeFromFlagEnvironmentOrFile(t *testing.T) {
 		{"no password", nil, nil, "rejected the request: NOAUTH"},
 		{"no password", nil, []string{"--user", "reader"}, "--user needs a password: in REDIS_PASSWORD"},
 		{"no file", nil, []string{"--user", "reader", "--password-file", "/no/such/file"}, "--password-file: open /no/such/file: no such file"},
-		{"empty file", nil, []string{"--user", "reader", "--password-file", empty}, "has no password in it"},
+		{"empty file", nil, []string{"--user", "reader", "--password-file", empty}, "contains no password"},
 	} {
 		env := append([]string{"REDIS_URL=redis://" + s.Addr(), "REDIS_PASSWORD="}, c.env...)
 		got := program.StartWith(t, env, append(c.flags, "status", "x")...).Outcome(2 * program.Soon)

@@ -57,8 +57,8 @@ func TestHelpNeedsNoServerAndFitsTerminal(t *testing.T) {
 func TestUsageErrorsSuggestCommand(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"status":            "redlatch: NAME is missing. Usage: redlatch status NAME; `redlatch status --help` tells more\n",
-		"status a b":        "redlatch: there are too many arguments: b. Usage: redlatch status NAME; ",
+		"status":            "redlatch: NAME is missing. Usage: redlatch status NAME; see `redlatch status --help`\n",
+		"status a b":        "redlatch: too many arguments: b. Usage: redlatch status NAME; ",
 		"evict job":         "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
 		"evict":             "redlatch: NAME and OWNER|--all-dead are missing. ",
 		"ui --every soon":   "redlatch: invalid argument \"soon\" for \"--every\" flag: must have a unit, such as 10s, ",
@@ -67,11 +67,11 @@ func TestUsageErrorsSuggestCommand(t *testing.T) {
 		"list --limit " + strings.Repeat("9", 20): "redlatch: invalid argument \"99999999999999999999\" for \"--limit\" flag: out of range\n",
 		"unlock --force":        "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
 		"watch":                 "redlatch: NAME|PATTERN is missing. ",
-		"list a b":              "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
-		"release a b":           "redlatch: there are too many arguments: b. Usage: redlatch release [NAME]; ",
+		"list a b":              "redlatch: too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
+		"release a b":           "redlatch: too many arguments: b. Usage: redlatch release [NAME]; ",
 		"__manual --date x .":   "redlatch: --date: parsing time ",
-		"evict --base64 YQ== a": "redlatch: --base64: a is not in base64\n",
-		"doctor now":            "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
+		"evict --base64 YQ== a": "redlatch: --base64: a is not valid base64\n",
+		"doctor now":            "redlatch: too many arguments: now. Usage: redlatch doctor; ",
 		"status --jsn x":        "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
 		"lock-everything x":     "redlatch: unknown command lock-everything. `redlatch --help` lists the commands\n",
 	} {
@@ -241,7 +241,7 @@ func TestManPagesListEveryFlag(t *testing.T) {
 		}
 	}
 	assert.NotContains(t, page, "__")
-	assert.Contains(t, page, "for one lock on one Redis or Valkey.\n\nThe exit code is 0")
+	assert.Contains(t, page, "share locks on one Redis or Valkey server.\n\nThe exit code is 0")
 	require.Equal(t, files, written(t), "two releases of one commit differ")
 }
 

@@ -226,7 +226,7 @@ func (f *fixture) testUnlock(t *testing.T) {
 	}
 	p.Halt()
 	took := program.OK(t, f.server.URL(), "unlock", "--force", "--for", "10ms", "--dead", owner("orders"), "orders")
-	require.Contains(t, took, `lock "orders" was taken from its holder`)
+	require.Contains(t, took, `lock "orders" was released for its holder`)
 	f.java.lock(t, "plain", "orders", time.Hour)
 
 	// The live readers keep the lock, and then a writer gets it.
@@ -236,7 +236,7 @@ func (f *fixture) testUnlock(t *testing.T) {
 	writer := f.java.wait("write", "ledger")
 	program.AwaitSubscribers(t, f.server, protocol.ReadWriteChannel("ledger"), 1)
 	took = program.OK(t, f.server.URL(), "unlock", "--force", "--for", "10ms", "--dead", owner("ledger"), "ledger")
-	require.Contains(t, took, "was taken from 1 of its 3 holders\n")
+	require.Contains(t, took, "was released for 1 of its 3 holders\n")
 	require.EqualValues(t, 3, f.server.Do(t, "HLEN", "ledger"), "the mode and two readers")
 	require.NoError(t, ours.Unlock())
 	f.java.unlock(t, "read", "ledger")
@@ -274,7 +274,7 @@ func (f *fixture) testEvict(t *testing.T, release string) {
 			"note the first in the queue, "+owner+" (Redisson), has had no subscriber for ")
 		out = program.OK(t, f.server.URL(), "evict", name, owner)
 		require.Contains(t, out, "  next   "+next+"\n")
-		require.Contains(t, program.Words(out), "subscribed yes, woken: the lock is free")
+		require.Contains(t, program.Words(out), "subscribed yes, notified: the lock is free")
 	}
 	_, err := java.Wait(program.Soon)
 	require.NoError(t, err)

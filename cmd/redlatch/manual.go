@@ -25,7 +25,7 @@ func newManual(*cli.Globals) *cobra.Command {
 	var m manual
 	cmd := &cobra.Command{
 		Use:    "__manual DIR",
-		Short:  "Write the man pages and the completions into a folder",
+		Short:  "Write the man pages and the completions to a directory",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ func newManual(*cli.Globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&m.date, "date", "", "date of the pages, as in RFC 3339")
-	cmd.Flags().StringVar(&m.version, "of-version", "", "version that the pages are of")
+	cmd.Flags().StringVar(&m.version, "of-version", "", "version shown in the pages")
 	return cmd
 }
 

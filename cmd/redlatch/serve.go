@@ -20,14 +20,13 @@ func newServe(*cli.Globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Start an in-memory server for development",
-		Long: `Starts a server that speaks Redis's protocol and keeps everything in memory,
-until it is interrupted. It is for development only: slow, without a password,
-and empty at each start.
+		Long: `Starts an in-memory server with the Redis protocol and runs until interrupted.
+It is for development only: it is slow, has no password, and starts empty.
 
 Exit codes:
-  1      it could not be started
-  2      the command line is wrong
-  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
+  1      the server could not be started
+  2      the command line is invalid
+  128+n  signal n ended the command: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
 		Example: `  redlatch serve
   redlatch serve --addr 127.0.0.1:0      # a free port; the URL is printed`,
 		Args: cobra.NoArgs,
@@ -50,7 +49,7 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	}
 	defer srv.Close()
 	fmt.Fprintln(out, srv.URL())
-	cli.Messagef(os.Stderr, "in-memory server, for development only; Ctrl-C ends it")
+	cli.Messagef(os.Stderr, "in-memory server, for development only; press Ctrl-C to stop")
 	<-ctx.Done()
 	return nil
 }

@@ -67,7 +67,7 @@ func actionsWork(t *testing.T, in context.Context) {
 		b.visit(t, address+"lock?name=billing", 1280, "light")
 		b.clicks(t, "a", "Force unlock")
 		b.sees(t, "h1", "Force unlock billing")
-		b.clicks(t, "button", "Release the lock") // the browser asks for what is missing
+		b.clicks(t, "button", "Release the lock") // the browser requires the missing fields
 		b.run(t, chromedp.Click(`input[name="dead"]`, chromedp.ByQuery))
 		b.clicks(t, "button", "Release the lock")
 		require.Empty(t, told.take(), "nothing was sent")
@@ -98,7 +98,7 @@ func actionsWork(t *testing.T, in context.Context) {
 	}
 }
 
-// attempts are attacks by a page of another site. Each is false if it failed.
+// attempts are the requests of a page of another site. Each is true if it succeeded.
 const attempts = `(async (page) => {
 	const get = (mode) => fetch(page, { mode, cache: "no-store" }).then((r) => (r.type === "opaque" ? "opaque" : r.text()), () => false);
 	const load = (tag, address, set) => new Promise((done) => {

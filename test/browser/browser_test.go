@@ -219,7 +219,7 @@ func (b *tab) holds(t *testing.T, expression string) {
 	}))
 }
 
-// sees waits for an element with the text, also without JavaScript.
+// sees waits until an element with the text appears, even without JavaScript.
 func (b *tab) sees(t *testing.T, element, text string) {
 	t.Helper()
 	b.run(t, chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text), chromedp.BySearch))
@@ -273,7 +273,7 @@ func serve(t *testing.T, s *redistest.Server, o redlatchui.Options, before func(
 	return web.URL + "/"
 }
 
-// enqueue adds an owner without a subscriber to the queue of a lock.
+// enqueue adds an owner without a subscriber to a lock's queue.
 func enqueue(t *testing.T, s *redistest.Server, name, owner string) {
 	t.Helper()
 	s.Do(t, "RPUSH", codec.QueueKey(name), owner)

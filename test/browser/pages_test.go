@@ -102,7 +102,7 @@ const flaws = `(() => {
 	return found;
 })()`
 
-// readable checks the page for flaws in all widths and themes.
+// readable requires a flawless page in all widths and themes.
 func readable(t *testing.T, b *tab, what string) {
 	t.Helper()
 	for _, width := range []int64{1280, 760, 390, 360} {
@@ -242,7 +242,7 @@ func updateKeepsInput(t *testing.T, in context.Context) {
 	b.awaits(t, "Redlatch 00000001:1 holds it")
 }
 
-// spoken collects the output of a screen reader: the changes in live regions.
+// spoken collects a screen reader's output: the changes in live regions.
 const spoken = `(() => {
 	window.spoken = [];
 	const live = (node) => (node.nodeType === 1 ? node : node.parentElement)?.closest("[role=status], [role=alert], [role=log], [aria-live]");

@@ -21,7 +21,7 @@ type Names struct {
 
 // Register adds the flag --base64.
 func (n *Names) Register(cmd *cobra.Command, what string) {
-	cmd.Flags().BoolVar(&n.Base64, "base64", false, what+" in base64, as --json has those that are no UTF-8")
+	cmd.Flags().BoolVar(&n.Base64, "base64", false, what+" in base64, as in --json for names that are not valid UTF-8")
 }
 
 // Read decodes args. Its errors have [CodeUsage].
@@ -33,7 +33,7 @@ func (n *Names) Read(args ...string) ([]string, error) {
 	for i, arg := range args {
 		name, err := base64.StdEncoding.DecodeString(arg)
 		if err != nil {
-			return nil, Usagef("--base64: %s is not in base64", sanitize.Word(arg))
+			return nil, Usagef("--base64: %s is not valid base64", sanitize.Word(arg))
 		}
 		names[i] = string(name)
 	}

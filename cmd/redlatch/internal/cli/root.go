@@ -109,8 +109,8 @@ func NewRoot(commands ...Constructor) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "redlatch",
 		Short: "Redisson-compatible locks from the shell",
-		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
-for one lock on one Redis or Valkey.
+		Long: `redlatch uses the same locks as Redisson, so Go, Java and shell processes can
+share locks on one Redis or Valkey server.
 
 The exit code is 0 on success, 2 if the command line or the server's address is
 invalid (125 for redlatch run, hold and release), and 1 for other failures,

@@ -41,7 +41,7 @@ func TestWrittenKeepsCommandExitCode(t *testing.T) {
 	} {
 		require.Equal(t, c.want, written(c.err, c.lost), "%v, %v", c.err, c.lost)
 	}
-	own := &ExitError{Code: 125, Err: fmt.Errorf("the owner could not be printed: %w", full)}
+	own := &ExitError{Code: 125, Err: fmt.Errorf("print the owner: %w", full)}
 	require.Equal(t, error(own), written(own, full))
 }
 

@@ -42,13 +42,13 @@ type Globals struct {
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&g.Redis, "redis", "",
-		"server: redis://host[:port][/db], rediss:// or unix:///path, redis-cluster://host[:port],... or redis-sentinel://host[:port],.../master (default: the variable REDIS_URL, else "+defaultRedis+")")
-	f.StringVar(&g.user, "user", "", "user; the password is in REDIS_PASSWORD")
+		"server: redis://host[:port][/db], rediss:// or unix:///path, redis-cluster://host[:port],... or redis-sentinel://host[:port],.../master (default: REDIS_URL, else "+defaultRedis+")")
+	f.StringVar(&g.user, "user", "", "user; set the password in REDIS_PASSWORD")
 	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
-	f.StringVar(&g.tls.CA, "tls-ca", "", "PEM file of the certificate authorities; each tls flag encrypts, as rediss:// does")
+	f.StringVar(&g.tls.CA, "tls-ca", "", "PEM file of the certificate authorities; any tls flag enables TLS, like rediss://")
 	f.StringVar(&g.tls.Cert, "tls-cert", "", "PEM file of the client's certificate")
 	f.StringVar(&g.tls.Key, "tls-key", "", "PEM file of its key")
-	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "name in the server's certificate")
+	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "expected name in the server's certificate")
 	f.BoolVar(&g.tls.Insecure, "tls-insecure-skip-verify", false, "accept any certificate")
 	CompleteFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
 }
@@ -80,7 +80,7 @@ func (g *Globals) Settings() (connect.Settings, error) {
 	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
 	if g.Redis != "" && connect.Shows(g.Redis) {
 		Messagef(os.Stderr, "warning: all users of this machine can read the password in --redis; "+
-			"put it in "+passwordEnv+", or in a file for --password-file")
+			"put it in "+passwordEnv+", or in a file given with --password-file")
 	}
 	switch {
 	case g.passwordFile != "":
@@ -90,7 +90,7 @@ func (g *Globals) Settings() (connect.Settings, error) {
 		}
 		set.Password = strings.TrimRight(string(text), "\r\n")
 		if set.Password == "" {
-			return connect.Settings{}, Usagef("--password-file: %s has no password in it", g.passwordFile)
+			return connect.Settings{}, Usagef("--password-file: %s contains no password", g.passwordFile)
 		}
 	case !connect.HasPassword(set.Address):
 		set.Password = os.Getenv(passwordEnv)

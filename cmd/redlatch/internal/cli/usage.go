@@ -43,7 +43,7 @@ func refuseTheUnknown(root *cobra.Command) {
 				if len(args) == 0 {
 					return nil // it shows its help
 				}
-				return Usagef("there is no completion for %s. Usage: redlatch %s", sanitize.Word(args[0]), c.Use)
+				return Usagef("unknown shell %s. Usage: redlatch %s", sanitize.Word(args[0]), c.Use)
 			}
 			cmd.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 			for _, shell := range cmd.Commands() {
@@ -59,7 +59,7 @@ func wrongUse(cmd *cobra.Command, args []string) error {
 	if cmd.HasParent() {
 		usage = cmd.Parent().CommandPath() + " " + usage
 	}
-	return fmt.Errorf("%s. Usage: %s; `%s --help` tells more", wrongArgs(cmd.Use, args), usage, cmd.CommandPath())
+	return fmt.Errorf("%s. Usage: %s; see `%s --help`", wrongArgs(cmd.Use, args), usage, cmd.CommandPath())
 }
 
 // wrongArgs names the missing or surplus argument according to the usage line.
@@ -85,7 +85,7 @@ func wrongArgs(use string, args []string) string {
 	if most := len(wanted) + len(optional); len(args) > most {
 		extra = ": " + sanitize.Word(args[most])
 	}
-	said := "there are too many arguments" + extra
+	said := "too many arguments" + extra
 	if strings.Contains(use, "PATTERN") {
 		said += " (a pattern in quotes is not expanded by the shell)"
 	}
@@ -99,15 +99,15 @@ func WrongFlag(cmd *cobra.Command, err error) error {
 	flag, parse, _ := strings.Cut(err.Error(), ": strconv.")
 	switch {
 	case strings.HasPrefix(parse, "ParseBool"):
-		return fmt.Errorf("%s: it is true or false", flag)
+		return fmt.Errorf("%s: must be true or false", flag)
 	case strings.HasSuffix(parse, "value out of range"):
-		return fmt.Errorf("%s: it is out of range", flag)
+		return fmt.Errorf("%s: out of range", flag)
 	case parse != "":
-		return fmt.Errorf("%s: it is a whole number", flag)
+		return fmt.Errorf("%s: must be an integer", flag)
 	case strings.HasPrefix(what, "unknown "):
 		return fmt.Errorf("%w. `%s --help` lists the flags", err, cmd.CommandPath())
 	case strings.Contains(why, " duration "):
-		return fmt.Errorf("%s: a time has a unit, such as 10s, 500ms or 1h30m", what)
+		return fmt.Errorf("%s: must have a unit, such as 10s, 500ms or 1h30m", what)
 	}
 	return err
 }
@@ -122,5 +122,5 @@ func wrongCommand(root *cobra.Command, err error) error {
 	if names := root.SuggestionsFor(name); len(names) > 0 {
 		like = ", but " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("there is no command %s%s. `redlatch --help` lists the commands", sanitize.Word(name), like)
+	return fmt.Errorf("unknown command %s%s. `redlatch --help` lists the commands", sanitize.Word(name), like)
 }

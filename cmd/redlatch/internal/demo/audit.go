@@ -86,7 +86,7 @@ func (a *audit) apply(p *process, e *event) {
 		a.rounds = append(a.rounds, finished{e.Round, owner, e.Queue})
 	case lost:
 		a.excused[e.Visit] = true
-		a.logf(e.At, "process %d lost the lock before it had finished", p.id)
+		a.logf(e.At, "process %d lost the lock before it finished", p.id)
 	case gone:
 		if p != a.victim {
 			p.failure = cmp.Or(p.failure, e.Text)
@@ -106,7 +106,7 @@ func (a *audit) acquired(p *process, e *event) {
 	}
 	if a.victim != nil && a.successor == nil && p != a.victim && e.At.After(a.killedAt) {
 		a.successor, a.successorAt = p, e.At
-		a.logf(e.At, "process %d has the lock, %s after the kill", p.id, brief(e.At.Sub(a.killedAt)))
+		a.logf(e.At, "process %d acquired the lock %s after the kill", p.id, brief(e.At.Sub(a.killedAt)))
 	}
 	a.last = p
 }
@@ -126,7 +126,7 @@ func (a *audit) sawQueue(queue []string, at time.Time) {
 	}
 	a.recovered = at
 	if a.places > 0 {
-		a.logf(at, "the dead waiters are out of the queue, %s after the kill", brief(at.Sub(a.killedAt)))
+		a.logf(at, "the dead waiters left the queue %s after the kill", brief(at.Sub(a.killedAt)))
 	}
 }
 
@@ -213,20 +213,20 @@ func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string
 		add("the counter is %d, the workers wrote %d rounds: %d were overwritten", counter, n, n-counter)
 	}
 	if n := len(journal) - len(counts); n > 0 {
-		add("%d rounds have the number of another one", n)
+		add("%d rounds have duplicate numbers", n)
 	}
 	if n := a.violations(); n > 0 {
-		add("two were inside, seen %d times", n)
+		add("two workers held the lock concurrently, seen %d times", n)
 	}
 	if n, _ := a.inversions(); n > 0 {
-		add("%d rounds were out of turn", n)
+		add("%d rounds were out of order", n)
 	}
 	switch {
 	case cut, !a.recovered.IsZero():
 	case a.successor == nil:
-		add("no worker got the lock within %v of the kill", overrun)
+		add("no worker acquired the lock within %v of the kill", overrun)
 	default:
-		add("dead waiters were queued %v after the kill", overrun)
+		add("dead waiters were still queued %v after the kill", overrun)
 	}
 	return wrong
 }
@@ -258,7 +258,7 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 	row := func(name, format string, args ...any) {
 		lines = append(lines, fmt.Sprintf("  %-12s", name)+fmt.Sprintf(format, args...))
 	}
-	counted, two := "as many as rounds were finished", "never"
+	counted, two := "equal to the finished rounds", "never"
 	if n := len(a.rounds); counter < int64(n) {
 		counted = fmt.Sprintf("but %d rounds were finished", n)
 	}
@@ -268,7 +268,7 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 	row("counter", "%d, %s", counter, counted)
 	row("two inside", "%s", two)
 	inverted, judged := a.inversions()
-	row("inversions", "%d in the %d turns with others queued, by the server's list", inverted, judged)
+	row("inversions", "%d in %d rounds with queued workers, by the server's list", inverted, judged)
 	row("hand-overs", "%d from one process to another, %.0f a second", a.handOvers, float64(a.handOvers)/took.Seconds())
 	row("waits", "%s", a.percentiles())
 	if a.victim != nil {
@@ -279,7 +279,7 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 			brief(a.successorAt.Sub(a.killedAt)), lease)
 	}
 	if a.places > 0 && !a.recovered.IsZero() {
-		row("dead", "%d places in the queue, the last one evicted %s after the kill", a.places, brief(a.recovered.Sub(a.killedAt)))
+		row("dead", "%d places in the queue, the last evicted %s after the kill", a.places, brief(a.recovered.Sub(a.killedAt)))
 	}
 	lines = append(lines, "")
 	for _, w := range wrong {

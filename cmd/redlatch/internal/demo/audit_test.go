@@ -68,7 +68,7 @@ func TestLostOrUnreportedRoundFails(t *testing.T) {
 	t.Parallel()
 	a := audited(enters(0, "a:1"), leaves(10, "a:1"), enters(20, "b:1"), leaves(30, "b:1"))
 	require.Equal(t, []string{
-		"the counter is 1, the workers wrote 2 rounds: 1 were overwritten", "1 rounds have the number of another one",
+		"the counter is 1, the workers wrote 2 rounds: 1 were overwritten", "1 rounds have duplicate numbers",
 	}, a.check(1, []string{"1 1", "2 1"}, true))
 	require.Equal(t, []string{"process 2 reported 1 rounds, its journal has 2"}, a.check(3, []string{"1 1", "2 2", "2 3"}, true))
 }
@@ -90,7 +90,7 @@ func TestLeftoverMarkerExcusedOnlyForKilledVisit(t *testing.T) {
 	require.Zero(t, a.with(finds("b:1#1", "a:1#2")).violations())
 	require.Equal(t, 1, a.with(finds("b:1#1", "a:1#1")).violations(), "an earlier visit of the same owner")
 	require.Equal(t, 2, a.with(finds("b:1#1", "")).violations())
-	require.Contains(t, a.check(0, nil, true), "two were inside, seen 2 times")
+	require.Contains(t, a.check(0, nil, true), "two workers held the lock concurrently, seen 2 times")
 }
 
 func TestLostHoldMarkerExcusedInEitherReportOrder(t *testing.T) {
@@ -190,11 +190,11 @@ func TestDemoEndsAfterDeadWaitersLeaveQueue(t *testing.T) {
 	a.sawQueue([]string{"b:2", "a:3", "a:4", "b:3"}, at(160))
 	require.Contains(t, a.progress(at(1000)), "holder dead:1")
 	require.Contains(t, a.progress(at(1000)), " (2 dead)")
-	require.Contains(t, a.check(2, a.journal(), false), "no worker got the lock within 30s of the kill")
+	require.Contains(t, a.check(2, a.journal(), false), "no worker acquired the lock within 30s of the kill")
 	a.with(enters(3150, "b:2#1"))
 	a.sawQueue([]string{"a:4", "b:3"}, at(5000))
 	require.False(t, a.over(at(9000), time.Second), "a dead worker is queued")
-	require.Equal(t, []string{"dead waiters were queued 30s after the kill"}, a.check(2, a.journal(), false))
+	require.Equal(t, []string{"dead waiters were still queued 30s after the kill"}, a.check(2, a.journal(), false))
 	a.sawQueue([]string{"b:3"}, at(8150))
 	require.False(t, a.over(at(9000), time.Second), "too soon")
 	require.True(t, a.over(at(9200), time.Second))

@@ -44,33 +44,33 @@ import (
 )
 
 const demoHelp = `Starts three processes of eight workers each that contend for one fair lock.
-Each worker reads a counter from the server, thinks, and writes it back plus
-one: without a lock they would overwrite each other's work. One process is
+Each worker reads a counter from the server, waits, and writes it back plus
+one; without a lock, they would overwrite each other's updates. One process is
 killed while one of its workers holds the lock and others are queued. The dead
-workers keep their places in the queue until the live ones find that nobody has
-listened on their channels for a grace, which is short here. Then, and when the
-lease is over, a live worker gets the lock. At the end the counter is compared
-with what the processes reported. The summary also says whether a live worker
-was overtaken, judged by the server's queue at the time of each release.
+workers stay in the queue until live workers find that their channels have had
+no subscriber for a short grace period. After that and the end of the lease, a
+live worker acquires the lock. Finally, the demo compares the counter with the
+reports of the processes. The summary also shows whether a live worker was
+overtaken, based on the server's queue at each release.
 
-The server is inside this program unless --redis names another; REDIS_URL is
-not looked at. On another server the demo uses keys of its own,
-redlatch-demo:*, and removes them.
+The server runs inside this program unless --redis names another one; REDIS_URL
+is ignored. On another server, the demo uses only keys redlatch-demo:* and
+removes them afterwards.
 
 Exit codes:
-  0      the result is right
-  1      it is wrong: two workers held the lock at once, work was lost or done
-         twice, or a live worker was overtaken; or the demo could not run
-  2      the server is a replica, which gives no locks, or the command line or
-         the address is wrong
-  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+  0      the result is correct
+  1      the result is wrong: two workers held the lock concurrently, work was
+         lost or repeated, or a live worker was overtaken; or the demo could
+         not run
+  2      the server is a replica, or the command line or the address is invalid
+  128+n  signal n ended the command: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 // New returns the command demo.
 func New(g *cli.Globals) *cobra.Command {
 	r := &run{}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch processes contend for a lock while one of them is killed",
+		Short: "Watch processes contend for a lock while one is killed",
 		Long:  demoHelp,
 		Example: `  redlatch demo
   redlatch demo --duration 30s --redis redis://localhost:6379`,
@@ -94,7 +94,7 @@ func New(g *cli.Globals) *cobra.Command {
 			return result // a wrong result counts, even after a signal
 		},
 	}
-	cmd.Flags().DurationVar(&r.duration, "duration", 10*time.Second, "how long the processes contend, at least")
+	cmd.Flags().DurationVar(&r.duration, "duration", 10*time.Second, "minimum time for which the processes contend")
 	return cmd
 }
 
@@ -113,7 +113,7 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	case err != nil:
 		return set, err
 	case srv.IsDeployment():
-		return set, cli.Usagef("the demo has one server: redis://, rediss:// or unix://, not %s", set)
+		return set, cli.Usagef("the demo needs a single server: redis://, rediss:// or unix://, not %s", set)
 	}
 	return set, cli.NeedMaster(ctx, srv)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	counterLine = `(?m)^  counter     [1-9]\d*, as many as rounds were finished$`
+	counterLine = `(?m)^  counter     [1-9]\d*, equal to the finished rounds$`
 	atMost      = time.Minute
 )
 
@@ -139,5 +139,5 @@ func TestDemoWorkerRejectsManualStart(t *testing.T) {
 	require.NoError(t, p.Stdin.Close())
 	require.Empty(t, p.Rest())
 	require.Equal(t, 1, p.Code())
-	require.Contains(t, p.Stderr.String(), "not by hand")
+	require.Contains(t, p.Stderr.String(), "is started by redlatch demo only")
 }

@@ -123,7 +123,7 @@ func work(in io.Reader, out io.Writer) error {
 	w := &worker{out: out}
 	lines := bufio.NewScanner(in)
 	if !lines.Scan() {
-		return fmt.Errorf("%s is started by redlatch demo, not by hand", workerCommand)
+		return fmt.Errorf("%s is started by redlatch demo only", workerCommand)
 	}
 	err := json.Unmarshal(lines.Bytes(), &w.cfg)
 	if err != nil {

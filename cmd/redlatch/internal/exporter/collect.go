@@ -173,11 +173,11 @@ func parseGroups(texts []string) (groups, error) {
 		name, glob, found := strings.Cut(text, "=")
 		switch {
 		case !found || glob == "":
-			return groups{}, fmt.Errorf("%s is not of the form GROUP=PATTERN", sanitize.Word(text))
+			return groups{}, fmt.Errorf("%s must have the form GROUP=PATTERN", sanitize.Word(text))
 		case !groupName.MatchString(name):
-			return groups{}, fmt.Errorf("%s cannot be the name of a group: use up to 63 letters, digits, and . _ -", sanitize.Word(name))
+			return groups{}, fmt.Errorf("%s is not a valid group name: use up to 63 letters, digits, and . _ -", sanitize.Word(name))
 		case name == rest:
-			return groups{}, errors.New(rest + " is the group of the locks that no pattern matches: choose another name")
+			return groups{}, errors.New(rest + " is reserved for locks that match no pattern: choose another name")
 		}
 		at, known := index[name]
 		if !known {
@@ -188,7 +188,7 @@ func parseGroups(texts []string) (groups, error) {
 		g.patterns = append(g.patterns, pattern{at, inspect.Match(glob)})
 	}
 	if len(g.names) > maxGroups {
-		return groups{}, fmt.Errorf("%d groups are too many: each has series of its own, and %d are the most", len(g.names), maxGroups)
+		return groups{}, fmt.Errorf("%d groups exceed the maximum of %d: each group adds time series", len(g.names), maxGroups)
 	}
 	if len(g.names) == 0 {
 		return groups{names: []string{everything}}, nil

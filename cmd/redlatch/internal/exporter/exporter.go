@@ -59,7 +59,7 @@ func New(g *cli.Globals) *cobra.Command {
 	e := &exporter{}
 	cmd := &cobra.Command{
 		Use:     "exporter [PATTERN]",
-		Short:   "Serve figures of all locks to Prometheus",
+		Short:   "Serve lock metrics to Prometheus",
 		Long:    exporterHelp,
 		Example: exporterExamples,
 		Args:    cobra.MaximumNArgs(1),
@@ -86,9 +86,9 @@ func New(g *cli.Globals) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&e.address, "listen", "127.0.0.1:9797", "address to serve at; all who reach it can read the figures")
-	f.DurationVar(&e.every, "every", 15*time.Second, "the least time between the beginnings of two looks")
-	f.StringArrayVar(&e.match, "match", nil, "GROUP=PATTERN: count these locks as a group; may be repeated")
+	f.StringVar(&e.address, "listen", "127.0.0.1:9797", "address to listen on; everyone who can reach it can read the metrics")
+	f.DurationVar(&e.every, "every", 15*time.Second, "minimum time between the starts of two scans")
+	f.StringArrayVar(&e.match, "match", nil, "GROUP=PATTERN: count matching locks as a group; may be repeated")
 	return cmd
 }
 
@@ -135,9 +135,9 @@ func (e *exporter) report(notCounted, err error) {
 	case err != nil:
 		text = err.Error()
 	case notCounted != nil:
-		text = "redlatch_server_waiters_dead is left out: subscribers cannot be counted: " + inspect.NotCounted(notCounted)
+		text = "redlatch_server_waiters_dead is omitted: cannot count subscribers: " + inspect.NotCounted(notCounted)
 	case e.said != "":
-		text = "all is well again"
+		text = "the server answers again"
 	}
 	if text != e.said && text != "" {
 		e.say("%s", text)
@@ -183,9 +183,9 @@ func (e *exporter) handler() http.Handler {
 		s := e.at(time.Now())
 		switch {
 		case s.figures == nil:
-			http.Error(w, "no look has succeeded yet", http.StatusServiceUnavailable)
+			http.Error(w, "no scan has succeeded yet", http.StatusServiceUnavailable)
 		case s.stale:
-			http.Error(w, "the figures are stale", http.StatusServiceUnavailable)
+			http.Error(w, "the metrics are stale", http.StatusServiceUnavailable)
 		default:
 			fmt.Fprintln(w, "ok")
 		}
@@ -196,35 +196,35 @@ func (e *exporter) handler() http.Handler {
 	return mux
 }
 
-const exporterHelp = `Serves figures of the locks on a server to Prometheus: those of Redisson and of
-Redlatch, whatever the applications measure themselves. One process is enough
-for a server, a cluster, or a master that Sentinels watch. The URL of /metrics
-is printed first. /healthz is 503 without figures, or when they are stale.
+const exporterHelp = `Serves metrics about the locks of Redisson and Redlatch on a server to
+Prometheus, independently of the applications' own metrics. Run one process per
+server, cluster, or Sentinel master. It first prints the URL of /metrics.
+/healthz returns 503 if there are no metrics or they are stale.
 
-Names of locks never become labels. --match sorts locks into groups: a lock is
-of the first group whose pattern matches its name, else of "other"; without
---match all are of "all". With PATTERN only locks whose names match are looked
-at. Patterns are those of Redis, as in redlatch list.
+Lock names never become labels. --match sorts locks into groups: a lock belongs
+to the first group whose pattern matches its name, or to "other". Without
+--match, all locks belong to "all". With PATTERN, the exporter reads only locks
+whose names match. Patterns have the syntax of redlatch list.
 
-The server is looked at in intervals, however many scrapes there are, as
-redlatch list does: all its keys are scanned, with short commands, and the
-pauses are at least four times as long as the looks.
+The exporter reads the server at intervals, regardless of the number of
+scrapes. Like redlatch list, it scans all keys with short commands. The pause
+between scans is at least four times as long as a scan.
 
-What the server does not know:
-  - When a hold began. The age of the oldest hold counts from when the exporter
-    first saw it, so it is at least as old.
-  - How many threads wait for a plain lock. Connections are counted instead:
-    one for each process.
-  - What semaphores are for. They have no mark, and are not counted.
+The server does not provide:
+  - The start of a hold. The age of the oldest hold counts from when the
+    exporter first saw it, so the hold is at least that old.
+  - The number of threads waiting for a plain lock. The exporter counts
+    connections instead, one per process.
+  - The purpose of a number. Semaphores are not counted.
 
-A waiter is dead when it had no subscriber at two looks. The first 200 places
-of each queue are checked, 20,000 in all. docs/observability.md has all
-metrics, and docs/operations.md the rights of the user that looks.
+A waiter is dead if it had no subscriber in two scans. The exporter checks the
+first 200 places of each queue, 20,000 in all. docs/observability.md lists all
+metrics, and docs/operations.md the required rights.
 
 Exit codes:
-  1      it cannot listen
-  2      the command line or the address is wrong
-  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+  1      cannot listen
+  2      the command line or the address is invalid
+  128+n  signal n ended the command: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const exporterExamples = `  redlatch exporter
   redlatch exporter --match 'orders=orders:*' --match 'billing=bill*'

@@ -256,7 +256,7 @@ func TestStaleMetricsAreOmitted(t *testing.T) {
 	require.Greater(t, series[`redlatch_exporter_figures_age_seconds`], 3.0)
 	status, body = get(t, base+"/healthz")
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Equal(t, "the figures are stale\n", body)
+	require.Equal(t, "the metrics are stale\n", body)
 
 	s.Restart()
 	s.Do(t, "HSET", "job", program.SomeOwner, 1)
@@ -266,7 +266,7 @@ func TestStaleMetricsAreOmitted(t *testing.T) {
 	require.Equal(t, 143, got.Code)
 	lines := strings.Split(strings.TrimSpace(got.Stderr), "\n")
 	require.Contains(t, lines[0], "redlatch: cannot reach Redis at ")
-	require.Equal(t, "redlatch: all is well again", lines[len(lines)-1])
+	require.Equal(t, "redlatch: the server answers again", lines[len(lines)-1])
 }
 
 func TestExporterServesWithoutRedis(t *testing.T) {
@@ -276,7 +276,7 @@ func TestExporterServesWithoutRedis(t *testing.T) {
 	require.NotContains(t, scrape(t, base), "redlatch_exporter_figures_age_seconds")
 	status, body := get(t, base+"/healthz")
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Equal(t, "no look has succeeded yet\n", body)
+	require.Equal(t, "no scan has succeeded yet\n", body)
 	status, body = get(t, base+"/")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "/metrics")
@@ -310,7 +310,7 @@ func TestDocumentedUserCanExportAndOthersSeeMissingRights(t *testing.T) {
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	got := p.Outcome(program.Soon)
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "redlatch_server_waiters_dead is left out: subscribers cannot be counted: ")
+	require.Contains(t, got.Stderr, "redlatch_server_waiters_dead is omitted: cannot count subscribers: ")
 }
 
 func TestInvalidExportSettingIsError(t *testing.T) {
@@ -319,9 +319,9 @@ func TestInvalidExportSettingIsError(t *testing.T) {
 		"--every 10ms":         "--every must be from 1s to 24h",
 		"--every 25h":          "--every must be from 1s to 24h",
 		"--listen=":            "--listen must be host:port, or :port for all interfaces",
-		"--match orders":       "--match: orders is not of the form GROUP=PATTERN",
-		"--match other=x*":     "--match: other is the group of the locks that no pattern matches: choose another name",
-		"--match a{b=x*":       "--match: a{b cannot be the name of a group: use up to 63 letters, digits, and . _ -",
+		"--match orders":       "--match: orders must have the form GROUP=PATTERN",
+		"--match other=x*":     "--match: other is reserved for locks that match no pattern: choose another name",
+		"--match a{b=x*":       "--match: a{b is not a valid group name: use up to 63 letters, digits, and . _ -",
 		"--listen 256.0.0.1:x": "cannot listen on 256.0.0.1:x: ",
 	} {
 		got := program.Finish(t, program.NoServer(t), append([]string{"exporter"}, strings.Fields(flags)...)...)
@@ -337,5 +337,5 @@ func TestInvalidExportSettingIsError(t *testing.T) {
 	for i := range 101 {
 		many = append(many, "--match", fmt.Sprintf("g%d=x%d", i, i))
 	}
-	require.Contains(t, program.Finish(t, program.NoServer(t), many...).Stderr, "101 groups are too many")
+	require.Contains(t, program.Finish(t, program.NoServer(t), many...).Stderr, "101 groups exceed the maximum of 100")
 }

@@ -57,19 +57,19 @@ type gauge struct {
 
 var gauges = []gauge{
 	{
-		"redlatch_server_locks_without_ttl", "gauge", "Locks that are held and have no lease: they are held until they are released.",
+		"redlatch_server_locks_without_ttl", "gauge", "Held locks without a lease: they never expire.",
 		func(g *group) float64 { return float64(g.withoutTTL) },
 	},
 	{
-		"redlatch_server_locks_stuck", "gauge", "Locks that are free although owners are queued.",
+		"redlatch_server_locks_stuck", "gauge", "Free locks with queued owners.",
 		func(g *group) float64 { return float64(g.stuck) },
 	},
 	{
-		"redlatch_server_locks_mixed", "gauge", "Locks that are waited for as for another kind of lock than they are.",
+		"redlatch_server_locks_mixed", "gauge", "Locks with clients that wait for them as another kind of lock.",
 		func(g *group) float64 { return float64(g.mixed) },
 	},
 	{
-		"redlatch_server_queue_length", "gauge", "Owners that are queued for fair locks.",
+		"redlatch_server_queue_length", "gauge", "Owners queued for fair locks.",
 		func(g *group) float64 { return float64(g.queued) },
 	},
 	{
@@ -77,15 +77,15 @@ var gauges = []gauge{
 		func(g *group) float64 { return float64(g.longest) },
 	},
 	{
-		"redlatch_server_waiting_connections", "gauge", "Connections that wait for locks without a queue, one for each process.",
+		"redlatch_server_waiting_connections", "gauge", "Connections waiting for locks without a queue, one per process.",
 		func(g *group) float64 { return float64(g.waiting) },
 	},
 	{
-		"redlatch_server_hold_oldest_age_seconds", "gauge", "For how long the exporter has seen the oldest hold, or 0: it is at least as old.",
+		"redlatch_server_hold_oldest_age_seconds", "gauge", "Time since the exporter first saw the oldest hold, or 0: a lower bound of its age.",
 		func(g *group) float64 { return g.oldest.Seconds() },
 	},
 	{
-		"redlatch_server_holds_seen_total", "counter", "Holds that the exporter has seen begin: at least so many locks were acquired.",
+		"redlatch_server_holds_seen_total", "counter", "Holds that began while the exporter ran: a lower bound of acquisitions.",
 		func(g *group) float64 { return float64(g.began) },
 	},
 }
@@ -102,7 +102,7 @@ func (s *status) write(w io.Writer, now time.Time) error {
 }
 
 func (f *figures) write(t *text, deadKnown bool) {
-	t.metric("redlatch_server_locks_held", "gauge", "Locks that are held, by what kind of lock they look like on the server.")
+	t.metric("redlatch_server_locks_held", "gauge", "Held locks, by apparent kind on the server.")
 	for i := range f.groups {
 		for _, kind := range inspect.Kinds() {
 			if inspect.Kind(kind).IsNumber() {
@@ -114,7 +114,7 @@ func (f *figures) write(t *text, deadKnown bool) {
 	all := gauges
 	if deadKnown {
 		all = append(all[:len(all):len(all)], gauge{
-			"redlatch_server_waiters_dead", "gauge", "Owners in queues that had no subscriber at two looks: they keep the others waiting.",
+			"redlatch_server_waiters_dead", "gauge", "Queued owners without a subscriber in two scans: they block the queue.",
 			func(g *group) float64 { return float64(g.dead) },
 		})
 	}
@@ -135,18 +135,18 @@ func (s *status) own(t *text, now time.Time) {
 	if s.up {
 		up = 1
 	}
-	single("redlatch_exporter_up", "1 if the last look at the server succeeded, else 0.", up)
-	t.metric("redlatch_exporter_looks_total", "counter", "Looks at the server.")
+	single("redlatch_exporter_up", "1 if the last scan of the server succeeded, else 0.", up)
+	t.metric("redlatch_exporter_looks_total", "counter", "Scans of the server.")
 	t.number("redlatch_exporter_looks_total", float64(s.succeeded), "outcome", "ok")
 	t.number("redlatch_exporter_looks_total", float64(s.failed), "outcome", "error")
 	f := s.figures
 	if f == nil {
 		return
 	}
-	single("redlatch_exporter_figures_age_seconds", "How long ago the figures were found.", now.Sub(f.at).Seconds())
-	single("redlatch_exporter_look_duration_seconds", "How long the last look took that succeeded.", f.took.Seconds())
-	single("redlatch_exporter_keys", "Hashes and queues that the last look has looked into.", float64(f.keys))
-	single("redlatch_exporter_keys_unreadable", "Keys among them that the exporter's user may not read.", float64(f.unreadable))
-	single("redlatch_exporter_waiters_unchecked", "Owners in queues that were not checked for a subscriber: they are too many, or the server refuses.", float64(f.unchecked))
-	single("redlatch_exporter_holds_untracked", "Holds without an age: they are too many.", float64(f.untracked))
+	single("redlatch_exporter_figures_age_seconds", "Age of the metrics.", now.Sub(f.at).Seconds())
+	single("redlatch_exporter_look_duration_seconds", "Duration of the last successful scan.", f.took.Seconds())
+	single("redlatch_exporter_keys", "Hashes and queues read by the last scan.", float64(f.keys))
+	single("redlatch_exporter_keys_unreadable", "Keys that the exporter's user may not read.", float64(f.unreadable))
+	single("redlatch_exporter_waiters_unchecked", "Queued owners not checked for a subscriber: too many, or rejected by the server.", float64(f.unchecked))
+	single("redlatch_exporter_holds_untracked", "Holds without an age because there are too many.", float64(f.untracked))
 }

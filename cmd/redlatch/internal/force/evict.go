@@ -25,25 +25,25 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-const evictHelp = `Evicts the waiter OWNER, as redlatch status shows it, from the queue of the
-fair lock NAME. If the lock is free, the next in the queue is woken. Clients of
-Redlatch that wait for the lock evict dead waiters by themselves.
+const evictHelp = `Evicts the waiter OWNER, as shown by redlatch status, from the queue of the
+fair lock NAME. If the lock is free, the next waiter is notified. Redlatch
+clients that wait for the lock evict dead waiters automatically.
 
-A waiter whose channel has a subscriber is alive and stays, and so does one
-whose subscribers cannot be counted, unless --even-if-alive is given. One that
-has no subscriber may be about to subscribe, or to reconnect: redlatch status
---for 40s looks longer. A live waiter that is evicted queues anew, as the last;
-no lock is lost by that.
+A waiter whose channel has a subscriber is alive. It is kept, as is a waiter
+whose subscribers cannot be counted, unless --even-if-alive is given. A waiter
+without a subscriber may be about to subscribe or reconnecting; redlatch status
+--for 40s checks for longer. An evicted live waiter rejoins at the end of the
+queue. Eviction never releases a lock.
 
-With --all-dead all waiters are evicted that have no subscriber now and none
-after --for. Queues of more than 100,000 are cleared from the end in parts of
-as many, and at most 10,000 evicted waiters are shown.
+--all-dead evicts all waiters that have no subscriber now and none after --for.
+Queues of more than 100,000 are processed from the end in batches of that size.
+At most 10,000 evicted waiters are shown.
 
 Exit codes:
-  0  OWNER was evicted, or with --all-dead what was dead, though it be nothing
-  1  it was not: it is alive, is not queued, or something failed
-  2  the server is a replica, where nothing can be written, or the command
-     line or the address is wrong`
+  0  OWNER was evicted, or with --all-dead all dead waiters, if any
+  1  not evicted: OWNER is alive or not queued, or the command failed
+  2  the server is a read-only replica, or the command line or the address is
+     invalid`
 
 type evicted struct {
 	inspect.Named
@@ -72,7 +72,7 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 	var names cli.Names
 	cmd := &cobra.Command{
 		Use:   "evict NAME OWNER|--all-dead",
-		Short: "Evict a dead waiter from the queue of a fair lock",
+		Short: "Evict a dead waiter from a fair lock's queue",
 		Long:  evictHelp,
 		Example: `  redlatch status --for 40s billing-run
   redlatch evict billing-run 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57
@@ -103,11 +103,11 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&force, "even-if-alive", false,
-		"evict it although its channel has a subscriber, or although that cannot be counted")
+		"evict even if its channel has a subscriber, or subscribers cannot be counted")
 	names.Register(cmd, "NAME and OWNER are")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters that have no subscriber")
-	cmd.Flags().DurationVar(&all.look, "for", repair.AbsentFor, "with --all-dead, for how long a waiter must have none")
+	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters without a subscriber")
+	cmd.Flags().DurationVar(&all.look, "for", repair.AbsentFor, "with --all-dead, how long a waiter must have no subscriber")
 	return cmd
 }
 
@@ -169,13 +169,13 @@ func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name
 func (n *nextInQueue) note() string {
 	switch {
 	case n.held:
-		return "subscribed " + n.Subscribed + ", not woken: the lock is held"
+		return "subscribed " + n.Subscribed + ", not notified: the lock is held"
 	case !n.Notified:
-		return "subscribed " + n.Subscribed + ", not woken: it was the next one before"
+		return "subscribed " + n.Subscribed + ", not notified: it was already next"
 	case n.Subscribed == inspect.SubscribedNo:
-		return "subscribed no: the lock is free, and its wake-up was sent, but no client was there to get it"
+		return "subscribed no: the lock is free and was announced, but no client received the notification"
 	}
-	return "subscribed " + n.Subscribed + ", woken: the lock is free"
+	return "subscribed " + n.Subscribed + ", notified: the lock is free"
 }
 
 func (e *evicted) print(w io.Writer) {
@@ -191,7 +191,7 @@ func (e *evicted) print(w io.Writer) {
 		if e.absent == inspect.LookedAt {
 			number = "at least " + number
 		}
-		fmt.Fprint(w, cli.Indented("left", number+" waiters have no subscriber: "+command+" evicts those that are dead"))
+		fmt.Fprint(w, cli.Indented("left", number+" waiters have no subscriber: "+command+" evicts the dead ones"))
 	}
 }
 
@@ -237,9 +237,9 @@ func (a *allDead) args(cmd *cobra.Command, args []string) error {
 func (a *allDead) check(cmd *cobra.Command, force bool) error {
 	switch {
 	case a.on && force:
-		return cli.Usagef("--all-dead and --even-if-alive contradict each other")
+		return cli.Usagef("--all-dead and --even-if-alive are mutually exclusive")
 	case !a.on && cmd.Flags().Changed("for"):
-		return cli.Usagef("--for goes with --all-dead")
+		return cli.Usagef("--for requires --all-dead")
 	case a.look < 0:
 		return cli.Usagef("--for must not be negative")
 	}
@@ -257,7 +257,7 @@ func (a *allDead) run(ctx context.Context, t repair.Target, name string) (*allEv
 // failed returns the error of an eviction that may be partly done.
 func (a *allDead) failed(name string, done *allEvicted, err error) error {
 	if errors.Is(err, admin.ErrNotCounted) {
-		err = cli.Errorf(1, "lock %q: which waiters are dead is unknown: %s", name, inspect.NotCounted(err))
+		err = cli.Errorf(1, "lock %q: cannot detect dead waiters: %s", name, inspect.NotCounted(err))
 	}
 	if err != nil && done != nil && done.EvictedCount > 0 {
 		return fmt.Errorf("after %d waiters of lock %q were evicted: %w", done.EvictedCount, name, err)
@@ -328,7 +328,7 @@ func (e *allEvicted) print(w io.Writer) {
 	said := fmt.Sprintf("%d waiters were evicted from the queue", e.EvictedCount)
 	switch e.EvictedCount {
 	case 0:
-		said = "no waiter was evicted: each has a subscriber"
+		said = "no waiter was evicted: all have a subscriber"
 	case 1:
 		said = "a waiter was evicted from the queue"
 	}

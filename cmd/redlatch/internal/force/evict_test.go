@@ -37,10 +37,9 @@ func TestEvictPrintsText(t *testing.T) {
   owner  `+program.RedissonOwner+`
          Redisson, place 1, subscribed no, deadline in (1h0m0s|59m\d\d?(\.\d)?s)
   next   "\\x1b\[2J"
-         of unknown kind, subscribed no: the lock is free, and its wake-up was
-         sent, but no client was there to get it
+         of unknown kind, subscribed no: the lock is free and was announced,\s+but\s+no\s+client\s+received\s+the\s+notification
   left   2 waiters have no subscriber:
-         `+"`redlatch evict --all-dead "+regexp.QuoteMeta(name)+"`"+`\s+evicts\s+those\s+that\s+are\s+dead
+         `+"`redlatch evict --all-dead "+regexp.QuoteMeta(name)+"`"+`\s+evicts\s+the\s+dead\s+ones
 $`, out)
 		require.Equal(t, []string{"\x1b[2J", program.RedlatchOwner}, program.QueueOf(t, s, name))
 		program.Narrow(t, strings.TrimPrefix(out, "lock \""+name+"\""))
@@ -108,7 +107,7 @@ func TestEvictConfirmsNextWaiterWasNotified(t *testing.T) {
 	got := program.Finish(t, p.URL(), "evict", name, program.RedissonOwner)
 	require.IsType(t, redis.Message{}, <-acquired)
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "subscribed yes, woken: the lock\n         is free\n")
+	require.Contains(t, got.Stdout, "subscribed yes, notified: the\n         lock is free\n")
 }
 
 func TestEvictKeepsLiveWaiters(t *testing.T) {
@@ -144,12 +143,12 @@ func TestEvictRejectsInvalidRequest(t *testing.T) {
 		{blind, "whether " + program.RedissonOwner + " is alive is unknown: ", 1, []string{name, program.RedissonOwner}},
 		{blind, "NOPERM", 1, []string{name, program.RedissonOwner}},
 		{blind, "use --even-if-alive", 1, []string{name, program.RedissonOwner}},
-		{blind, "which waiters are dead is unknown: ", 1, []string{all, name}},
+		{blind, "cannot detect dead waiters: ", 1, []string{all, name}},
 		{s.URL(), "name", 2, []string{"", program.RedlatchOwner}},
 		{program.NoServer(t), "connection refused. Start one", 1, []string{name, program.RedlatchOwner}},
 		{"sesame", "the scheme is missing", 2, []string{name, program.RedlatchOwner}},
-		{s.URL(), "contradict each other", 2, []string{all, "--even-if-alive", name}},
-		{s.URL(), "--for goes with --all-dead", 2, []string{"--for", "1s", name, program.RedissonOwner}},
+		{s.URL(), "mutually exclusive", 2, []string{all, "--even-if-alive", name}},
+		{s.URL(), "--for requires --all-dead", 2, []string{"--for", "1s", name, program.RedissonOwner}},
 		{s.URL(), "must not be negative", 2, []string{all, "--for", "-1s", name}},
 	} {
 		program.Fails(t, c.url, c.code, c.says, append([]string{"evict"}, c.args...)...)
@@ -188,14 +187,14 @@ func TestEvictRemovesDeadWaitersAndNotifiesFirstLive(t *testing.T) {
 		require.Contains(t, out, `lock "`+name+`": 3 waiters were evicted from the queue`)
 		for _, line := range []string{
 			"  owner  " + program.LongOwner(1) + "\n         Redisson, place 1, subscribed no,", ", place 2,", ", place 4,",
-			"  next   " + program.RedlatchOwner + "\n         Redlatch since " + program.RedlatchSince + ", subscribed yes, woken: the lock\n         is free\n",
+			"  next   " + program.RedlatchOwner + "\n         Redlatch since " + program.RedlatchSince + ", subscribed yes, notified: the\n         lock is free\n",
 		} {
 			require.Contains(t, out, line)
 		}
 		require.Equal(t, []string{program.RedlatchOwner}, program.QueueOf(t, s, name))
 
 		got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", name)
-		require.Equal(t, program.Outcome{Stdout: `lock "` + name + `": no waiter was evicted: each has a subscriber` + "\n"}, got)
+		require.Equal(t, program.Outcome{Stdout: `lock "` + name + `": no waiter was evicted: all have a subscriber` + "\n"}, got)
 		require.Contains(t, program.OK(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name), "\"evicted\": [],\n  \"evicted_count\": 0,")
 	})
 }

@@ -39,19 +39,19 @@ func NewUnlock(g *cli.Globals) *cobra.Command {
 	o := &unlockOptions{Globals: g}
 	cmd := &cobra.Command{
 		Use:     "unlock --force NAME",
-		Short:   "Take a lock or a permit away from a holder that is dead",
+		Short:   "Release the lock or permit of a dead holder",
 		Long:    unlockHelp,
 		Example: unlockExamples,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !o.force:
-				return cli.Errorf(codeRefused, "a lock is released by its holder, or when its lease is over; "+
-					"--force takes it away from a dead holder: see redlatch unlock --help")
+				return cli.Errorf(codeRefused, "a lock is normally released by its holder, or when its lease expires; "+
+					"--force releases the lock of a dead holder: see redlatch unlock --help")
 			case o.look <= 0:
 				return cli.Usagef("--for must be more than 0s")
 			case len(o.dead) > 0 && o.evenIfAlive:
-				return cli.Usagef("--dead and --even-if-alive contradict each other: --owner and --even-if-alive take the lock from one live holder")
+				return cli.Usagef("--dead and --even-if-alive are mutually exclusive: to release the lock of one live holder, use --owner and --even-if-alive")
 			}
 			args, err := o.names.Read(args...)
 			if err != nil {
@@ -61,14 +61,14 @@ func NewUnlock(g *cli.Globals) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.force, "force", false, "take the lock away, if its holder is dead")
-	f.StringArrayVar(&o.dead, "dead", nil, "take it from this owner, or permit, of which you know that it is dead; may be repeated")
-	f.StringArrayVar(&o.owners, "owner", nil, "take it from this owner, or permit, alone; may be repeated")
-	f.BoolVar(&o.evenIfAlive, "even-if-alive", false, "take it immediately, even from a live holder")
-	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
-	f.StringVar(&o.reason, "reason", "", "why, for the audit")
+	f.BoolVar(&o.force, "force", false, "release the lock if its holder is dead")
+	f.StringArrayVar(&o.dead, "dead", nil, "owner or permit that you know to be dead; may be repeated")
+	f.StringArrayVar(&o.owners, "owner", nil, "release only this owner or permit; may be repeated")
+	f.BoolVar(&o.evenIfAlive, "even-if-alive", false, "release it immediately, even from a live holder")
+	f.BoolVar(&o.yes, "yes", false, "do not prompt for confirmation")
+	f.StringVar(&o.reason, "reason", "", "reason, for the audit")
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
-	f.DurationVar(&o.look, "for", inspect.RenewalLook, "how long to look whether the lease is renewed, at most")
+	f.DurationVar(&o.look, "for", inspect.RenewalLook, "maximum time to wait for a renewal of the lease")
 	o.names.Register(cmd, "NAME is")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	cli.CompleteFiles(cmd, "audit-file")
@@ -87,7 +87,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 			Target: t, Name: name, Owners: o.owners, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look,
 			Looks: func(limit time.Duration) {
 				if limit > briefLook {
-					cli.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
+					cli.Messagef(os.Stderr, "waiting up to %v for a renewal of the lease of lock %q",
 						limit.Round(time.Second), name)
 				}
 			},
@@ -149,54 +149,53 @@ func (o *unlockOptions) record(f *repair.Forced, log *os.File, err error) error 
 	return err
 }
 
-const unlockHelp = `Takes the lock NAME away from a holder and wakes the waiters, if you state that
-the holder is dead: --force alone shows the holders, and whether each of them
-renews its lease.
+const unlockHelp = `Releases the lock NAME on behalf of a dead holder and notifies the waiters. You
+must state that the holder is dead. --force alone shows the holders and whether
+each of them renews its lease.
 
-  alive      the lease is seen to be renewed, as a watchdog does every third of
-             it. The lock is not taken.
-  not known  the lease is not renewed. Its holder may be dead, cut off from the
-             server, or at work under a fixed lease, which is never renewed:
-             the server cannot tell these apart. The lock is not taken either.
-  dead       the lease is not renewed, and you have looked at the process
-             yourself: --dead OWNER states it. The lock is taken from OWNER if
-             OWNER still holds it, and leaves what its own unlock leaves.
+  alive      the lease was renewed, as a watchdog does after each third of it.
+             The lock is kept.
+  not known  the lease was not renewed. The holder may be dead, disconnected,
+             or working under a fixed lease, which is never renewed; the server
+             cannot distinguish these. The lock is kept.
+  dead       the lease was not renewed, and you have checked the process:
+             --dead OWNER states this. If OWNER still holds the lock, it is
+             released as by OWNER's own unlock.
 
-Readers of a read/write lock are judged one by one, each by its own lease, and
-only those named lose the lock. A live reader of Redisson before 4.4 also
-renews the leases of dead ones: they look alive until it has left.
+Each reader of a read/write lock is judged by its own lease, and only the named
+readers lose the lock. A live reader of Redisson before 4.4 also renews the
+leases of dead readers; they look alive until it leaves.
 
-Of a semaphore with permits that have ids, OWNER is the id of a permit, as
-redlatch status shows it: the permit is released as by its own holder.
+For a semaphore whose permits have IDs, OWNER is the ID of a permit, as shown
+by redlatch status. The permit is released as by its holder.
 
---even-if-alive takes the lock immediately, from a live holder as well: with
---owner OWNER from that one, and otherwise from all holders, as Redisson's
-forceUnlock does. A live holder notices at its next renewal, a third of its
-lease later; until then two may be at work. One with a fixed lease never
-notices. The lock of a dead holder is free when its lease is over: mostly it is
-better to wait.
+--even-if-alive releases the lock immediately, even from a live holder: with
+--owner OWNER from that holder, otherwise from all holders, like Redisson's
+forceUnlock. A live holder notices at its next renewal, one third of its lease
+later; until then, two holders may be working. A holder with a fixed lease
+never notices. A dead holder's lock is free when its lease expires, so it is
+usually better to wait.
 
-On a terminal it asks before it takes the lock, unless --yes is given. Each
-lock that is taken costs a line on standard error, and in --audit-file a line
-of JSON. The output says who has the lock after that. A user that may not read
-the queue of a fair lock wakes no waiter in it; the output says so.
+On a terminal, the command prompts for confirmation unless --yes is given. Each
+release writes a line to standard error and a JSON line to --audit-file. The
+output shows who holds the lock afterwards. If the user cannot read the queue
+of a fair lock, no waiter is notified, and the output says so.
 
 Exit codes:
-  0  the lock was taken away
-  1  something failed
-  2  it was not taken: its holder is alive or not known to be dead, you
-     answered no, the server is a replica, or the command line or the address
-     is wrong
-  3  it is free`
+  0  the lock was released
+  1  the command failed
+  2  not released: its holder is alive or not known to be dead, you answered
+     no, the server is a replica, or the command line or the address is invalid
+  3  the lock is free`
 
-const unlockExamples = `  # Which holder would lose it, and is it alive?
+const unlockExamples = `  # Show the holders and whether they are alive
   redlatch unlock --force nightly-report
 
-  # The process was examined, and is gone
+  # You checked the process, and it is gone
   redlatch unlock --force --dead 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 \
     --reason "host was shut down, ticket 4711" nightly-report
 
-  # Two of many readers, both gone; the others keep the lock
+  # Two readers that are gone; the others keep the lock
   redlatch unlock --force --dead 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 \
     --dead 0193e6c0-6f00-7000-8000-0000000000aa:2 books
 
@@ -204,10 +203,10 @@ const unlockExamples = `  # Which holder would lose it, and is it alive?
   redlatch unlock --force --even-if-alive \
     --owner 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 books
 
-  # A permit of a semaphore, whose holder is gone
+  # A semaphore permit whose holder is gone
   redlatch unlock --force --dead 6f1d3c1a0b9e4c7f8a52f4e07b3d9c11 downloads
 
-  # In any case, at once
+  # Release immediately, even from a live holder
   redlatch unlock --force --even-if-alive --yes \
     --audit-file /var/log/redlatch.jsonl nightly-report`
 

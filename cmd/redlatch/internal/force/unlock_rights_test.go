@@ -125,7 +125,7 @@ func TestUnlockReleasesOneReader(t *testing.T) {
 		}
 		audit := takes(t, s, golden, append(flags, "books")...)
 		require.Equal(t, []any{program.RedissonOwner}, audit["taken_from"])
-		require.Regexp(t, `took lock "books" on redis://\S+ from `+program.RedissonOwner+` \(Redisson, reads, \S+ left, count 1\), lease \S+ left, left to 1 other; reason "why"\n$`, audit["text"])
+		require.Regexp(t, `took lock "books" on redis://\S+ from `+program.RedissonOwner+` \(Redisson, reads, \S+ left, count 1\), lease \S+ left, 1 other keeps it; reason "why"\n$`, audit["text"])
 		require.Equal(t, []any{[]byte(program.RedlatchOwner), []byte("mode")}, sorted(s.Do(t, "HKEYS", "books")))
 	}
 }

@@ -24,7 +24,7 @@ func TestUnlockWithoutForceOnlyExplains(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
-	program.Fails(t, s.URL(), 2, "--force takes it away from a dead holder", "unlock", name)
+	program.Fails(t, s.URL(), 2, "--force releases the lock of a dead holder", "unlock", name)
 	require.True(t, program.Exists(t, s, name))
 }
 
@@ -69,7 +69,7 @@ func renewed(t *testing.T, s redistest.Target, name string) {
 func afterLook(t *testing.T, text, limit, name string) string {
 	t.Helper()
 	look, rest, _ := strings.Cut(text, "\n")
-	require.Regexp(t, "^redlatch: looking for up to "+limit+` whether the lease of lock "`+regexp.QuoteMeta(name)+`" is renewed, as that of a live holder is$`, look)
+	require.Regexp(t, "^redlatch: waiting up to "+limit+` for a renewal of the lease of lock "`+regexp.QuoteMeta(name)+`"$`, look)
 	return rest
 }
 
@@ -96,7 +96,7 @@ func TestUnlockReleasesHolderDeclaredDead(t *testing.T) {
 	got := program.Finish(t, s.URL(), append(unlock, "--dead", program.RedissonOwner, "--reason", "host\nis gone")...)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "  taken  no waiter was notified: no connection of the master is subscribed to\n")
-	require.Contains(t, got.Stdout, "lock \""+name+"\" was taken from its holder\n")
+	require.Contains(t, got.Stdout, "lock \""+name+"\" was released for its holder\n")
 	require.Contains(t, got.Stdout, "\n  now    free\n")
 	program.OneLine(t, got.Stderr)
 	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+program.RedissonOwner+
@@ -107,7 +107,7 @@ func TestUnlockReleasesHolderDeclaredDead(t *testing.T) {
 
 func TestLeaseTextShowsRenewal(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "none: it stays until it is released", leaseText(&repair.Forced{}))
+	require.Equal(t, "none: held until released", leaseText(&repair.Forced{}))
 	left := int64(90_000)
 	for want, f := range map[string]*repair.Forced{
 		"1m30s left":          {Mode: protocol.ModeRead, Renewed: inspect.RenewedYes},
@@ -237,7 +237,7 @@ func TestUnlockRejectsUndeterminedState(t *testing.T) {
 			"If you are sure that it is dead: --dead " + program.RedlatchOwner},
 		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see a renewal"},
 		{long, []string{"--for", "0s"}, 2, "--for"},
-		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 2, "contradict"},
+		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 2, "mutually exclusive"},
 		{"", nil, 2, "name"},
 	} {
 		program.Fails(t, s.URL(), c.code, c.says, append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
@@ -295,7 +295,7 @@ func TestUnlockReleasesReadersDeclaredDead(t *testing.T) {
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "\n  kind   read/write, held for reading\n")
 	require.Regexp(t, "Redisson, reads, 33m\\S+s left\n", got.Stdout)
-	require.Contains(t, got.Stdout, "\n  others 0, and 1 whose leases are over\n")
+	require.Contains(t, got.Stdout, "\n  others 0, and 1 with expired leases\n")
 	require.Regexp(t, `from .*`+program.RedissonOwner+` \(Redisson, reads, 33m\S+s left, count 1\)`, got.Stderr)
 	require.False(t, program.Exists(t, s, name))
 }

@@ -17,7 +17,7 @@ import (
 func leaseText(f *repair.Forced) string {
 	switch {
 	case f.TTLMillis == nil:
-		return "none: it stays until it is released"
+		return "none: held until released"
 	case f.Mode == protocol.ModeRead:
 		return cli.Millis(*f.TTLMillis) + " left"
 	case f.Renewed == inspect.RenewedYes:
@@ -44,9 +44,9 @@ func describe(f *repair.Forced) string {
 	}
 	switch others, _ := f.Others(); {
 	case others == 1:
-		said += ", left to 1 other"
+		said += ", 1 other keeps it"
 	case others > 1:
-		said += fmt.Sprintf(", left to %d others", others)
+		said += fmt.Sprintf(", %d others keep it", others)
 	}
 	return said
 }
@@ -59,11 +59,11 @@ func question(f *repair.Forced) string {
 	}
 	switch {
 	case f.IsSemaphore():
-		return fmt.Sprintf("Take these %s back?", subject(f))
+		return fmt.Sprintf("Release these %s?", subject(f))
 	case others > 0:
-		return fmt.Sprintf("Take lock %q away from %s, and leave it to the others?", f.Name, this)
+		return fmt.Sprintf("Release lock %q of %s, and keep it for the others?", f.Name, this)
 	}
-	return fmt.Sprintf("Take lock %q away from %s?", f.Name, this)
+	return fmt.Sprintf("Release lock %q of %s?", f.Name, this)
 }
 
 func subject(f *repair.Forced) string {
@@ -108,7 +108,7 @@ func printLock(w io.Writer, f *repair.Forced) {
 		fmt.Fprint(w, cli.Indented("", h.Describe(cli.Millis)))
 	}
 	if others, over := f.Others(); over > 0 {
-		fmt.Fprintf(w, "  others %d, and %d whose leases are over\n", others, over)
+		fmt.Fprintf(w, "  others %d, and %d with expired leases\n", others, over)
 	} else if others > 0 {
 		fmt.Fprintf(w, "  others %d\n", others)
 	}
@@ -128,15 +128,15 @@ func state(f *repair.Forced, losers int) string {
 	others, _ := f.Others()
 	switch {
 	case f.IsSemaphore() && f.Taken:
-		return "were taken back"
+		return "were released"
 	case f.IsSemaphore():
 		return "are taken"
 	case !f.Taken:
 		return "is held"
 	case others > 0:
-		return fmt.Sprintf("was taken from %d of its %d holders", losers, losers+others)
+		return fmt.Sprintf("was released for %d of its %d holders", losers, losers+others)
 	case losers > 1:
-		return "was taken from its holders"
+		return "was released for its holders"
 	}
-	return "was taken from its holder"
+	return "was released for its holder"
 }

@@ -150,10 +150,10 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 	case errors.Is(err, redlatch.ErrNotAcquired):
 		return cli.Errorf(o.conflict, "lock %q is %s", name, o.heldBy(err))
 	case errors.Is(err, rfencedlock.ErrCounter):
-		return fmt.Errorf("lock %q: its token counter cannot be raised: the key %q must hold a number from 0 on",
+		return fmt.Errorf("lock %q: cannot increment its token counter: the key %q must contain a non-negative integer",
 			name, protocol.TokenKey(name))
 	case errors.Is(err, redlatch.ErrWrongType) && (o.read || o.write):
-		return fmt.Errorf("lock %q: the key holds something that is no read/write lock, such as a plain lock of this name", name)
+		return fmt.Errorf("lock %q: the key is not a read/write lock; it may be a plain lock of this name", name)
 	case errors.Is(err, redlatch.ErrWrongType) && !errors.As(err, &refusal): // a hash of another program, which it names
 	case errors.Is(err, redlatch.ErrWrongType):
 		err = inspect.WrongType(ctx, srv, name)
@@ -172,9 +172,9 @@ func (o *lockFlags) heldBy(err error) string {
 	case at.TTL > 0:
 		return "held by another owner; its lease ends in " + limits.Show(at.TTL, 100*time.Millisecond) + " unless renewed"
 	case at.TTL == redlatch.NoTTL:
-		return "held by another owner, whose lease never ends: it stays until it is released"
+		return "held by another owner without a lease, until released"
 	case o.fair && at.Holder.IsZero():
-		return "free, but others are queued for it"
+		return "free, but other owners are queued for it"
 	}
 	return "held by another owner"
 }
@@ -334,8 +334,8 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 	case in.Available+in.Acquired == o.count:
 		return nil
 	case in.Acquired == 0 && in.Exists:
-		return fmt.Errorf("semaphore %q: the key holds the number %d, and no permit is taken: it may be that of "+
-			"something else. If it is this semaphore with another number of permits, delete the key", o.semaphore, in.Available)
+		return fmt.Errorf("semaphore %q: the key contains %d, and no permit is in use: it may belong to "+
+			"another program. If it is this semaphore with another number of permits, delete the key", o.semaphore, in.Available)
 	}
 	return sem.SetPermits(ctx, o.count)
 }
@@ -344,11 +344,11 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 func (o *lockFlags) noPermit(err error) error {
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.count == 1:
-		return cli.Errorf(o.conflict, "semaphore %q: its one permit is taken", o.semaphore)
+		return cli.Errorf(o.conflict, "semaphore %q: its only permit is in use", o.semaphore)
 	case errors.Is(err, redlatch.ErrNotAcquired):
-		return cli.Errorf(o.conflict, "semaphore %q: all %d permits are taken", o.semaphore, o.count)
+		return cli.Errorf(o.conflict, "semaphore %q: all %d permits are in use", o.semaphore, o.count)
 	case errors.Is(err, redlatch.ErrWrongType):
-		return fmt.Errorf("semaphore %q: the key holds something that is no semaphore, such as a lock of this name", o.semaphore)
+		return fmt.Errorf("semaphore %q: the key is not a semaphore; it may be a lock of this name", o.semaphore)
 	}
 	return nil
 }

@@ -205,7 +205,7 @@ func startGuard() (*guard, error) {
 	g := &guard{proc: proc, line: line}
 	if _, err := io.ReadFull(ready, make([]byte, 1)); err != nil {
 		g.dismiss()
-		return nil, fmt.Errorf("it did not come up: %w", err)
+		return nil, fmt.Errorf("it did not start: %w", err)
 	}
 	return g, nil
 }
@@ -227,7 +227,7 @@ func shut(files ...*os.File) {
 // ends without orderlyExit. It returns the exit code.
 func guardGroup() int {
 	if syscall.Getpgrp() != syscall.Getpid() {
-		fmt.Fprintln(os.Stderr, "redlatch: "+guardCommand+" is started by redlatch run, not by hand")
+		fmt.Fprintln(os.Stderr, "redlatch: "+guardCommand+" is started by redlatch run only")
 		return cli.CodeRunFailed
 	}
 	// Signals to the group are not meant for its guard.

@@ -75,10 +75,10 @@ func TestDirectoryIsPrivateToUser(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "redlatch"), filepath.Dir(path))
 	require.NoError(t, os.Chmod(filepath.Dir(path), 0o777))
 	_, err = socketPath("me")
-	require.ErrorContains(t, err, "can be used by other users")
+	require.ErrorContains(t, err, "is accessible to other users")
 	t.Setenv("XDG_RUNTIME_DIR", "/no/such/folder")
 	_, err = socketPath("me")
-	require.ErrorContains(t, err, "no folder for a socket")
+	require.ErrorContains(t, err, "no directory for the socket")
 }
 
 func TestNonSocketFileIsKept(t *testing.T) {

@@ -122,7 +122,7 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 		return a, errEnded
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
-			return a, errors.New(path + " is no socket")
+			return a, errors.New(path + " is not a socket")
 		}
 		_ = os.Remove(path) // its process cannot
 		return a, errKilled
@@ -157,12 +157,12 @@ func socketPath(owner string) (string, error) {
 		folder = filepath.Join(own, "redlatch")
 	}
 	if err := makePrivate(folder); err != nil {
-		return "", fmt.Errorf("no folder for a socket: %w. "+runtimeEnv+" may name another", err)
+		return "", fmt.Errorf("no directory for the socket: %w. "+runtimeEnv+" can set another one", err)
 	}
 	sum := sha256.Sum256([]byte(owner))
 	path := filepath.Join(folder, hex.EncodeToString(sum[:12])+".sock")
 	if len(path) > longestPath {
-		return "", fmt.Errorf("%s is too long for a socket: "+runtimeEnv+" may name a shorter folder", path)
+		return "", fmt.Errorf("%s is too long for a socket path: "+runtimeEnv+" can set a shorter directory", path)
 	}
 	return path, nil
 }
@@ -179,7 +179,7 @@ func makePrivate(folder string) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s can be used by other users", folder)
+		return fmt.Errorf("%s is accessible to other users", folder)
 	}
 	return nil
 }

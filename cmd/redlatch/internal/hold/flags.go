@@ -50,23 +50,23 @@ func (o *lockFlags) register(f *pflag.FlagSet, command bool) {
 		}
 		return hold
 	}
-	f.DurationVar(&o.wait, "wait", 0, "give up when the lock is not free within this time (default: wait for ever)")
-	f.BoolVar(&o.try, "try", false, "give up at once when the lock is held")
-	f.BoolVar(&o.fair, "fair", false, "take the fair lock of this name: waiters are served in the order of arrival, as with getFairLock in Java")
-	f.BoolVar(&o.fenced, "fenced", false, "take the lock with a fencing token, as with getFencedLock in Java: "+
-		of("COMMAND finds it in REDLATCH_TOKEN", "it is the second line, or in REDLATCH_TOKEN"))
-	f.BoolVar(&o.read, "read", false, "take the read/write lock of this name as a reader: several hold it together, as with getReadWriteLock in Java")
-	f.BoolVar(&o.write, "write", false, "take the read/write lock of this name as the writer, alone")
-	f.StringVar(&o.permits, "permits", "", "in place of a lock, take one of the N permits of the semaphore NAME, as with getPermitExpirableSemaphore in Java"+
-		of(": N commands run at a time, on all machines together", ""))
-	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most"+of("; COMMAND is ended before it is over", ": it is lost before that is over"))
+	f.DurationVar(&o.wait, "wait", 0, "give up if the lock is not acquired within this time (default: wait forever)")
+	f.BoolVar(&o.try, "try", false, "give up immediately if the lock is held")
+	f.BoolVar(&o.fair, "fair", false, "acquire the fair lock of this name: waiters acquire it in arrival order, like getFairLock in Java")
+	f.BoolVar(&o.fenced, "fenced", false, "acquire the lock with a fencing token, like getFencedLock in Java: "+
+		of("COMMAND finds it in REDLATCH_TOKEN", "it is printed on the second line, or is in REDLATCH_TOKEN"))
+	f.BoolVar(&o.read, "read", false, "acquire the read/write lock of this name as a reader, shared with other readers, like getReadWriteLock in Java")
+	f.BoolVar(&o.write, "write", false, "acquire the read/write lock of this name as the writer, exclusively")
+	f.StringVar(&o.permits, "permits", "", "instead of a lock, acquire one of the N permits of the semaphore NAME, like getPermitExpirableSemaphore in Java"+
+		of(": N commands run concurrently on all machines", ""))
+	f.DurationVar(&o.lease, "lease", 0, "hold the lock for at most this time"+of("; COMMAND is stopped before it expires", ": it is lost before the lease expires"))
 	f.DurationVar(&o.watchdog, "watchdog", defaultLease,
-		"renewed lease, when there is no --lease: how long the lock stays when this machine dies; equal to lockWatchdogTimeout in Java")
-	f.DurationVar(&o.maxHold, "max-hold", 0, of("end COMMAND when it has held the lock for this long, however well the lease is renewed",
-		"free the lock when it was held for this long, however well the lease is renewed, and exit as after a loss"))
-	f.DurationVar(&o.atLeast, "at-least", 0, of("keep the lock for this long from when it was acquired, also when COMMAND is done sooner",
-		"leave the lock for this long from when it was acquired, also when it is released sooner"))
-	f.IntVar(&o.conflict, "conflict-exit-code", cli.CodeConflict, "exit code when the lock was not acquired")
+		"renewed lease, used without --lease: how long the lock remains if this machine dies; equal to lockWatchdogTimeout in Java")
+	f.DurationVar(&o.maxHold, "max-hold", 0, of("stop COMMAND when it has held the lock for this time, even if the lease is renewed",
+		"release the lock when it was held for this time, even if the lease is renewed, and exit as after a loss"))
+	f.DurationVar(&o.atLeast, "at-least", 0, of("keep the lock for at least this time after it was acquired, even if COMMAND exits sooner",
+		"keep the lock for at least this time after it was acquired, even if it is released sooner"))
+	f.IntVar(&o.conflict, "conflict-exit-code", cli.CodeConflict, "exit code if the lock was not acquired")
 }
 
 func (o *lockFlags) check(cmd *cobra.Command) error {
@@ -82,11 +82,11 @@ func (o *lockFlags) wrong(changed func(string) bool) string {
 	o.bounded = changed("wait")
 	switch {
 	case o.try && o.bounded:
-		return "--try and --wait contradict each other"
+		return "--try and --wait are mutually exclusive"
 	case o.read && o.write, (o.read || o.write) && (o.fair || o.fenced):
-		return "--read, --write and --fair or --fenced contradict each other: a name is that of one kind of lock"
+		return "--read, --write and --fair or --fenced are mutually exclusive: each name has one kind of lock"
 	case changed("lease") && changed("watchdog"):
-		return "--lease and --watchdog contradict each other"
+		return "--lease and --watchdog are mutually exclusive"
 	case changed("lease") && o.lease < time.Millisecond:
 		return "--lease must be at least 1ms"
 	case o.watchdog < limits.LeastRenewed:
@@ -98,7 +98,7 @@ func (o *lockFlags) wrong(changed func(string) bool) string {
 	case changed("max-hold") && o.maxHold < time.Millisecond:
 		return "--max-hold must be at least 1ms"
 	case changed("lease") && changed("max-hold"):
-		return "--lease and --max-hold contradict each other: a lease of its own is a maximum, too"
+		return "--lease and --max-hold are mutually exclusive: a fixed lease is also a maximum"
 	}
 	if changed("permits") {
 		if why := o.wrongPermits(changed); why != "" {
@@ -112,9 +112,9 @@ func (o *lockFlags) wrong(changed func(string) bool) string {
 func (o *lockFlags) wrongPermits(changed func(string) bool) string {
 	switch {
 	case o.fair, o.fenced, o.read, o.write:
-		return "--permits and --fair, --fenced, --read or --write contradict each other: a name is that of a lock or of a semaphore"
+		return "--permits and --fair, --fenced, --read or --write are mutually exclusive: a name is either a lock or a semaphore"
 	case changed("at-least"):
-		return "--permits and --at-least contradict each other: a permit comes back as soon as it is not used"
+		return "--permits and --at-least are mutually exclusive: a permit is released as soon as it is not used"
 	}
 	i := strings.LastIndexByte(o.permits, ':')
 	n, err := strconv.Atoi(o.permits[i+1:])
@@ -133,7 +133,7 @@ func (o *lockFlags) wrongAtLeast(changed func(string) bool) string {
 	case o.atLeast > limits.Max:
 		return "--at-least must be at most " + limits.Max.String()
 	case changed("lease") && changed("at-least"):
-		return "--lease and --at-least contradict each other: --max-hold is a bound for a renewed lease"
+		return "--lease and --at-least are mutually exclusive: use --max-hold to bound a renewed lease"
 	case changed("max-hold") && o.atLeast > o.maxHold:
 		return "--at-least is longer than --max-hold"
 	case o.conflict < 0 || o.conflict > maxExitStatus:
@@ -155,7 +155,7 @@ func names(cmd *cobra.Command, args []string) (n int, wrong string) {
 	case !cmd.Flags().Changed("permits"):
 		return 1, ""
 	case len(args) > 0:
-		wrong = "--permits NAME:N stands in place of NAME: leave " + sanitize.Word(args[0]) + " out"
+		wrong = "--permits NAME:N replaces NAME: remove " + sanitize.Word(args[0]) + " out"
 	}
 	return 0, wrong
 }

@@ -2,57 +2,58 @@ package hold
 
 // docs/shell.md has the details.
 const (
-	runHelp = `Runs COMMAND while holding the lock NAME, and frees the lock when COMMAND has
-ended. Standard input and outputs, and the exit code, are COMMAND's own.
-SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its
-process group. COMMAND finds the lock's name in REDLATCH_LOCK and its owner, as
-redlatch status shows it, in REDLATCH_OWNER.
+	runHelp = `Runs COMMAND while holding the lock NAME, and releases the lock when COMMAND
+exits. COMMAND inherits standard input, output and error, and redlatch exits
+with its exit code. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are
+forwarded to its process group. COMMAND finds the name of the lock in
+REDLATCH_LOCK, and its owner, as shown by redlatch status, in REDLATCH_OWNER.
 
 If the lock is lost, COMMAND's process group gets SIGTERM, and SIGKILL before
-another owner can get the lock. --on-lost kill sends SIGKILL at once, and
---on-lost ignore lets COMMAND go on. A loss that is noticed only when the lock
-is freed counts. If redlatch is killed, so is COMMAND (on Linux with its
-children, but for those in a session of their own; on Windows not). Processes
-that COMMAND leaves in the background go on without the lock. --on-lost-exec
-CMD runs a command line of the shell at the moment of the SIGTERM; redlatch
-waits for both. It finds the reason in REDLATCH_LOSS, and is not run when
---max-hold is over.
+another owner can acquire the lock. With --on-lost kill it gets SIGKILL
+immediately; with --on-lost ignore COMMAND continues. A loss detected only on
+release also counts. If redlatch is killed, COMMAND is killed with it: on Linux
+including its children, except those in their own session; on Windows it is
+not. Background processes of COMMAND continue without the lock.
+--on-lost-exec CMD runs a shell command line when SIGTERM is sent; redlatch
+waits for both. REDLATCH_LOSS contains the reason. CMD does not run when
+--max-hold expires.
 
-With --at-least the lock stays for that long from when it was acquired,
-whatever COMMAND's exit code: a job that many machines start at about the same
-time runs once when that is more than their clocks differ by, and at most once
-per period when it is a little less than the period. redlatch waits until then
-if that is within one lease (--watchdog), and else leaves the lock to a lease
-of what remains. A machine that dies leaves it for one lease at most.
+--at-least keeps the lock for a minimum time after it was acquired, regardless
+of COMMAND's exit code. If many machines start a job at about the same time, it
+runs once if this time exceeds the difference between their clocks, and at most
+once per period if it is slightly shorter than the period. If the rest of this
+time is within one lease (--watchdog), redlatch waits; otherwise it sets a
+lease for the rest and exits. If the machine dies, the lock expires after at
+most one lease.
 
-Use one kind of lock for all users of a name: plain, --fair, or --read and
---write. Plain and fair locks exclude each other, but do not wake each other's
-waiters; a read/write lock fails (125) where the lock is held as another kind,
-and any lock where NAME is the hash of another program.
-With --fair, --try gets a free lock only when the queue is empty. With
---fenced, alone or with --fair, COMMAND finds a number in REDLATCH_TOKEN that
-is higher than that of every holder before it: pass it on with each write, to
-something that refuses one below the highest that it has seen.
+All users of a name must use the same kind of lock: plain, --fair, or --read
+and --write. Plain and fair locks exclude each other, but do not notify each
+other's waiters. A read/write lock fails with 125 if the lock is held as
+another kind, and every lock does if NAME is another program's hash.
+With --fair, --try acquires a free lock only if the queue is empty. With
+--fenced, alone or with --fair, REDLATCH_TOKEN contains a number that is higher
+than the numbers of all previous holders. Pass it with each write to a store
+that rejects numbers below the highest one it has seen.
 
-With --permits NAME:N, in place of NAME, COMMAND runs under one of the N
-permits of a semaphore, whose id is in REDLATCH_PERMIT: N commands run at a
-time, on all machines. The permit of a machine that dies comes back after one
-lease. While permits are taken, each start sets N anew. Another number under
-NAME, of which no permit is taken, may be something else's: it is left alone
-(125).
+With --permits NAME:N instead of NAME, COMMAND runs under one of the N permits
+of a semaphore, so at most N commands run concurrently on all machines.
+REDLATCH_PERMIT contains the permit's ID. If a machine dies, its permit is
+released after one lease. While permits are in use, each start sets N again. If
+NAME has another number and no permit is in use, it may belong to another
+program: redlatch fails with 125 and keeps it.
 
-In a systemd unit with Type=notify the unit is ready when the lock is held.
-With --wait or --try connecting is given up after --wait, too, but not before
+In a systemd unit with Type=notify, the unit is ready when the lock is held.
+With --wait or --try, connecting also times out after --wait, but not before
 2 seconds.
 
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)
-  125   redlatch failed or was typed wrong, the lock was lost while COMMAND
-        ran, or --max-hold was over
+  125   redlatch failed, the command line is invalid, the lock was lost while
+        COMMAND ran, or --max-hold expired
   126   COMMAND was found but could not be run
   127   COMMAND was not found
-  128+n COMMAND was ended by signal n
-  else  COMMAND's own`
+  128+n COMMAND was terminated by signal n
+  else  COMMAND's exit code`
 
 	runExamples = `  # Wait as long as needed; the lease is renewed while the command runs
   redlatch run nightly-report -- ./report.sh --full
@@ -60,76 +61,77 @@ Exit codes:
   # Give up after 10 seconds
   redlatch run --wait 10s deploy -- make deploy
 
-  # A cron job of many machines, once an hour
+  # A cron job on many machines, once an hour
   redlatch run --try --conflict-exit-code 0 --at-least 55m hourly -- ./job.sh
 
-  # At most 5 minutes, then it is ended and the lock is free
+  # Stop the command after at most 5 minutes
   redlatch run --max-hold 5m backup -- ./backup.sh
 
-  # With a number that a database can check
+  # With a token that a database can check
   redlatch run --fenced import -- sh -c './import --token "$REDLATCH_TOKEN"'
 
   # Five at a time, on all machines
   redlatch run --permits crawl:5 -- ./crawl.sh`
 
-	holdHelp = `Takes the lock NAME, prints its owner, and holds it in the foreground until
-SIGTERM, SIGINT or SIGHUP, or, with --for-pid, until the process PID has ended.
-Then it frees the lock and exits with 0. With --fenced a second line is the
-fencing token; with --permits the permit's id is printed in place of the owner.
+	holdHelp = `Acquires the lock NAME, prints its owner, and holds the lock in the foreground
+until SIGTERM, SIGINT or SIGHUP arrives or, with --for-pid, the process PID
+exits. It then releases the lock and exits with 0. With --fenced, the second
+line is the fencing token. With --permits, the first line is the permit's ID
+instead of the owner.
 
-For one command redlatch run is better: it ends the command when the lock is
-lost. A script that holds a lock goes on after a loss unless --on-lost-signal
-sends it a signal; redlatch release tells it at the end.
+For a single command, prefer redlatch run, which stops the command when the
+lock is lost. A script that holds a lock continues after a loss unless
+--on-lost-signal sends it a signal; redlatch release reports the loss.
 
-With -s, in a script of sh, a process in the background holds the lock:
+With -s, in a script for sh, a background process holds the lock:
 
     eval "$(redlatch hold -s --for-pid $$ deploy)" || exit
     ./deploy.sh
     redlatch release
 
-It ends with redlatch release, or when the script ends, also by SIGKILL. If it
-is killed itself, the lock stays for one lease at most. REDLATCH_LOCK,
-REDLATCH_OWNER, REDLATCH_HOLD and REDLATCH_HOLD_PID are set and exported, and
-REDLATCH_TOKEN with --fenced; with --permits REDLATCH_PERMIT is in place of the
-owner. Where the lock was not had, they are unset, and eval fails with the exit
-code. Without --for-pid the lock is held for the parent process: in a pipe that
-is a subshell, which ends at once.
+The background process exits on redlatch release, or when the script exits,
+even by SIGKILL. If the background process is killed, the lock expires after at
+most one lease. eval sets and exports REDLATCH_LOCK, REDLATCH_OWNER,
+REDLATCH_HOLD and REDLATCH_HOLD_PID, with --fenced also REDLATCH_TOKEN, and
+with --permits REDLATCH_PERMIT instead of the owner. If the lock was not
+acquired, it unsets them and fails with the exit code. Without --for-pid, the
+lock is held until the parent process exits; in a pipe, that is a subshell,
+which exits immediately.
 
---at-least leaves the lock to a lease of what remains, or to the one it has if
-that ends later, and does not wait. In a systemd unit with Type=notify the
-unit is ready when the lock is held; a hold of -s sends nothing. On Windows
-there is no -s, and KILL is the only signal.
+--at-least sets a lease for the rest of the time and does not wait; a lease
+that ends later is kept. In a systemd unit with Type=notify, the unit is ready
+when the lock is held; -s sends no notification. On Windows, -s is not
+available, and KILL is the only signal.
 
 Exit codes:
-  0     the lock was held until it was not needed any more, or -s holds it
+  0     the lock was held as long as needed, or -s is holding it
   124   the lock was not acquired (--conflict-exit-code changes this)
-  125   redlatch failed, the lock was lost, --max-hold was over, or the process
-        of --for-pid ended while the lock was waited for
-  128+n signal n ended the waiting: 130 SIGINT, 143 SIGTERM`
+  125   redlatch failed, the lock was lost, --max-hold expired, or the process
+        of --for-pid exited while waiting for the lock
+  128+n signal n ended the wait: 130 SIGINT, 143 SIGTERM`
 
 	holdExamples = `  # A script that ends when it loses the lock
   eval "$(redlatch hold -s --for-pid $$ --on-lost-signal TERM deploy)" || exit
   ./deploy.sh
   redlatch release
 
-  # By hand, while looking around; Ctrl-C frees it
+  # Manually, during an investigation; Ctrl-C releases it
   redlatch hold maintenance
 
   # While another program runs
   redlatch hold --for-pid 4711 backup`
 
-	releaseHelp = `Frees the lock that redlatch hold -s holds in the background, and waits until
-that is done. The variables that hold -s has set say which; with NAME it is
-an error if they are those of another lock. With --owner it is the hold of that
-owner, by the same user on this machine: the value of REDLATCH_OWNER, or of
-REDLATCH_PERMIT for a permit. Windows has no release.
+	releaseHelp = `Releases the lock that redlatch hold -s holds in the background, and waits for
+the release to complete. The variables set by hold -s identify the lock; it is
+an error if NAME is given and they refer to another lock. --owner selects the
+hold of that owner, by the same user on this machine: the value of
+REDLATCH_OWNER, or of REDLATCH_PERMIT for a permit. Not available on Windows.
 
 Exit codes:
-  0     the lock was held to this moment, and is free, or left to its lease
-        for --at-least
-  125   the lock was lost, or its hold had ended before, or redlatch failed;
-        standard error says which
-  128+n signal n ended the waiting: 130 SIGINT, 143 SIGTERM`
+  0     the lock was held until now and is free, or expires by --at-least
+  125   the lock was lost, its hold had already ended, or redlatch failed; see
+        standard error
+  128+n signal n ended the wait: 130 SIGINT, 143 SIGTERM`
 
 	releaseExamples = `  # The lock of this script
   redlatch release

@@ -88,10 +88,10 @@ func (o *holdFlags) command(do func(cmd *cobra.Command, args []string) error) *c
 			case why == "" && len(args) < n:
 				why = "NAME is missing"
 			case why == "" && len(args) > n:
-				why = "there are too many arguments: " + sanitize.Word(args[n])
+				why = "too many arguments: " + sanitize.Word(args[n])
 			}
 			if why != "" {
-				return refuse(cmd, cli.Errorf(cli.CodeRunFailed, "%s. Usage: redlatch %s; `redlatch hold --help` tells more", why, cmd.Use))
+				return refuse(cmd, cli.Errorf(cli.CodeRunFailed, "%s. Usage: redlatch %s; see `redlatch hold --help`", why, cmd.Use))
 			}
 			return nil
 		},
@@ -106,8 +106,8 @@ func (o *holdFlags) command(do func(cmd *cobra.Command, args []string) error) *c
 	f := cmd.Flags()
 	o.register(f, false)
 	f.BoolVarP(&o.shell, "shell", "s", false, "hold in the background, and print shell assignments for eval")
-	f.IntVar(&o.forPID, "for-pid", 0, "free the lock when the process with this number has ended (with -s: the parent process)")
-	f.StringVar(&o.onLostSignal, "on-lost-signal", "", "send this signal to the process of --for-pid when the lock is lost: TERM, INT, HUP, USR1, USR2 or KILL")
+	f.IntVar(&o.forPID, "for-pid", 0, "release the lock when the process with this ID exits (default with -s: the parent process)")
+	f.StringVar(&o.onLostSignal, "on-lost-signal", "", "signal for the process of --for-pid if the lock is lost: TERM, INT, HUP, USR1, USR2 or KILL")
 	cli.CompleteValues(cmd, "on-lost-signal", "TERM", "INT", "HUP", "USR1", "USR2", "KILL")
 	return cmd
 }
@@ -119,11 +119,11 @@ func (o *holdFlags) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case changed("for-pid") && o.forPID < 1:
-		return errors.New("--for-pid must be the number of a process, such as $$")
+		return errors.New("--for-pid must be a process ID, such as $$")
 	case changed("on-lost-signal") && signals[o.onLostSignal] == 0:
-		return errors.New("--on-lost-signal must be TERM, INT, HUP, USR1, USR2 or KILL, as far as this system has it")
+		return errors.New("--on-lost-signal must be TERM, INT, HUP, USR1, USR2 or KILL, if supported by this system")
 	case o.shell && o.conflict == 0:
-		return errors.New("-s and --conflict-exit-code 0 contradict each other: eval would succeed, and the script go on without the lock")
+		return errors.New("-s and --conflict-exit-code 0 are mutually exclusive: eval would succeed, and the script would continue without the lock")
 	case changed("on-lost-signal") && o.forPID == 0 && !o.shell:
 		return errors.New("--on-lost-signal needs --for-pid")
 	}
@@ -148,7 +148,7 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 	}
 	if _, err := fmt.Fprint(cmd.OutOrStdout(), text); err != nil {
 		_ = h.hold.Unlock() // the lease frees it at worst
-		return fmt.Errorf("the owner could not be printed: %w", err)
+		return fmt.Errorf("print the owner: %w", err)
 	}
 	notify(notifyReady, h.status())
 	select {
@@ -184,10 +184,10 @@ func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Sign
 			return nil, fmt.Errorf("--for-pid: %w", err)
 		}
 	}
-	notify(notifyStatus("waits for lock " + sanitize.Word(name)))
+	notify(notifyStatus("waiting for lock " + sanitize.Word(name)))
 	h, err := o.acquire(ctx, name, ended, o.watched.ended())
 	if errors.Is(err, errNotNeeded) {
-		return nil, fmt.Errorf("lock %q is not waited for any more: process %d has ended", name, o.forPID)
+		return nil, fmt.Errorf("stopped waiting for lock %q: process %d has exited", name, o.forPID)
 	}
 	return h, err
 }
@@ -199,7 +199,7 @@ func (o *holdFlags) end(ctx context.Context, h *held) answer {
 	if over != nil && o.onLostSignal != "" {
 		failed = o.watched.signal(signals[o.onLostSignal])
 	}
-	a := h.outcome(over != nil, over, h.giveUp(ctx, nil), "", "it was freed")
+	a := h.outcome(over != nil, over, h.giveUp(ctx, nil), "", "it was released")
 	if failed != nil {
 		a.Text += "; " + failed.Error()
 	}
@@ -218,7 +218,7 @@ func (h *held) outcome(lost bool, over, unlocked error, during, then string) ans
 	name := h.lock.Name()
 	switch {
 	case lost && errors.Is(over, redlatch.ErrMaxHold):
-		return answer{cli.CodeRunFailed, fmt.Sprintf("lock %q was held for %v, which is the most by --max-hold: %s", name, h.maxHold, then)}
+		return answer{cli.CodeRunFailed, fmt.Sprintf("lock %q was held for %v, the maximum set by --max-hold: %s", name, h.maxHold, then)}
 	case lost || errors.Is(unlocked, redlatch.ErrLost):
 		return answer{cli.CodeRunFailed, fmt.Sprintf("lock %q was lost%s: %s", name, during, h.lossOf(over, unlocked))}
 	}
@@ -275,7 +275,7 @@ func refuse(cmd *cobra.Command, err error) error {
 	return err
 }
 
-var errNoProcess = errors.New("there is no such process")
+var errNoProcess = errors.New("no such process")
 
 // watched is a process that is not a child. On Linux and Windows, which have process handles, it is
 // never confused with a later process of the same number. A nil watched never ends.

@@ -83,12 +83,12 @@ func TestHoldEndsWithItsProcess(t *testing.T) {
 	got := waits.Outcome(program.Soon)
 	if got.Code != 0 { // a slow one may have acquired and released the lock
 		require.Equal(t, 125, got.Code)
-		require.Contains(t, got.Stderr, "is not waited for any more: process "+pid+" has ended")
+		require.Contains(t, got.Stderr, "stopped waiting for lock ")
 	}
 	require.False(t, program.Exists(t, s, name))
 	require.NoError(t, ignoreKilled(other.Wait()))
 	got = program.Finish(t, s.URL(), "hold", "--for-pid", pid, name)
-	require.Equal(t, program.Outcome{Code: 125, Stderr: "redlatch: --for-pid: " + pid + ": there is no such process\n"}, got)
+	require.Equal(t, program.Outcome{Code: 125, Stderr: "redlatch: --for-pid: " + pid + ": no such process\n"}, got)
 }
 
 func ignoreKilled(err error) error {
@@ -103,7 +103,7 @@ func TestEndedHoldReportsAndSignalsProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for flag, says := range map[string]string{
-		"--watchdog=10s": "was lost: ", "--max-hold=1s": "was held for 1s, which is the most by --max-hold: it was freed\n",
+		"--watchdog=10s": "was lost: ", "--max-hold=1s": "was held for 1s, the maximum set by --max-hold: it was released\n",
 	} {
 		name := redistest.Key(t)
 		other := sleeper(t)
@@ -146,8 +146,8 @@ func TestHoldNotifiesServiceManager(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		name := redistest.Key(t)
 		p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "hold", "--watchdog=10s", name)
-		require.Equal(t, "STATUS=waits for lock "+name, next())
-		require.Regexp(t, `^READY=1\nSTATUS=holds lock \Q`+name+`\E since 2\S+Z$`, next())
+		require.Equal(t, "STATUS=waiting for lock "+name, next())
+		require.Regexp(t, `^READY=1\nSTATUS=holding lock \Q`+name+`\E since 2\S+Z$`, next())
 		p.Line()
 		if lost {
 			s.Do(t, "DEL", name)
@@ -163,44 +163,44 @@ func TestHoldNotifiesServiceManager(t *testing.T) {
 func TestInvalidCommandLinesAreRejected(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"hold":                                  "NAME is missing. Usage: redlatch hold [-s] {NAME | --permits NAME:N}; `redlatch hold --help` tells more",
-		"hold a b":                              "there are too many arguments: b. ",
-		"hold --permits a:1 b":                  "--permits NAME:N stands in place of NAME: leave b out. ",
-		"hold --for-pid 0 a":                    "--for-pid must be the number of a process, such as $$",
+		"hold":                                  "NAME is missing. Usage: redlatch hold [-s] {NAME | --permits NAME:N}; see `redlatch hold --help`",
+		"hold a b":                              "too many arguments: b. ",
+		"hold --permits a:1 b":                  "--permits NAME:N replaces NAME: remove b out. ",
+		"hold --for-pid 0 a":                    "--for-pid must be a process ID, such as $$",
 		"hold --on-lost-signal TERM a":          "--on-lost-signal needs --for-pid",
 		"hold --on-lost-signal SEGV -s a":       "--on-lost-signal must be TERM, INT, HUP, USR1, USR2 or KILL",
-		"hold --wait 5 a":                       "a time has a unit",
-		"hold --lease 5s --at-least 3s a":       "--lease and --at-least contradict each other",
-		"hold -s --try --wait 3s a":             "--try and --wait contradict each other",
+		"hold --wait 5 a":                       "must have a unit",
+		"hold --lease 5s --at-least 3s a":       "--lease and --at-least are mutually exclusive",
+		"hold -s --try --wait 3s a":             "--try and --wait are mutually exclusive",
 		"hold --max-hold 1s --at-least 2s -s a": "--at-least is longer than --max-hold",
 
-		"x":                                               "NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run",
+		"x":                                               "NAME or --permits must precede --, and COMMAND must follow it. Usage: redlatch run",
 		"\xff -- true":                                    "is not valid UTF-8",
-		"x y -- true":                                     "y stands before --: what comes behind it is COMMAND and its arguments. Usage: redlatch run",
-		"x --":                                            "COMMAND is missing behind --. Usage: redlatch run",
+		"x y -- true":                                     "y precedes --: COMMAND and its arguments must follow --. Usage: redlatch run",
+		"x --":                                            "COMMAND is missing after --. Usage: redlatch run",
 		"-- true":                                         "NAME is missing before --",
-		"x sh -c ./a.sh":                                  "unknown shorthand flag: 'c' in -c. `redlatch run --help` lists the flags. COMMAND and its flags come behind --",
+		"x sh -c ./a.sh":                                  "unknown shorthand flag: 'c' in -c. `redlatch run --help` lists the flags. COMMAND and its flags must follow --",
 		"--forever x":                                     "unknown flag",
-		"--wait 5 x --":                                   "a time has a unit, such as 10s, 500ms or 1h30m",
+		"--wait 5 x --":                                   "must have a unit, such as 10s, 500ms or 1h30m",
 		"--wait -1s x -- true":                            "--wait must be 0 or at least 1ms",
-		"--try --wait 1s x -- true":                       "--try and --wait contradict",
-		"--lease 1s --watchdog 3s x -- true":              "--lease and --watchdog contradict",
+		"--try --wait 1s x -- true":                       "--try and --wait are mutually exclusive",
+		"--lease 1s --watchdog 3s x -- true":              "--lease and --watchdog are mutually exclusive",
 		"--lease 876001h x -- true":                       "--lease and --watchdog must be at most 876000h",
 		"--lease 0s x -- true":                            "--lease must be at least 1ms",
 		"--watchdog 10ms x -- true":                       "--watchdog must be at least",
 		"--max-hold 0s x -- true":                         "--max-hold must be at least 1ms",
-		"--lease 1s --max-hold 1s x -- true":              "--lease and --max-hold contradict",
-		"--lease 1s --at-least 1s x -- true":              "--lease and --at-least contradict",
+		"--lease 1s --max-hold 1s x -- true":              "--lease and --max-hold are mutually exclusive",
+		"--lease 1s --at-least 1s x -- true":              "--lease and --at-least are mutually exclusive",
 		"--at-least 2s --max-hold 1s x -- true":           "--at-least is longer than --max-hold",
 		"--at-least -1s x -- true":                        "--at-least must not be negative",
 		"--at-least 876001h x -- true":                    "--at-least must be at most 876000h",
 		"--on-lost shout x -- true":                       "--on-lost must be term, kill or ignore",
-		"--on-lost ignore --max-hold 1s x -- true":        "--max-hold and --on-lost ignore contradict",
+		"--on-lost ignore --max-hold 1s x -- true":        "--max-hold and --on-lost ignore are mutually exclusive",
 		"--conflict-exit-code -1 --max-hold 1s x -- true": "from 0 to 255",
 		"--conflict-exit-code 256 x -- true":              "from 0 to 255",
-		"--read --write x -- true":                        "contradict each other",
-		"--read --fair x -- true":                         "contradict each other",
-		"--write --fenced x -- true":                      "contradict each other",
+		"--read --write x -- true":                        "mutually exclusive",
+		"--read --fair x -- true":                         "mutually exclusive",
+		"--write --fenced x -- true":                      "mutually exclusive",
 		"--permits a -- true":                             `--permits must be NAME:N, such as crawl:5, with N from 1 to 2147483647, not "a"`,
 		"--permits a: -- true":                            "--permits must be NAME:N",
 		"--permits :3 -- true":                            "--permits must be NAME:N",
@@ -208,13 +208,13 @@ func TestInvalidCommandLinesAreRejected(t *testing.T) {
 		"--permits a:-1 -- true":                          "--permits must be NAME:N",
 		"--permits a:2147483648 -- true":                  "--permits must be NAME:N",
 		"--permits= -- true":                              "--permits must be NAME:N",
-		"--permits a x --":                                "--permits NAME:N stands in place of NAME: leave x out",
-		"--permits a:1 x -- true":                         "--permits NAME:N stands in place of NAME: leave x out",
-		"--permits a:1 --":                                "COMMAND is missing behind --",
-		"--permits a:1 sh ./a.sh":                         "NAME or --permits comes before --, and COMMAND behind it",
-		"--permits a:3 --fair -- true":                    "--permits and --fair, --fenced, --read or --write contradict",
-		"--permits a:3 --read -- true":                    "--permits and --fair, --fenced, --read or --write contradict",
-		"--permits a:3 --at-least 1m -- true":             "--permits and --at-least contradict",
+		"--permits a x --":                                "--permits NAME:N replaces NAME: remove x out",
+		"--permits a:1 x -- true":                         "--permits NAME:N replaces NAME: remove x out",
+		"--permits a:1 --":                                "COMMAND is missing after --",
+		"--permits a:1 sh ./a.sh":                         "NAME or --permits must precede --, and COMMAND must follow it",
+		"--permits a:3 --fair -- true":                    "--permits and --fair, --fenced, --read or --write are mutually exclusive",
+		"--permits a:3 --read -- true":                    "--permits and --fair, --fenced, --read or --write are mutually exclusive",
+		"--permits a:3 --at-least 1m -- true":             "--permits and --at-least are mutually exclusive",
 	} {
 		args := strings.Fields(line)
 		if args[0] != "hold" {
@@ -298,10 +298,10 @@ func TestRunNotifiesServiceManager(t *testing.T) {
 	name := redistest.Key(t)
 	env, next := notified(t, false)
 	p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=10s", name, "--", "sh", "-c", "read x")
-	require.Equal(t, "STATUS=waits for lock "+name, next())
-	require.Regexp(t, `^READY=1\nSTATUS=holds lock \Q`+name+`\E since 2\S+Z$`, next())
+	require.Equal(t, "STATUS=waiting for lock "+name, next())
+	require.Regexp(t, `^READY=1\nSTATUS=holding lock \Q`+name+`\E since 2\S+Z$`, next())
 	require.NoError(t, p.Stdin.Close())
-	require.Equal(t, "STOPPING=1\nSTATUS=frees lock "+name, next())
+	require.Equal(t, "STOPPING=1\nSTATUS=releasing lock "+name, next())
 	p.Rest()
 
 	env, next = notified(t, false)

@@ -17,7 +17,7 @@ import (
 
 func TestExitCodeKeptWhenServerIsDown(t *testing.T) {
 	t.Parallel()
-	for flag, says := range map[string]string{"--at-least=0s": "left to its lease", "--at-least=1h": "it may be free before --at-least is over: "} {
+	for flag, says := range map[string]string{"--at-least=0s": "its lease will expire", "--at-least=1h": "it may become free before --at-least expires: "} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)

@@ -34,7 +34,7 @@ func TestKernelKillsCommandWithRedlatchWithoutGuard(t *testing.T) {
 
 func TestGuardRejectsManualStart(t *testing.T) {
 	t.Parallel()
-	program.Fails(t, program.NoServer(t), 125, "not by hand", "__guard")
+	program.Fails(t, program.NoServer(t), 125, "is started by redlatch run only", "__guard")
 }
 
 // leavesOrphans leaves orphans that end immediately, and others that end concurrently with the

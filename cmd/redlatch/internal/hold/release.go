@@ -34,13 +34,13 @@ func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error)
 		return err
 	case err != nil && !errors.Is(err, redlatch.ErrMaxHold):
 		// A loss here is not the command's.
-		return fmt.Errorf("it may be free before --at-least is over: %s", h.why(ctx, err))
+		return fmt.Errorf("it may become free before --at-least expires: %s", h.why(ctx, err))
 	}
 	return nil
 }
 
 // errUntold means that the lock was released but its waiters were not notified.
-var errUntold = errors.New("its waiters were not notified, and ask for it when they next poll")
+var errUntold = errors.New("its waiters were not notified and will find it free at their next poll")
 
 func (h *held) unlock(ctx context.Context) error {
 	err := h.hold.Unlock()
@@ -101,7 +101,7 @@ func (o *lockFlags) lossOf(over, unlocked error) string {
 	case !errors.As(errs, &why):
 		return errs.Error()
 	case why == redlatch.LossLeaseOver:
-		return fmt.Sprintf("its lease of %v was over", o.lease)
+		return fmt.Sprintf("its lease of %v expired", o.lease)
 	case why == redlatch.LossNotRenewed && errors.As(errs, &refusal):
 		return string(why) + ": the server rejected its renewal: " + connect.Reason(refusal)
 	}
@@ -114,22 +114,22 @@ func (o *lockFlags) notFreed(name string, unlocked error) string {
 	case unlocked == nil:
 		return ""
 	case errors.Is(unlocked, errUntold):
-		return fmt.Sprintf("lock %q was freed, but %v", name, unlocked)
+		return fmt.Sprintf("lock %q was released, but %v", name, unlocked)
 	case o.atLeast > 0:
 		return fmt.Sprintf("warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	}
-	return fmt.Sprintf("lock %q could not be freed and is left to its lease: %s", name, sanitize.WithoutPrefix(connect.ReasonAt(unlocked)))
+	return fmt.Sprintf("cannot release lock %q; its lease will expire: %s", name, sanitize.WithoutPrefix(connect.ReasonAt(unlocked)))
 }
 
 const releaseWait = time.Minute
 
 var (
 	// errEnded: the socket does not exist. The process ended in order or never existed.
-	errEnded = errors.New("no hold of this owner is left: it was released before, or ended with a signal or with its process")
+	errEnded = errors.New("this owner holds no lock: it was already released, or ended by a signal or with its process")
 	// errKilled: the process ended without an answer.
-	errKilled = errors.New("the process that held it was killed: the lock stays until its lease is over")
+	errKilled = errors.New("the process that held it was killed: the lock remains until its lease expires")
 	// errOther: the process holds a lock for another owner.
-	errOther = errors.New("it is a hold of another owner")
+	errOther = errors.New("the hold belongs to another owner")
 )
 
 type releaseFlags struct {
@@ -142,7 +142,7 @@ func NewRelease(*cli.Globals) *cobra.Command {
 	o := &releaseFlags{}
 	cmd := &cobra.Command{
 		Use:     "release [NAME]",
-		Short:   "Free the lock that hold -s holds",
+		Short:   "Release the lock of hold -s",
 		Long:    releaseHelp,
 		Example: releaseExamples,
 
@@ -153,8 +153,8 @@ func NewRelease(*cli.Globals) *cobra.Command {
 			return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error { return o.release(ctx, cmd, args) })
 		},
 	}
-	cmd.Flags().StringVar(&o.owner, "owner", "", "owner, or permit, of the hold, in place of that in the environment")
-	cmd.Flags().DurationVar(&o.wait, "wait", releaseWait, "give up when the lock is not freed within this time")
+	cmd.Flags().StringVar(&o.owner, "owner", "", "owner or permit of the hold, instead of the one in the environment")
+	cmd.Flags().DurationVar(&o.wait, "wait", releaseWait, "give up if the lock is not released within this time")
 	return cmd
 }
 
@@ -173,9 +173,9 @@ func (o *releaseFlags) release(ctx context.Context, cmd *cobra.Command, args []s
 	case errors.Is(err, errEnded), errors.Is(err, errKilled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the lock was not freed within %v", o.wait)
+		return fmt.Errorf("the lock was not released within %v", o.wait)
 	case err != nil:
-		return fmt.Errorf("ask the process that holds it: %w", err)
+		return fmt.Errorf("query the holding process: %w", err)
 	}
 	return got.exit()
 }
@@ -183,7 +183,7 @@ func (o *releaseFlags) release(ctx context.Context, cmd *cobra.Command, args []s
 func (o *releaseFlags) which(named bool, args []string) (path, owner string, err error) {
 	if named {
 		if len(args) > 0 {
-			return "", "", fmt.Errorf("--owner stands in place of NAME: leave %s out", sanitize.Word(args[0]))
+			return "", "", fmt.Errorf("--owner replaces NAME: remove %s", sanitize.Word(args[0]))
 		}
 		path, err = socketPath(o.owner)
 		return path, o.owner, err
@@ -194,11 +194,11 @@ func (o *releaseFlags) which(named bool, args []string) (path, owner string, err
 	}
 	switch lock := os.Getenv(envLock); {
 	case path == "" || owner == "":
-		return "", "", errors.New(`the environment names no hold: eval "$(redlatch hold -s NAME)" sets it, or --owner names one`)
+		return "", "", errors.New(`no hold in the environment: run eval "$(redlatch hold -s NAME)" first, or use --owner`)
 	case len(args) > 0 && args[0] == "":
 		return "", "", errors.New("NAME is empty")
 	case len(args) > 0 && args[0] != lock:
-		return "", "", fmt.Errorf("the environment is that of lock %s, not of %s: --owner names the hold of another", sanitize.Word(lock), sanitize.Word(args[0]))
+		return "", "", fmt.Errorf("the environment belongs to lock %s, not %s: use --owner for another hold", sanitize.Word(lock), sanitize.Word(args[0]))
 	}
 	return path, owner, nil
 }

@@ -52,7 +52,7 @@ func NewRun(g *cli.Globals) *cobra.Command {
 		ValidArgsFunction: completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if why := wrongRun(cmd, args); why != "" {
-				return cli.Errorf(cli.CodeRunFailed, "%s. Usage: redlatch %s; `redlatch run --help` tells more", why, cmd.Use)
+				return cli.Errorf(cli.CodeRunFailed, "%s. Usage: redlatch %s; see `redlatch run --help`", why, cmd.Use)
 			}
 			return nil
 		},
@@ -65,14 +65,14 @@ func NewRun(g *cli.Globals) *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if err = cli.WrongFlag(cmd, err); !slices.Contains(os.Args, "--") {
-			err = fmt.Errorf("%w. COMMAND and its flags come behind --", err)
+			err = fmt.Errorf("%w. COMMAND and its flags must follow --", err)
 		}
 		return err
 	})
 	f := cmd.Flags()
 	o.register(f, true)
-	f.StringVar(&o.onLost, "on-lost", lossTerm, "what becomes of COMMAND when the lock is lost: term, kill or ignore")
-	f.StringVar(&o.onLostExec, "on-lost-exec", "", "run this command line of the shell when the lock is lost, for 10s at most")
+	f.StringVar(&o.onLost, "on-lost", lossTerm, "action on COMMAND if the lock is lost: term, kill or ignore")
+	f.StringVar(&o.onLostExec, "on-lost-exec", "", "shell command line to run if the lock is lost, for at most 10s")
 	cli.CompleteValues(cmd, "on-lost", lossTerm, lossKill, lossIgnore)
 	return cmd
 }
@@ -112,7 +112,7 @@ func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
 func wrongRun(cmd *cobra.Command, args []string) string {
 	before := cmd.ArgsLenAtDash()
 	if before < 0 {
-		return "NAME or --permits comes before --, and COMMAND behind it"
+		return "NAME or --permits must precede --, and COMMAND must follow it"
 	}
 	n, wrong := names(cmd, args[:before])
 	switch {
@@ -121,9 +121,9 @@ func wrongRun(cmd *cobra.Command, args []string) string {
 	case before < n:
 		return "NAME is missing before --"
 	case before > n:
-		return sanitize.Word(args[n]) + " stands before --: what comes behind it is COMMAND and its arguments"
+		return sanitize.Word(args[n]) + " precedes --: COMMAND and its arguments must follow --"
 	case len(args) == n:
-		return "COMMAND is missing behind --"
+		return "COMMAND is missing after --"
 	}
 	return ""
 }
@@ -136,7 +136,7 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 	case o.onLost != lossTerm && o.onLost != lossKill && o.onLost != lossIgnore:
 		return errors.New("--on-lost must be term, kill or ignore")
 	case o.onLost == lossIgnore && cmd.Flags().Changed("max-hold"):
-		return errors.New("--max-hold and --on-lost ignore contradict each other")
+		return errors.New("--max-hold and --on-lost ignore are mutually exclusive")
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	}
 	signals, stop := forwardedSignals()
 	defer stop()
-	notify(notifyStatus("waits for lock " + sanitize.Word(name)))
+	notify(notifyStatus("waiting for lock " + sanitize.Word(name)))
 	h, err := o.acquire(ctx, name, signals, nil)
 	if err != nil {
 		return err
@@ -169,15 +169,15 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	told := reported()
 	over := h.hold.Err()
 	if over == nil {
-		notify(notifyStopping, notifyStatus("frees lock "+sanitize.Word(name)))
+		notify(notifyStopping, notifyStatus("releasing lock "+sanitize.Word(name)))
 	}
 	unlocked := h.giveUp(ctx, signals)
 	if !told && (errors.Is(over, redlatch.ErrLost) || errors.Is(unlocked, redlatch.ErrLost)) {
 		o.report(h, over, unlocked)
 	}
-	a := h.outcome(lost, over, unlocked, " while the command ran", "the command was ended")
+	a := h.outcome(lost, over, unlocked, " while the command ran", "the command was stopped")
 	if a.Code != 0 && o.onLost == lossIgnore {
-		a = answer{Text: fmt.Sprintf("warning: lock %q was lost while the command ran, which went on without it: %s", name, o.lossOf(over, unlocked))}
+		a = answer{Text: fmt.Sprintf("warning: lock %q was lost while the command ran, and the command continued without it: %s", name, o.lossOf(over, unlocked))}
 	}
 	if err := a.exit(); err != nil || proc.code == 0 {
 		return err
@@ -186,7 +186,7 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 }
 
 func (h *held) status() string {
-	return notifyStatus("holds lock " + sanitize.Word(h.lock.Name()) + " since " + h.since.UTC().Format(time.RFC3339))
+	return notifyStatus("holding lock " + sanitize.Word(h.lock.Name()) + " since " + h.since.UTC().Format(time.RFC3339))
 }
 
 // onLoss reports a loss as soon as the hold ends, concurrently with the command's end. The function

@@ -59,7 +59,7 @@ func TestMaxHoldEndsCommandAndReleasesLock(t *testing.T) {
 			require.Equal(t, "up", p.Line())
 			require.Equal(t, left, p.Rest())
 			require.Equal(t, 125, p.Code())
-			require.Contains(t, p.Stderr.String(), "was held for 10s, which is the most by --max-hold")
+			require.Contains(t, p.Stderr.String(), "was held for 10s, the maximum set by --max-hold")
 			require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
 		})
 	}
@@ -210,7 +210,7 @@ func TestOnLostSelectsCommandAction(t *testing.T) {
 	}{
 		{"term", "term\n", "was lost while the command ran: it was released by another client, or its key was deleted", 125},
 		{"kill", "", "was lost while the command ran: it was released by another client, or its key was deleted", 125},
-		{"ignore", "went on\n", "which went on without it: it was released by another client, or its key was deleted", 4},
+		{"ignore", "went on\n", "and the command continued without it: it was released by another client, or its key was deleted", 4},
 	} {
 		t.Run(c.policy, func(t *testing.T) {
 			t.Parallel()
@@ -274,7 +274,7 @@ func TestLossOfNamesRejectedRenewal(t *testing.T) {
 	t.Parallel()
 	refused := &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."}
 	for want, over := range map[string]error{
-		"its lease of 5s was over":          redlatch.LossLeaseOver,
+		"its lease of 5s expired":           redlatch.LossLeaseOver,
 		"the lease was not renewed in time": redlatch.LossNotRenewed,
 		"the lease was not renewed in time: the server rejected its renewal: NOREPLICAS Not enough good replicas to write": fmt.Errorf("%w: %w", redlatch.LossNotRenewed, refused),
 		string(redlatch.LossTaken): fmt.Errorf("%w: %w", redlatch.LossTaken, refused),

@@ -67,7 +67,7 @@ func TestRunFairTryNeedsEmptyQueue(t *testing.T) {
 	s.Do(t, "RPUSH", codec.QueueKey(name), program.SomeOwner)
 	s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Hour).UnixMilli(), program.SomeOwner)
 	got := program.Finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "never")
-	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"" + name + "\" is free, but others are queued for it\n"}, got)
+	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"" + name + "\" is free, but other owners are queued for it\n"}, got)
 	got = program.Finish(t, s.URL(), "run", "--try", name, "--", "echo", "in")
 	require.Equal(t, program.Outcome{Code: 0, Stdout: "in\n", Stderr: ""}, got, "the plain lock knows no queue")
 	s.Do(t, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
@@ -103,7 +103,7 @@ func TestRunFencedPassesTokenToCommand(t *testing.T) {
 			require.Equal(t, program.Outcome{Code: 0, Stdout: token + "\n", Stderr: ""}, got)
 		}
 		s.Do(t, "SET", protocol.TokenKey(name), "none")
-		program.Fails(t, s.URL(), 125, "token counter cannot be raised", "run", "--fenced", name, "--", "echo", "never")
+		program.Fails(t, s.URL(), 125, "cannot increment its token counter", "run", "--fenced", name, "--", "echo", "never")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestRunPermitsLimitsConcurrency(t *testing.T) {
 	require.Equal(t, name, lock)
 	require.Len(t, id, 32)
 	require.EqualValues(t, 1, s.Do(t, "ZCARD", protocol.PermitsKey(name)), "the second is back")
-	program.Fails(t, s.URL(), 124, ": its one permit is taken\n", run("1", "echo", "never")...)
+	program.Fails(t, s.URL(), 124, ": its only permit is in use\n", run("1", "echo", "never")...)
 	require.Equal(t, []byte("0"), s.Do(t, "GET", name), "the number has changed, the first has its permit")
 }
 
@@ -134,7 +134,7 @@ func TestRunPermitsKeepsForeignCounter(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	s.Do(t, "SET", name, 48213)
-	program.Fails(t, s.URL(), 125, "holds the number 48213, and no permit is taken", "run", "--permits", name+":5", "--", "true")
+	program.Fails(t, s.URL(), 125, "the key contains 48213, and no permit is in use", "run", "--permits", name+":5", "--", "true")
 	require.Equal(t, []byte("48213"), s.Do(t, "GET", name))
 }
 

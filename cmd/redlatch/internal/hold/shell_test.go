@@ -78,7 +78,7 @@ func TestEvalHoldsLockUntilRelease(t *testing.T) {
 			echo "released $?"
 			redlatch release || echo "again $?"`)
 		require.Equal(t, name+"|1|3\nsecond 124\nreleased 0\nagain 125\n", stdout, "%s: %s", shell, stderr)
-		require.Contains(t, stderr, "no hold of this owner is left: it was released before")
+		require.Contains(t, stderr, "this owner holds no lock: it was already released")
 		require.Zero(t, code)
 		require.False(t, program.Exists(t, s, name))
 		_ = os.Remove("second")
@@ -206,7 +206,7 @@ func TestReleaseOfKilledHoldFails(t *testing.T) {
 		redlatch release`)
 	require.Equal(t, 125, code)
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, "the process that held it was killed: the lock stays until its lease is over")
+	require.Contains(t, stderr, "the process that held it was killed: the lock remains until its lease expires")
 	require.True(t, program.Exists(t, s, name))
 }
 
@@ -222,9 +222,9 @@ func TestReleaseTargetsNamedHoldOnly(t *testing.T) {
 		unset REDLATCH_HOLD; redlatch release || echo "none $?"`)
 	require.Zero(t, code)
 	require.Equal(t, "other 125\nowner 125\nboth\nnone 125\n", stdout, stderr)
-	require.Contains(t, stderr, "the environment is that of lock "+b+", not of "+a+": --owner names the hold of another")
-	require.Contains(t, stderr, "it is a hold of another owner")
-	require.Contains(t, stderr, "the environment names no hold")
+	require.Contains(t, stderr, "the environment belongs to lock "+b+", not "+a+": use --owner for another hold")
+	require.Contains(t, stderr, "the hold belongs to another owner")
+	require.Contains(t, stderr, "no hold in the environment")
 	require.False(t, program.Exists(t, s, a))
 }
 

@@ -39,7 +39,7 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	proc := &exec.Cmd{Path: cli.Executable(), Args: args, Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	line, report, err := startAlone(proc)
 	if err != nil {
-		return refuse(cmd, fmt.Errorf("start a process in the background: %w", err))
+		return refuse(cmd, fmt.Errorf("start a background process: %w", err))
 	}
 	defer func() { _ = line.Close() }()
 	go func() {
@@ -52,7 +52,7 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)}) // it has printed the reason
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
-		return fmt.Errorf("the assignments could not be printed: %w", err)
+		return fmt.Errorf("print the assignments: %w", err)
 	}
 	if _, err := line.Write([]byte{taken}); err != nil {
 		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)})
@@ -82,7 +82,7 @@ func codeOf(proc *exec.Cmd) int {
 	if code := proc.ProcessState.ExitCode(); code > 0 {
 		return code
 	}
-	fmt.Fprintln(os.Stderr, "redlatch: the process in the background was killed")
+	fmt.Fprintln(os.Stderr, "redlatch: the background process was killed")
 	return cli.CodeRunFailed
 }
 

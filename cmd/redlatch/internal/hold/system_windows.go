@@ -24,7 +24,7 @@ func (o *holdFlags) detach(*cobra.Command) error { return noShell() }
 func (o *holdFlags) background(*cobra.Command, []string) error { return noShell() }
 
 func noShell() error {
-	return errors.New("-s is not there on Windows: use redlatch hold without it, or redlatch run")
+	return errors.New("-s is not available on Windows: use redlatch hold without it, or redlatch run")
 }
 
 func socketPath(string) (string, error) { return "", errors.ErrUnsupported }

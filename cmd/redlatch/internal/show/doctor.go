@@ -19,18 +19,18 @@ const (
 	codeErrors   = 2
 )
 
-const doctorHelp = `Examines a server: whether it does what locks need, now and on a bad day. Each
-check is a line: ok, warning, error, or unknown where the server does not let
-this user look. It says what to do, and below it what to send.
+const doctorHelp = `Examines a server: can it serve locks, now and after failures? Each check
+prints one line: ok, warning, error, or unknown if the server does not let this
+user check. The line says what to do, followed by the commands to send.
 
-The checks: what the server is; whether a cluster serves all slots, and moves
-any; scripts, a plain lock, a fair lock, a message;
-what Redisson's AUTO chooses for sharded pub/sub; the rights of this user, for
-names that begin with --prefix; whether dead waiters can be detected; eviction,
-persistence, replicas, keepalive; clock and latency.
+Checks: the kind of server; whether a cluster serves all slots and is migrating
+any; scripts, a plain lock, a fair lock, a message; which kind of pub/sub
+Redisson's AUTO chooses; this user's rights for names that begin with --prefix;
+detection of dead waiters; eviction, persistence, replicas, keepalive; clock
+and latency.
 
-Rights are looked at need by need, as docs/operations.md lists them; those with
-a * only when --need names them:
+Rights are checked per need, as listed in docs/operations.md. Needs marked with
+* are checked only if --need includes them:
 
   plain      plain locks             doubt      replies that were lost
   braces     names with own braces   replicas   WithReplicaSync
@@ -42,21 +42,21 @@ a * only when --need names them:
   clocks     clocks that are apart   operator   redlatch unlock, evict
   listeners  dead waiters            viewer     a user for admin.Inspect only *
 
-What plain locks lack is an error, and what others lack a warning. With --need
-nothing else is looked at, and what is missing is an error; needs of programs
-bring plain along.
+Missing rights are errors for plain locks and warnings otherwise. With --need,
+doctor checks only these needs, and missing rights are errors. Needs of
+programs include plain.
 
-Rights are found out by trying: each command is sent in a form that changes
-nothing. What cannot be tried is named. What is written, a lock of doctor's own
-below --prefix, has a time to live, and is removed.
+doctor checks rights by sending each command in a form that changes nothing. It
+lists the commands it cannot try. It writes only its own lock below --prefix,
+which has a time to live and is removed afterwards.
 
-In a cluster each master is examined. Where they differ the worst finding is
-shown, with its address.
+In a cluster, doctor examines each master. If results differ, it shows the
+worst finding and its address.
 
 Exit codes:
-  0  no errors (--strict: and no warnings)
+  0  no errors (with --strict: no errors or warnings)
   1  warnings, with --strict
-  2  errors, the server could not be examined, or the command line is wrong`
+  2  errors, the server could not be examined, or the command line is invalid`
 
 type report struct {
 	Server   string              `json:"server"`
@@ -71,7 +71,7 @@ func NewDoctor(g *cli.Globals) *cobra.Command {
 	var asJSON, strict bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine a server: does it do what locks need?",
+		Short: "Examine a server: can it serve locks?",
 		Long:  doctorHelp,
 		Example: `  redlatch doctor
   redlatch doctor --user locks --prefix app:      # the rights of this user
@@ -83,7 +83,7 @@ func NewDoctor(g *cli.Globals) *cobra.Command {
 				return err
 			}
 			if !acl.CanHold(prefix) {
-				return cli.Usagef("--prefix %q: a rule of ACL SETUSER cannot hold white space, quotes or control characters", prefix)
+				return cli.Usagef("--prefix %q: ACL SETUSER rules cannot contain white space, quotes or control characters", prefix)
 			}
 			d, err := examined(cmd, g, prefix, needs)
 			if err != nil {
@@ -96,9 +96,9 @@ func NewDoctor(g *cli.Globals) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&prefix, "prefix", "", "what the names of the locks begin with")
-	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners (default: anything)")
-	f.BoolVar(&strict, "strict", false, "exit with 1 when there are warnings")
+	f.StringVar(&prefix, "prefix", "", "prefix of the lock names")
+	f.StringSliceVar(&needs, needFlag, nil, "needs of the user, such as fair,listeners (default: all)")
+	f.BoolVar(&strict, "strict", false, "exit with 1 if there are warnings")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	cli.CompleteValues(cmd, needFlag, diagnosis.Needs()...)
 	return cmd
@@ -122,7 +122,7 @@ func checkNeeds(cmd *cobra.Command, needs []string) error {
 	known := diagnosis.Needs()
 	unknown := func(need string) bool { return !slices.Contains(known, need) }
 	if slices.ContainsFunc(needs, unknown) || cmd.Flags().Changed(needFlag) && len(needs) == 0 {
-		return cli.Usagef("--need must be one of %s, or several with commas between", strings.Join(known, ", "))
+		return cli.Usagef("--need must be a comma-separated list of %s", strings.Join(known, ", "))
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (d *report) print(w io.Writer) {
 	}
 }
 
-const needHint = "--need plain, or plain,fair and so on, leaves out what this user has no need of"
+const needHint = "--need plain, or plain,fair and so on, checks only what this user needs"
 
 func countOf(n int, what string) string {
 	if n == 1 {

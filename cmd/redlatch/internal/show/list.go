@@ -30,7 +30,7 @@ func NewList(g *cli.Globals) *cobra.Command {
 	l := &lister{}
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN]",
-		Short:   "List the locks on the server, of all clients",
+		Short:   "List all clients' locks on the server",
 		Long:    listHelp,
 		Example: listExamples,
 		Args:    cobra.MaximumNArgs(1),
@@ -53,13 +53,13 @@ func NewList(g *cli.Globals) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&l.json, "json", false, "print JSON, one lock a line, as they are found")
+	f.BoolVar(&l.json, "json", false, "print JSON, one lock per line, in scan order")
 	f.StringVar(&l.kind, "kind", "", "only locks of this kind: "+inspect.KindNames())
-	f.BoolVar(&l.stuck, "stuck", false, "only locks that are free with a queue")
-	f.BoolVar(&l.noTTL, "no-ttl", false, "only locks that are held without a lease")
-	f.BoolVar(&l.dead, "dead-waiters", false, "only locks with waiters that have no subscriber, seen twice")
-	f.StringVar(&l.sort, "sort", "", "by name, by lease (the first to end first) or by queue (the longest first)")
-	f.IntVar(&l.limit, "limit", 0, "list so many at most, 0 for all")
+	f.BoolVar(&l.stuck, "stuck", false, "only free locks with a queue")
+	f.BoolVar(&l.noTTL, "no-ttl", false, "only locks held without a lease")
+	f.BoolVar(&l.dead, "dead-waiters", false, "only locks with waiters that had no subscriber in two checks")
+	f.StringVar(&l.sort, "sort", "", "by name, lease (first to expire first) or queue (longest first)")
+	f.IntVar(&l.limit, "limit", 0, "maximum number to list, 0 for all")
 	cli.CompleteValues(cmd, "kind", inspect.Kinds()...)
 	cli.CompleteValues(cmd, "sort", byName, byLease, byQueue)
 	return cmd
@@ -72,7 +72,7 @@ func (l *lister) check() error {
 	case l.sort != "" && orders[l.sort] == nil:
 		return cli.Usagef("--sort must be name, lease or queue")
 	case l.limit < 0:
-		return cli.Usagef("--limit must be how many to list, or 0 for all")
+		return cli.Usagef("--limit must not be negative")
 	}
 	return nil
 }
@@ -99,14 +99,14 @@ func (l *lister) list(ctx context.Context) error {
 	case total == 0 && l.away != nil: // there may be others
 	case total == 0 && l.json:
 	case total == 0 && l.unread > 0:
-		l.message("no %s that this user may see%s", l.things(), l.matching())
+		l.message("no %s visible to this user%s", l.things(), l.matching())
 	case total == 0:
 		l.message("no %s here%s", l.things(), l.matching())
 	default:
 		out.end(total)
 	}
 	if l.away != nil {
-		return fmt.Errorf("the list is not complete: %w", l.away)
+		return fmt.Errorf("the list is incomplete: %w", l.away)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func progress(w io.Writer, every time.Duration) reporter {
 	return func(done float64, locks int) {
 		if now := time.Now(); !now.Before(next) {
 			next = now.Add(every)
-			cli.Messagef(w, "%.0f%% of the keys looked at, %s", 100*done, (&tally{locks: locks}).of(locks))
+			cli.Messagef(w, "%.0f%% of the keys scanned, %s", 100*done, (&tally{locks: locks}).of(locks))
 		}
 	}
 }
@@ -186,44 +186,45 @@ func (l *lister) message(format string, args ...any) {
 	cli.Messagef(l.errors, format, args...)
 }
 
-const listHelp = `Lists the locks whose names match PATTERN, all without one: those of Redlatch
-and of Redisson, held or free with a queue, and the semaphores of which permits
-with ids are taken. PATTERN is one of Redis's: * for anything, ? for one
-character, [ab] for one of these. Quote it, or the shell takes it for files.
+const listHelp = `Lists the locks of Redlatch and Redisson whose names match PATTERN, or all
+locks. It includes free locks with a queue, and semaphores with permits in use
+that have IDs. PATTERN has Redis syntax: * matches anything, ? one character,
+[ab] one of these. Quote it to keep the shell from expanding it.
 
-  KIND    plain, or fair if its queue is not empty (a fair lock with an empty
-          queue looks like a plain one), or r/w for a read/write lock
+  KIND    plain, fair if its queue is not empty (with an empty queue, a fair
+          lock looks like a plain lock), or r/w for a read/write lock
   HOLDER  the kind of client, the end of its UUID, and the number of its thread
-          or acquisition; redlatch status shows it in full
-  COUNT   how often the holder has entered
-  LEASE   how long the server keeps the lock if it is not renewed
-  QUEUE   how many are queued
-  mixed   some wait for this name as for another kind of lock than is held
+          or acquisition; redlatch status shows the full owner
+  COUNT   the hold count
+  LEASE   when the lock expires if it is not renewed
+  QUEUE   number of queued owners
+  mixed   some clients wait for this name as another kind of lock
 
-Of a semaphore (sem) HOLDER says how many permits are taken and available,
-LEASE is how long its number lives, and QUEUE how many connections wait. Other
-semaphores and count-down latches (latch) are numbers, as other programs have
-them, and listed only with --kind semaphore, latch or counter (count).
+For a semaphore (sem), HOLDER shows the numbers of used and available permits,
+LEASE the remaining lifetime of its number, and QUEUE the number of waiting
+connections. Other semaphores and count-down latches (latch) are plain numbers,
+such as other programs use; they are listed only with --kind semaphore, latch
+or counter (count).
 
-All keys are scanned, 250 at a time and with short commands: the server serves
-other clients in between. Locks that are taken or released meanwhile may be
-missing. Up to 100,000 locks are sorted by name; more come in sorted pages of
-as many, unless --sort is given. --json prints them as they are found, unless
---sort, --limit or --dead-waiters is given.
+The command scans all keys, 250 at a time, with short commands so that the
+server can serve other clients in between. Locks acquired or released during
+the scan may be missing. Up to 100,000 locks are sorted by name. Beyond that,
+the output is in sorted pages of that size unless --sort is given. --json
+prints locks in scan order unless --sort, --limit or --dead-waiters is given.
 
-A name that is no UTF-8 is shown in base64, too: status, watch, evict and
-unlock take it with --base64.
+Names that are not valid UTF-8 are also shown in base64. status, watch, evict
+and unlock accept them with --base64.
 
---stuck lists what is free although owners are queued. --dead-waiters lists
-locks with waiters that had no subscriber at two looks, a second apart, among
-the first 10,000; redlatch evict --all-dead takes such waiters out.
+--stuck lists free locks with queued owners. --dead-waiters lists locks with
+waiters that had no subscriber in two checks one second apart, among the first
+10,000; redlatch evict --all-dead removes such waiters.
 
 Exit codes:
-  0      the locks were listed, though there be none
-  1      something failed; if that is one master of a cluster, the locks of
-         the others are listed
-  2      the command line or the address is wrong
-  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+  0      the locks were listed, or none matched
+  1      the command failed; if one master of a cluster failed, the locks of
+         the other masters are listed
+  2      the command line or the address is invalid
+  128+n  signal n ended the command: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const listExamples = `  redlatch list
   redlatch list 'orders:*'

@@ -100,7 +100,7 @@ func (c *choice) matching() string {
 		said += " without a lease"
 	}
 	if c.dead {
-		said += " with waiters that have no subscriber"
+		said += " with waiters without a subscriber"
 	}
 	if c.pattern != "" {
 		said += " that match " + sanitize.Word(c.pattern)
@@ -202,7 +202,7 @@ func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*i
 		owners, err := inspect.Part{Name: lock.Name, First: 1, Last: inspect.LookedAt}.Absent(ctx, client, among[lock])
 		switch {
 		case errors.Is(err, redlatch.ErrWrongType), errors.Is(err, redlatch.ErrInvalid):
-			l.message("lock %q is left out: its queue cannot be read. `redlatch status` says why", lock.Name)
+			l.message("lock %q is skipped: cannot read its queue; `redlatch status` shows why", lock.Name)
 		case err != nil:
 			return nil, l.notCounted(err)
 		case len(owners) > 0:
@@ -214,7 +214,7 @@ func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*i
 
 func (l *lister) notCounted(err error) error {
 	if errors.Is(err, admin.ErrNotCounted) {
-		return cli.Errorf(1, "--dead-waiters: which waiters are dead is unknown: %s", inspect.NotCounted(err))
+		return cli.Errorf(1, "--dead-waiters: cannot detect dead waiters: %s", inspect.NotCounted(err))
 	}
 	return l.from.Problem(err)
 }

@@ -89,7 +89,7 @@ func TestListCountsUnsubscribedWaiters(t *testing.T) {
 	require.Contains(t, program.Finish(t, s.URL(), "list", "--dead-waiters").Stdout, "  dead   450 of 452 waiters have no subscriber\n")
 
 	s.Do(t, "ACL", "SETUSER", "blind", "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
-	program.Fails(t, s.UserURL("blind"), 1, "--dead-waiters: which waiters are dead is unknown: cannot count subscribers on ", "list", "--dead-waiters")
+	program.Fails(t, s.UserURL("blind"), 1, "--dead-waiters: cannot detect dead waiters: cannot count subscribers on ", "list", "--dead-waiters")
 }
 
 func TestFirstSelectsWithoutKeepingAll(t *testing.T) {

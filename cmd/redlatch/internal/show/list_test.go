@@ -86,7 +86,7 @@ func TestListShowsTwoKindsUnderOneName(t *testing.T) {
 	program.Enqueue(t, s, "queued", program.RedissonOwner, time.Hour)
 	program.Subscribe(t, s, codec.LockChannel("books"), protocol.ReadWriteChannel("orders"))
 	got := program.Finish(t, s.URL(), "list")
-	require.Equal(t, 3, strings.Count(got.Stdout, "  mixed  two kinds of lock have this name: redlatch status says which"), got.Stdout)
+	require.Equal(t, 3, strings.Count(got.Stdout, "  mixed  two kinds of lock have this name; see redlatch status"), got.Stdout)
 	program.Narrow(t, got.Stdout)
 	require.Contains(t, program.Finish(t, s.URL(), "list", "--json", "books").Stdout, `"plain_waiters":1`)
 	require.Contains(t, program.Finish(t, s.URL(), "list", "--json", "orders").Stdout, `"read_write_waiters":1`)
@@ -98,7 +98,7 @@ func TestListRejectsInvalidRequest(t *testing.T) {
 	for line, says := range map[string]string{
 		"--kind big": "--kind must be plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter",
 		"--sort age": "--sort must be name, lease or queue",
-		"--limit -1": "--limit must be how many to list, or 0 for all",
+		"--limit -1": "--limit must not be negative",
 	} {
 		program.Fails(t, program.NoServer(t), 2, says, append([]string{"list"}, strings.Fields(line)...)...)
 	}
@@ -121,7 +121,7 @@ func TestListReportsUnreadableData(t *testing.T) {
 	got = program.Finish(t, url, "list", "sec*")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stdout)
-	require.Contains(t, got.Stderr, "\nredlatch: no locks that this user may see that match sec*\n")
+	require.Contains(t, got.Stderr, "\nredlatch: no locks visible to this user that match sec*\n")
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
 	program.Fails(t, url, 1, "rejected the request: NOPERM", "list")
@@ -187,7 +187,7 @@ func TestProgressIsReportedPeriodically(t *testing.T) {
 	require.Empty(t, out.String(), "a short scan is quiet")
 	report = progress(&out, 0)
 	report(0.25, 1234)
-	require.Equal(t, "redlatch: 25% of the keys looked at, 1234 locks\n", out.String())
+	require.Equal(t, "redlatch: 25% of the keys scanned, 1234 locks\n", out.String())
 }
 
 func TestListShowsSemaphores(t *testing.T) {

@@ -109,7 +109,7 @@ func notesOf(l *inspect.Lock) []string {
 		notes += cli.Indented("token", strconv.FormatInt(l.Token, 10))
 	}
 	if l.HasTwoKinds() {
-		notes += cli.Indented("mixed", "two kinds of lock have this name: redlatch status says which")
+		notes += cli.Indented("mixed", "two kinds of lock have this name; see redlatch status")
 	}
 	if l.NotSubscribed > 0 {
 		notes += cli.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue))

@@ -47,9 +47,9 @@ func NewStatus(g *cli.Globals) *cobra.Command {
 			case q.look <= 0:
 				return cli.Usagef("--for must be more than 0s")
 			case q.show < 0:
-				return cli.Usagef("--waiters must be how many to show, or 0 for all")
+				return cli.Usagef("--waiters must not be negative")
 			case q.from < 1:
-				return cli.Usagef("--from must be a place in the queue, 1 for the next one")
+				return cli.Usagef("--from must be a place in the queue, from 1 on")
 			}
 			q.show = min(q.show, inspect.LookedAt)
 			args, err := names.Read(args...)
@@ -62,11 +62,11 @@ func NewStatus(g *cli.Globals) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	names.Register(cmd, "NAME is")
-	cmd.Flags().BoolVar(&q.exitCode, "exit-code", false, "exit with 3 when the lock is free")
-	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "how many of the queue to show, at most 10000; 0 for all up to that")
-	cmd.Flags().IntVar(&q.from, "from", 1, "the first place of the queue to show")
-	cmd.Flags().DurationVar(&q.look, "for", aMoment, "how long to look, at most, whether the lease is renewed, "+
-		"or a lock taken that is free and has a queue")
+	cmd.Flags().BoolVar(&q.exitCode, "exit-code", false, "exit with 3 if the lock is free")
+	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "number of waiters to show, up to 10000; 0 for all up to that")
+	cmd.Flags().IntVar(&q.from, "from", 1, "first place in the queue to show")
+	cmd.Flags().DurationVar(&q.look, "for", aMoment, "maximum time to wait for a renewal of the lease, "+
+		"or for a waiter to acquire a free lock")
 	return cmd
 }
 
@@ -98,7 +98,7 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	}
 	switch lock, is := s.(*status); {
 	case !is:
-		return cli.Errorf(1, "%q is no lock: whether it is held cannot be said", q.name)
+		return cli.Errorf(1, "%q is not a lock: it is neither held nor free", q.name)
 	case !lock.Held:
 		return &cli.ExitError{Code: codeFree}
 	}
@@ -133,49 +133,48 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error)
 	return s, err
 }
 
-const statusHelp = `Shows the holders of the lock NAME, how often each has entered it, what its
-lease has left, and the queue of a fair lock. An owner is the UUID of a client,
-a colon, and a number that is a thread of a Java process or an acquisition of a
-Go process. Clients of Redlatch have UUIDs of version 7, which contain the time
-of their start, Redisson's of version 4. For a hash that does not look like a
-lock the exit code is 1, and --json says why.
+const statusHelp = `Shows the holders of the lock NAME, their hold counts, the remaining lease, and
+the queue of a fair lock. An owner is the UUID of a client, a colon, and the
+number of a thread in a Java process or of an acquisition in a Go process.
+Redlatch clients have version 7 UUIDs, which contain their start time; Redisson
+clients have version 4 UUIDs. If NAME is a hash but not a lock, the exit code
+is 1, and --json gives the reason.
 
-Each reader of a read/write lock has a lease of its own: one whose lease is
-over no longer blocks the lock when the other readers have left. The owner of a
-write lock ends in ":write".
+Each reader of a read/write lock has its own lease. A reader whose lease has
+expired no longer blocks the lock after the other readers have left. The owner
+of a write lock ends in ":write".
 
-Whether a lease is renewed shows only when it is set anew, with the defaults
-every ten seconds: until then it is "fixed or renewed". --for is how long to
-look for it, at most.
+A renewal is visible only when it happens, every ten seconds by default. Until
+then, the lease is shown as "fixed or renewed". --for limits how long to wait
+for a renewal.
 
-A place in the queue has a deadline: from then on, once it is the first, the
-next request for the lock removes it. It is shown by this machine's clock.
-"subscribed" is whether the waiter's channel has a subscriber. That of a live
-waiter has one, except for a moment after it was queued and while it
-reconnects. It is "unknown" if subscribers cannot be counted on the master and
-its replicas.
+Each place in the queue has a deadline, shown in this machine's time. When the
+first waiter is past its deadline, the next request for the lock removes it.
+"subscribed" shows whether the waiter's channel has a subscriber. A live waiter
+has one except briefly after queueing and during a reconnect. It is "unknown"
+if subscribers cannot be counted on the master and its replicas.
 
-Of a long queue the first 20 are shown, or --waiters of them, and of the rest
-up to place 10,000 how many are subscribed. --from shows any other part. The
-places behind the first 64 are read later, in parts: owners that come or go
-meanwhile may be missing.
+Of a long queue, status shows the first 20 waiters, or --waiters, and counts
+the subscribers among the rest, up to place 10,000. --from selects another part
+of the queue. Places after the first 64 are read later in chunks; owners that
+join or leave during the read may be missing.
 
-A lock that is free although its queue is not empty is watched for a second, or
-for --for. If it is still free then, a note explains what is known of the first
-in the queue.
+If a lock is free but its queue is not empty, status observes it for a second,
+or for --for. If it is still free, status explains the state of the first
+waiter.
 
-A name that holds a number may be a semaphore or a count-down latch: it shows
-the number, how many connections wait, and which permits are taken, by the ids
-that programs release them with.
+A number under NAME may be a semaphore or a count-down latch. status shows its
+value, the number of waiting connections, and the IDs of the permits in use,
+with which programs release them.
 
-A plain and a fair lock of one name are one lock. "mixed" reports connections
-that wait for it as for the other kind.
+A plain lock and a fair lock of the same name are one lock. "mixed" shows
+connections that wait for it as the other kind.
 
 Exit codes:
   0  the lock was shown, held or free
-  1  something failed, or NAME is no lock
-  2  the command line or the address is wrong
-  3  with --exit-code: it is free`
+  1  the command failed, or NAME is not a lock
+  2  the command line or the address is invalid
+  3  with --exit-code: the lock is free`
 
 const statusExamples = `  redlatch status nightly-report
   redlatch status --for 15s nightly-report   # is its lease renewed?
@@ -213,15 +212,15 @@ func (s *status) countOthers(ctx context.Context, c redis.Conn) {
 }
 
 func (s *status) mixed() string {
-	const another = "; it is another lock, and Redisson's of both kinds do not exclude each other"
+	const another = "; it is another lock, and in Redisson the two kinds do not exclude each other"
 	switch {
 	case s.ReadWriteWaiters > 0:
-		return connections(s.ReadWriteWaiters) + " for this name as for a read/write lock, and it is held as a plain one" + another
+		return connections(s.ReadWriteWaiters) + " for this name as a read/write lock, but it is held as a plain lock" + another
 	case s.Kind == inspect.ReadWrite:
-		return connections(s.PlainWaiters) + " for this name as for a plain lock, and it is held as a read/write lock" + another
+		return connections(s.PlainWaiters) + " for this name as a plain lock, but it is held as a read/write lock" + another
 	}
-	return connections(s.PlainWaiters) + " for this name as for a plain lock, others are queued for it as for " +
-		"a fair one: it is one lock, and a client that takes it as a plain one overtakes the queue"
+	return connections(s.PlainWaiters) + " for this name as a plain lock, others are queued for it as " +
+		"a fair lock; both are one lock, and clients of the plain lock overtake the queue"
 }
 
 func connections(n int64) string {

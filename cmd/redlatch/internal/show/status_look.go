@@ -131,20 +131,20 @@ func (s *status) explanation(w *why) string {
 	}
 	switch w.Reason {
 	case whyOverdue:
-		return fmt.Sprintf("%s has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for %s",
+		return fmt.Sprintf("%s is past its deadline by this machine's clock: the next request for the lock removes it, but none came for %s",
 			who, cli.Millis(w.FirstMillis))
 	case whySubscribed:
-		return fmt.Sprintf("%s is subscribed, but has not come for the lock in %s: it comes when it is woken, or with its next poll",
+		return fmt.Sprintf("%s is subscribed, but has not acquired the lock for %s: it will when notified, or at its next poll",
 			who, cli.Millis(w.FirstMillis))
 	case whyUnknown:
-		return fmt.Sprintf("%s has not come for the lock in %s, and whether it is alive is unknown: %s",
+		return fmt.Sprintf("%s has not acquired the lock for %s, and may be dead: %s",
 			who, cli.Millis(w.FirstMillis), s.Uncounted)
 	}
 	said := fmt.Sprintf("%s has had no subscriber for %s", who, cli.Millis(*w.AbsentMillis))
 	if first := s.Queue[0].DeadlineMillis; first != nil {
 		said += ": if it is dead, it blocks the lock for " + cli.Millis(*first) + " more"
 	} else {
-		said += ", and no deadline: if it is dead, it blocks the lock for ever"
+		said += ", and no deadline: if it is dead, it blocks the lock forever"
 	}
 	return said + s.evictAdvice()
 }
@@ -161,12 +161,12 @@ func (s *status) evictAdvice() string {
 	}
 	use := "use `redlatch evict " + inspect.Args(s.Name, s.Queue[0].Owner) + "`"
 	if absent > 1 {
-		use = fmt.Sprintf("use `redlatch evict --all-dead %s`, since %d have no subscriber", inspect.Args(s.Name), absent)
+		use = fmt.Sprintf("use `redlatch evict --all-dead %s`; %d have no subscriber", inspect.Args(s.Name), absent)
 	}
 	if s.length() > len(s.Queue) {
-		return fmt.Sprintf("; among the first %d there is no Redlatch client that would evict it: %s", len(s.Queue), use)
+		return fmt.Sprintf("; none of the first %d is a Redlatch client, which would evict it: %s", len(s.Queue), use)
 	}
-	return "; no Redlatch client waits that would evict it: " + use
+	return "; no Redlatch client, which would evict it, is waiting: " + use
 }
 
 type more struct {

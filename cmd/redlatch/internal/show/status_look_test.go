@@ -38,25 +38,25 @@ func TestStatusExplainsUnclaimedFreeLock(t *testing.T) {
 		"dead": {
 			program.RedissonOwner, time.Hour, false, false, whyAbsent,
 			program.RedissonOwner + ` (Redisson), has had no subscriber for 1s: if it is dead, it blocks the lock for 59m59s more; ` +
-				"no Redlatch client waits that would evict it: use `redlatch evict --all-dead job`, since 2 have no subscriber",
+				"no Redlatch client, which would evict it, is waiting: use `redlatch evict --all-dead job`; 2 have no subscriber",
 		},
 		"dead with help": {
 			program.RedlatchOwner, time.Hour, false, true, whyAbsent,
 			program.RedlatchOwner + ` (Redlatch), has had no subscriber for 1s: if it is dead, it blocks the lock for 59m59s more, ` +
 				`unless a waiting Redlatch client, as at place 2, evicts it`,
 		},
-		"dead for ever": {
+		"dead forever": {
 			"first:1", 0, false, false, whyAbsent,
-			"first:1, has had no subscriber for 1s, and no deadline: if it is dead, it blocks the lock for ever; no Redlatch client waits that would evict it: " +
-				"use `redlatch evict --all-dead job`, since 2 have no subscriber",
+			"first:1, has had no subscriber for 1s, and no deadline: if it is dead, it blocks the lock forever; no Redlatch client, which would evict it, is waiting: " +
+				"use `redlatch evict --all-dead job`; 2 have no subscriber",
 		},
 		"overdue": {
 			program.RedissonOwner, -time.Second, true, false, whyOverdue,
-			program.RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for 1s`,
+			program.RedissonOwner + ` (Redisson), is past its deadline by this machine's clock: the next request for the lock removes it, but none came for 1s`,
 		},
 		"alive": {
 			program.RedissonOwner, time.Hour, true, false, whySubscribed,
-			program.RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in 1s: it comes when it is woken, or with its next poll`,
+			program.RedissonOwner + ` (Redisson), is subscribed, but has not acquired the lock for 1s: it will when notified, or at its next poll`,
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -240,9 +240,9 @@ func TestStatusWarnsAboutTwoLockKinds(t *testing.T) {
 		fields     []any
 		says, json string
 	}{
-		{codec.LockChannel, true, []any{program.SomeOwner, 1}, "for this name as for a plain lock, ", `"plain_waiters": 1`},
-		{protocol.ReadWriteChannel, false, []any{program.SomeOwner, 1}, "for this name as for a read/write lock", `"read_write_waiters": 1`},
-		{codec.LockChannel, false, []any{"mode", "read", program.SomeOwner, 1}, "for this name as for a plain lock", `"plain_waiters": 1`},
+		{codec.LockChannel, true, []any{program.SomeOwner, 1}, "for this name as a plain lock, ", `"plain_waiters": 1`},
+		{protocol.ReadWriteChannel, false, []any{program.SomeOwner, 1}, "for this name as a read/write lock", `"read_write_waiters": 1`},
+		{codec.LockChannel, false, []any{"mode", "read", program.SomeOwner, 1}, "for this name as a plain lock", `"plain_waiters": 1`},
 	} {
 		name := redistest.Key(t)
 		s.Do(t, "HSET", append([]any{name}, c.fields...)...)

@@ -46,7 +46,7 @@ func TestStatusShowsFrontOfQueueAndCountsRest(t *testing.T) {
 		require.Contains(t, out, fmt.Sprintf("\n%7d  %s   deadline in ", place, program.LongOwner(place-1)))
 	}
 	require.Contains(t, program.Words(program.OK(t, s.URL(), "status", "--waiters", "1495", name)), " and 5 more, all not subscribed (--waiters 0 shows all)")
-	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
+	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --waiters must not be negative\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
 
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")
 	got := program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
@@ -68,17 +68,17 @@ func TestStatusReadsLongQueuePartially(t *testing.T) {
 	}
 	text := said()
 	require.Contains(t, text, "queue 10500 waiting 1 "+program.LongOwner(0))
-	require.Contains(t, text, " and 10480 more: 9980 not subscribed, 500 unknown (--from 21 shows the next ones)")
+	require.Contains(t, text, " and 10480 more: 9980 not subscribed, 500 unknown (--from 21 shows the next)")
 
 	text = said("--waiters", "0")
 	require.Equal(t, 10_000, strings.Count(text, " deadline in "))
-	require.Contains(t, text, " and 500 more, all unknown (--from 10001 shows the next ones)")
+	require.Contains(t, text, " and 500 more, all unknown (--from 10001 shows the next)")
 	require.Equal(t, 10_000, strings.Count(said("--waiters", "20000"), " deadline in "), "no more")
 
 	text = said("--from", "10001", "--waiters", "300")
 	require.Contains(t, text, "queue 10500 waiting 10001 "+program.LongOwner(10000))
 	require.Contains(t, text, " 10300 "+program.LongOwner(10299))
-	require.Contains(t, text, " and 10200 more, all unknown (--from 10301 shows the next ones)")
+	require.Contains(t, text, " and 10200 more, all unknown (--from 10301 shows the next)")
 	require.Equal(t, 300, strings.Count(text, " deadline in "))
 	text = said("--from", "10490", "--waiters", "0")
 	require.Contains(t, text, " 10500 "+program.LongOwner(10499))
@@ -96,7 +96,7 @@ func TestStatusReadsLongQueuePartially(t *testing.T) {
 	require.Equal(t, waiting, reported.Length)
 	require.Len(t, reported.Queue, shownWaiters)
 	require.Equal(t, waiting-shownWaiters, reported.More.Count)
-	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --from must be a place in the queue, 1 for the next one\n"},
+	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --from must be a place in the queue, from 1 on\n"},
 		program.Finish(t, s.URL(), "status", "--from", "0", name))
 }
 
@@ -143,7 +143,7 @@ func TestStatusShowsQueue(t *testing.T) {
 		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`" is held
   owner  `+program.SomeOwner+`   count 1
          Redlatch since `+program.RedlatchSince+`
-  lease  none: it stays until it is released
+  lease  none: held until released
   queue  3 waiting
       1  `+program.RedissonOwner+`   deadline in (1h0m0s|59m\d\d?(\.\d)?s)
          subscribed yes, Redisson
@@ -190,7 +190,7 @@ func TestStatusShowsReadableParts(t *testing.T) {
 	s.Do(t, "DEL", name)
 	got = program.Finish(t, url, "status", name)
 	require.Contains(t, got.Stdout, "         subscribed unknown, of unknown kind\n")
-	require.Contains(t, program.Words(got.Stdout), "whether it is alive is unknown: redis: NOPERM")
+	require.Contains(t, program.Words(got.Stdout), "may be dead: redis: NOPERM")
 	program.Narrow(t, got.Stdout)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	got = program.Finish(t, url, "status", name)
@@ -222,7 +222,7 @@ func TestStatusShowsCountDownLatch(t *testing.T) {
 	program.AwaitSubscribers(t, s, protocol.CountDownChannel("imports"), 1)
 
 	got := program.Finish(t, s.URL(), "status", "imports")
-	require.Equal(t, program.Outcome{Stdout: "\"imports\" is no lock, but a number: 3\n" +
+	require.Equal(t, program.Outcome{Stdout: "\"imports\" is not a lock but a number: 3\n" +
 		"  latch  as a count-down latch it is closed: 3 to count down; 1 connection\n         waits for it\n"}, got)
 	got = program.Finish(t, s.URL(), "status", "--json", "imports")
 	require.Zero(t, got.Code)
@@ -246,7 +246,7 @@ func TestStatusShowsSemaphore(t *testing.T) {
 		name := redistest.Key(t)
 		s.Do(t, "SET", name, 3)
 		got := program.Finish(t, s.URL(), "status", name)
-		require.Contains(t, got.Stdout, "is no lock, but a number: 3\n")
+		require.Contains(t, got.Stdout, "is not a lock but a number: 3\n")
 		require.Contains(t, got.Stdout, "as a semaphore it has 3 permits available, 0 are taken")
 		require.Contains(t, got.Stdout, "as a count-down latch it is closed: 3 to count down")
 		s.Do(t, "SET", name, 1)

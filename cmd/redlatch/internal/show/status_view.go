@@ -73,7 +73,7 @@ func (s *status) print(w io.Writer) {
 	case s.TTLMillis != nil:
 		fmt.Fprintf(w, "  lease  %s\n", s.leaseText())
 	case s.Held:
-		fmt.Fprintln(w, "  lease  none: it stays until it is released")
+		fmt.Fprintln(w, "  lease  none: held until released")
 	}
 	if s.Token > 0 {
 		fmt.Fprintf(w, "  token  %d\n", s.Token)
@@ -113,7 +113,7 @@ func (s *status) howToSeeMore() string {
 	case end == len(s.Queue) && s.length() <= inspect.LookedAt:
 		return " (--waiters 0 shows all)"
 	case end < s.length():
-		return fmt.Sprintf(" (--from %d shows the next ones)", end+1)
+		return fmt.Sprintf(" (--from %d shows the next)", end+1)
 	}
 	return ""
 }
@@ -181,7 +181,7 @@ func readCounter(ctx context.Context, srv *connect.Server, client *redlatch.Clie
 }
 
 func (s *counter) print(w io.Writer) {
-	fmt.Fprintf(w, "%q is no lock, but a number: %d\n", s.Name, s.Available)
+	fmt.Fprintf(w, "%q is not a lock but a number: %d\n", s.Name, s.Available)
 	if s.Kind != inspect.Latch {
 		permits, are := "permits", "are"
 		if s.Available == 1 {
@@ -212,7 +212,7 @@ func (s *counter) print(w io.Writer) {
 		switch {
 		case p.LeftMillis == nil:
 		case *p.LeftMillis == 0:
-			left = "its lease is over"
+			left = "its lease has expired"
 		default:
 			left = cli.Millis(*p.LeftMillis) + " left"
 		}

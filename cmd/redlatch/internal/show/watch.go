@@ -37,7 +37,7 @@ func NewWatch(g *cli.Globals) *cobra.Command {
 	var names cli.Names
 	cmd := &cobra.Command{
 		Use:     "watch NAME|PATTERN",
-		Short:   "Tell what happens to locks, as it happens",
+		Short:   "Print events of locks as they happen",
 		Long:    watchHelp,
 		Example: watchExamples,
 		Args:    cobra.ExactArgs(1),
@@ -61,7 +61,7 @@ func NewWatch(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	names.Register(cmd, "NAME is")
-	f.BoolVar(&w.json, "json", false, "print JSON, one event a line")
+	f.BoolVar(&w.json, "json", false, "print JSON, one event per line")
 	f.DurationVar(&w.length, "for", 0, "how long to watch (default: until interrupted)")
 	return cmd
 }
@@ -115,7 +115,7 @@ func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan fo
 		return nil, f.srv.Problem(err)
 	}
 	if err := subscriber.Unheard(); err != nil {
-		f.message("messages of read/write locks are not heard, they are looked at each second: %v", err)
+		f.message("cannot subscribe to messages of read/write locks; polling every second: %v", err)
 	}
 	helpers.Go(func() { subscriber.Run(ctx) })
 	return subscriber.Messages, nil
@@ -175,37 +175,35 @@ func (w *watcher) looked(err error) {
 	w.failed = err != nil
 }
 
-const watchHelp = `Prints what happens to the lock NAME, or to the locks whose names match
-PATTERN, one line for each event, until it is interrupted. A pattern is as in
-redlatch list.
+const watchHelp = `Prints one line for each event of the lock NAME, or of the locks whose names
+match PATTERN, until interrupted. PATTERN has the syntax of redlatch list.
 
-  held      it was held when watching began
-  free      it was free then
-  taken     a free lock was taken
-  passed    it went from one owner to another
-  released  it was released
-  expired   its lease was over
-  gone      it is free, and there was no message: it was deleted, or it is a
-            fair lock that was released with an empty queue
-  entered, left   its holder entered it once more, or left it once; a holder of
-                  a read/write lock came beside others, or left others there
-  queued, quit    an owner is queued for a fair lock, or is not any more
-  woken           a message wakes a waiter of a fair lock; it may not come
+  held      held when watching began
+  free      free when watching began
+  taken     a free lock was acquired
+  passed    the owner changed
+  released  the lock was released
+  expired   the lease expired
+  gone      the lock is free, but sent no message: it was deleted, or it was a
+            fair lock released with an empty queue
+  entered, left   the hold count of its holder changed, or one of several
+                  holders of a read/write lock joined or left
+  queued, quit    an owner joined or left the queue of a fair lock
+  woken           a message notified a fair waiter; it may not acquire the lock
 
-A lock is looked at after each message on its channels, and once a second. Of
-locks that change owners faster than that not each change is shown; --json has
-the number of messages since the last look. New locks that match a pattern are
-found by a message, in a cluster only by the search of the keys every ten
-seconds. At most 1,000 locks are watched, and the first 256 places of a queue.
-The number of an owner that writes ends in w.
+watch reads a lock after each message on its channels and once a second, and
+may miss changes in between; --json has the number of messages since the last
+read. It detects new locks that match a pattern by their messages, in a cluster
+only by a scan of the keys every ten seconds. It watches at most 1,000 locks,
+and the first 256 places of each queue. Numbers of write owners end in w.
 
-Semaphores and count-down latches have no events: redlatch status shows them.
+Semaphores and count-down latches have no events; use redlatch status.
 
 Exit codes:
   0      the time of --for is over
-  1      something failed
-  2      the command line or the address is wrong
-  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+  1      the command failed
+  2      the command line or the address is invalid
+  128+n  signal n ended the command: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const watchExamples = `  redlatch watch nightly-report
   redlatch watch 'orders:*'

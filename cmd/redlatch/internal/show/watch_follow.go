@@ -83,7 +83,7 @@ func (f *follower) find(ctx context.Context, m discovery) {
 	switch {
 	case m.err != nil && !f.searchFailed:
 		f.searchFailed = true
-		f.message("locks that are taken without a message are not found: %v", m.err)
+		f.message("cannot find locks acquired without a message: %v", m.err)
 	case m.err == nil && f.locks[m.name] == nil && f.add(m.name):
 		f.try(ctx, f.locks[m.name])
 	}
@@ -93,7 +93,7 @@ func (f *follower) find(ctx context.Context, m discovery) {
 func (f *follower) add(name string) bool {
 	if len(f.locks) >= watched {
 		if !f.limitReported {
-			f.message("more than %d locks match: others than these are not watched", watched)
+			f.message("more than %d locks match: only these are watched", watched)
 		}
 		f.limitReported = true
 		return false
@@ -118,10 +118,10 @@ func (f *follower) drop(name string) {
 func (f *follower) receive(m *follow.Message) {
 	switch {
 	case m.Gap != nil:
-		f.message("messages may be missed for a while: %v", m.Gap)
+		f.message("messages may be missed: %v", m.Gap)
 		return
 	case m.Name == "":
-		f.message("messages are heard again")
+		f.message("messages arrive again")
 		return
 	}
 	if f.single {
@@ -189,7 +189,7 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 // notWatched adds to the error for a string that it may be a semaphore or a latch.
 func notWatched(err error) error {
 	if other := (*inspect.NotLock)(nil); errors.As(err, &other) && other.Key == other.Name && other.Type == "string" {
-		return fmt.Errorf("%w. For a semaphore or a latch use `redlatch status %s`", err, inspect.Args(other.Name))
+		return fmt.Errorf("%w. For a semaphore or a latch, use `redlatch status %s`", err, inspect.Args(other.Name))
 	}
 	return err
 }

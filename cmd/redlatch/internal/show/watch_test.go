@@ -106,7 +106,7 @@ func TestWatchReportsPolledReadWriteLock(t *testing.T) {
 	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
 	got := p.Outcome(program.Soon)
 	require.Equal(t, program.CodeInterrupted, got.Code, got.Stderr)
-	require.Contains(t, got.Stderr, "redlatch: messages of read/write locks are not heard, they are looked at each second: NOPERM")
+	require.Contains(t, got.Stderr, "redlatch: cannot subscribe to messages of read/write locks; polling every second: NOPERM")
 }
 
 func TestWatchIgnoresWakeWithoutAcquisition(t *testing.T) {
@@ -192,8 +192,8 @@ func TestWatchSurvivesServerOutage(t *testing.T) {
 	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
 	got := p.Outcome(program.Soon)
 	require.Equal(t, program.CodeInterrupted, got.Code)
-	require.Contains(t, got.Stderr, "redlatch: messages may be missed for a while: ")
-	require.Contains(t, got.Stderr, "redlatch: messages are heard again\n")
+	require.Contains(t, got.Stderr, "redlatch: messages may be missed: ")
+	require.Contains(t, got.Stderr, "redlatch: messages arrive again\n")
 }
 
 func TestWatchEndsAfterDuration(t *testing.T) {
@@ -209,7 +209,7 @@ func TestWatchRejectsCounter(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do(t, "SET", "pool", 3)
 	program.Fails(t, s.URL(), 1, "the key \"pool\" holds a string, and a lock is a hash: another program uses this name. "+
-		"For a semaphore or a latch use `redlatch status pool`\n", "watch", "pool")
+		"For a semaphore or a latch, use `redlatch status pool`\n", "watch", "pool")
 }
 
 func TestEventLineDescribesEvent(t *testing.T) {

@@ -40,7 +40,7 @@ func readAuth(name string) (credentials, error) {
 		user, password, is := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		one := credential{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
 		if !is || user == "" || password == "" || slices.ContainsFunc(all, func(c credential) bool { return c.user == one.user }) {
-			return nil, cli.Usagef("--auth: %s must have lines of the form user:password, one for each user", name)
+			return nil, cli.Usagef("--auth: %s must contain one user:password line per user", name)
 		}
 		all = append(all, one)
 	}
@@ -87,7 +87,7 @@ const cookieName = "redlatch-known"
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, given := r.BasicAuth()
 	if !given {
-		refuse(w, http.StatusUnauthorized, "This page wants a user and a password.")
+		refuse(w, http.StatusUnauthorized, "This page requires a user and a password.")
 		return
 	}
 	mac := hmac.New(sha256.New, g.secret)
@@ -109,21 +109,21 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.page.ServeHTTP(w, r)
 	case wait > 0:
 		if refused == 1 {
-			g.note(r, "too many wrong passwords: refused for a while")
+			g.note(r, "too many wrong passwords: temporarily blocked")
 		}
 		wait = wait.Truncate(time.Second) + time.Second
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())))
-		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("Too many wrong passwords came from this address. Wait %v.", wait))
+		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("Too many wrong passwords from this address. Wait %v.", wait))
 	default:
 		what := "unknown user" // its name may be a mistyped password
 		if known {
 			what = "wrong password of " + sanitize.Word(user)
 		}
 		if refused > 0 {
-			what += fmt.Sprintf(", after %d that were refused", refused)
+			what += fmt.Sprintf(", after %d rejected requests", refused)
 		}
 		g.note(r, what)
-		refuse(w, http.StatusUnauthorized, "User or password is wrong.")
+		refuse(w, http.StatusUnauthorized, "Wrong user or password.")
 	}
 }
 
@@ -133,7 +133,7 @@ func (g *gate) note(r *http.Request, what string) {
 		return
 	}
 	if dropped > 0 {
-		what += fmt.Sprintf("; %d lines before were left out", dropped)
+		what += fmt.Sprintf("; %d earlier lines omitted", dropped)
 	}
 	cli.Messagef(g.errors, "login: %s from %s: %s", time.Now().UTC().Format(time.RFC3339), sanitize.Word(r.RemoteAddr), what)
 }

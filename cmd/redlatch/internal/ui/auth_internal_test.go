@@ -124,10 +124,10 @@ func TestWrongPasswordLogIsRateLimited(t *testing.T) {
 			knock(g, "192.0.2.1:3", "ops", "x")
 		}
 		require.Equal(t, 11, strings.Count(said.String(), "\n"))
-		require.True(t, strings.HasSuffix(said.String(), "from 192.0.2.1:3: too many wrong passwords: refused for a while\n"), said)
+		require.True(t, strings.HasSuffix(said.String(), "from 192.0.2.1:3: too many wrong passwords: temporarily blocked\n"), said)
 		time.Sleep(30 * time.Second)
 		knock(g, "192.0.2.1:4", "ops", "x")
-		require.True(t, strings.HasSuffix(said.String(), "from 192.0.2.1:4: wrong password of ops, after 992 that were refused\n"), said)
+		require.True(t, strings.HasSuffix(said.String(), "from 192.0.2.1:4: wrong password of ops, after 992 rejected requests\n"), said)
 
 		said.Reset()
 		time.Sleep(time.Minute)
@@ -137,7 +137,7 @@ func TestWrongPasswordLogIsRateLimited(t *testing.T) {
 		require.Equal(t, 100, strings.Count(said.String(), "\n"))
 		time.Sleep(time.Second)
 		knock(g, "192.0.2.9:1", "ops", "x")
-		require.True(t, strings.HasSuffix(said.String(), "; 900 lines before were left out\n"), said)
+		require.True(t, strings.HasSuffix(said.String(), "; 900 earlier lines omitted\n"), said)
 	})
 }
 

@@ -58,10 +58,10 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.addr, "addr", defaultAddr, "address to listen on")
-	f.StringVar(&s.authFile, "auth", "", "file with lines user:password, one of which browsers must give")
-	f.StringSliceVar(&s.page.Hosts, "host", nil, "name by which browsers reach the page, besides localhost")
-	f.StringSliceVar(&s.allow, "allow", nil, "actions that the page has: unlock, evict (none without it; needs --auth)")
-	f.DurationVar(&s.page.Every, "every", 2*time.Second, "the least time between two scans of all locks")
+	f.StringVar(&s.authFile, "auth", "", "file with user:password lines")
+	f.StringSliceVar(&s.page.Hosts, "host", nil, "additional host name of the page, next to localhost")
+	f.StringSliceVar(&s.allow, "allow", nil, "actions to offer: unlock, evict (default: none; requires --auth)")
+	f.DurationVar(&s.page.Every, "every", 2*time.Second, "minimum time between two scans of all locks")
 	cli.CompleteFiles(cmd, "auth")
 	cli.CompleteValues(cmd, "allow", slices.Sorted(maps.Keys(actions))...)
 	return cmd
@@ -76,7 +76,7 @@ func (s *server) check() error {
 	case s.page.Every < 100*time.Millisecond:
 		return cli.Usagef("--every must be at least 100ms")
 	case host != "localhost" && !addr.Unmap().IsLoopback() && s.authFile == "":
-		return cli.Usagef("--addr %s can be reached from other machines: give --auth FILE", s.addr)
+		return cli.Usagef("--addr %s is reachable from other machines: --auth FILE is required", s.addr)
 	}
 	if host != "" && !addr.IsUnspecified() {
 		s.page.Hosts = append(s.page.Hosts, host)
@@ -96,12 +96,12 @@ func (s *server) checkActions() error {
 	for _, what := range s.allow {
 		right, is := actions[what]
 		if !is {
-			return cli.Usagef("--allow has unlock and evict, with a comma between them, and no %s", sanitize.Word(what))
+			return cli.Usagef("invalid action %s in --allow: must be unlock, evict or unlock,evict", sanitize.Word(what))
 		}
 		granted |= right
 	}
 	if s.authFile == "" {
-		return cli.Usagef("--allow needs --auth FILE: a page that changes something wants a password, also on this machine")
+		return cli.Usagef("--allow requires --auth FILE: a page with actions needs a password, even on this machine")
 	}
 	s.page.Access = func(*http.Request) redlatchui.Access { return granted }
 	return nil
@@ -137,7 +137,7 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	if len(s.allow) > 0 {
 		kind = "page that may " + strings.Join(s.allow, " and ")
 	}
-	cli.Messagef(s.errors, "%s of the locks at %s; Ctrl-C ends it", kind, srv)
+	cli.Messagef(s.errors, "%s of the locks at %s; press Ctrl-C to stop", kind, srv)
 	return cli.Serve(ctx, listener, users.protect(page, s.errors), func() { _ = page.Close() })
 }
 
@@ -164,30 +164,31 @@ func (s *server) audit(_ context.Context, a redlatchui.Attempt) error {
 	return nil
 }
 
-const uiHelp = `Serves a page that shows the locks whose names match PATTERN, or all, and
-prints its address: which clients hold them and since when, which wait, and in
-one sentence why a lock does not change hands. It follows changes as they
-happen. Without JavaScript it loads itself again. It changes nothing, unless
---allow gives it actions: unlock takes a lock away from holders that are dead,
-as redlatch unlock --force --dead does, and evict takes a dead waiter out of a
-queue. Each wants a reason and costs a line on standard error before it is
-done, and one after. A holder that renews its lease keeps the lock.
+const uiHelp = `Serves a live page about the locks whose names match PATTERN, or all locks, and
+prints its address. The page shows which clients hold each lock and since when,
+which clients wait, and why a lock does not change hands. Without JavaScript,
+the page reloads periodically. It is read-only unless --allow enables actions:
+unlock releases the locks of dead holders, like redlatch unlock --force --dead,
+and evict removes a dead waiter from a queue. Each action requires a reason and
+writes a line to standard error before and after it. A holder that renews its
+lease keeps the lock.
 
-Only this machine can reach it, unless --addr says otherwise. Then it needs
---auth, a file with a line user:password for each user, as --allow does
-everywhere. It speaks no TLS: put a proxy in front, and name the host that
-browsers use with --host. Requests for another host, and those that pages of
-other sites make, are refused. An address may give ten wrong passwords, then
-one each 30 seconds, and each is a line on standard error.
+By default, the page is reachable only from this machine. For other addresses,
+--addr requires --auth, a file with a user:password line per user. --allow
+always requires it. The page does not use TLS: put a proxy in front of it, and
+give the host that browsers use with --host. Requests for other hosts and
+requests from pages of other sites are rejected. Each address may enter ten
+wrong passwords, then one every 30 seconds; each writes a line to standard
+error.
 
-The server gets the commands of one viewer however many there are, and none
-without viewers. A --user that may only read makes sure that nothing can be
-changed.
+All viewers together cost the server as much as one, and without viewers the
+page sends no commands. To rule out changes, use a --user with read-only
+rights.
 
 Exit codes:
-  1      it could not be started
-  2      the command line or the address is wrong
-  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+  1      the page could not be started
+  2      the command line or the address is invalid
+  128+n  signal n ended the command: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const uiExamples = `  redlatch ui
   redlatch ui 'orders:*'

@@ -88,8 +88,8 @@ func TestUIRequiresUsersAndPasswordsInFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "auth")
 	for text, says := range map[string]string{
-		"": "is empty", "ops\n": "lines of the form user:password", ":x\n": "of the form", "ops:\n": "of the form", "a:b\n\n": "of the form",
-		"a:b\na:c\n": "one for each user",
+		"": "is empty", "ops\n": "one user:password line per user", ":x\n": "user:password line", "ops:\n": "user:password line", "a:b\n\n": "user:password line",
+		"a:b\na:c\n": "user:password line per user",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		program.Fails(t, program.NoServer(t), 2, says, "ui", "--auth", file)
@@ -161,11 +161,11 @@ func TestUIOffersAllowedActionsAndAuditsThem(t *testing.T) {
 	require.Equal(t, 403, status)
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	require.Equal(t, program.CodeInterrupted, p.Code())
-	require.Regexp(t, `^redlatch: page that may unlock of the locks at redis://\S+; Ctrl-C ends it
+	require.Regexp(t, `^redlatch: page that may unlock of the locks at redis://\S+; press Ctrl-C to stop
 redlatch: login: \S+Z from 127.0.0.1:\d+: wrong password of ops
 redlatch: audit: \S+Z ops from 127.0.0.1:\d+: unlock of lock "job" from `+program.SomeOwner+`; reason "host\\nis gone"; begun
 redlatch: audit: \S+Z ops from 127.0.0.1:\d+: unlock of lock "job" from `+program.SomeOwner+`; reason "host\\nis gone"; done: no waiter was notified: .*
-redlatch: audit: \S+Z ops from 127.0.0.1:\d+: evict of lock "job" from a; reason "x"; denied: you may not do this
+redlatch: audit: \S+Z ops from 127.0.0.1:\d+: evict of lock "job" from a; reason "x"; denied: you are not allowed to perform this action
 $`, p.Stderr.String())
 }
 
