@@ -31,8 +31,8 @@ func TestRunNamesMissingRight(t *testing.T) {
 			require.Empty(t, got.Stdout)
 			program.OneLine(t, got.Stderr)
 			require.Regexp(t, ` rejected the request: (ERR|NOPERM) `, got.Stderr)
-			require.Contains(t, got.Stderr, ". The user lacks +hincrby. `redlatch doctor` shows which rights are missing, "+
-				"docs/operations.md what they are for.\n")
+			require.Contains(t, got.Stderr, ". The user lacks +hincrby. `redlatch doctor` shows the missing rights; "+
+				"docs/operations.md explains them.\n")
 			require.NotContains(t, got.Stderr, "@user_script", "where in a script")
 
 			s.Do(t, "ACL", "SETUSER", "locks", "+hincrby")
@@ -71,10 +71,10 @@ func TestRunReportsTypeOfForeignKey(t *testing.T) {
 		code      int
 		says      string
 	}{
-		{s.URL(), "app:list", []string{"--fair"}, 125, `the key "app:list" holds a list, and a lock is a hash: something else uses this name`},
-		{s.URL(), "app:job", []string{"--fair"}, 125, `the key "redisson_lock_queue:{app:job}" holds a string, and the queue of a fair lock is a list: something else uses this name`},
-		{blind, "app:list", []string{""}, 125, `the key "app:list", or one of those of its queue, holds something that is no lock: something else uses this name. This user may not ask what it is (+type)`},
-		{blind, "app:user", []string{""}, 125, `lock "app:user": wrong kind of key: a hash with the field "name", which no owner has`},
+		{s.URL(), "app:list", []string{"--fair"}, 125, `the key "app:list" holds a list, and a lock is a hash: another program uses this name`},
+		{s.URL(), "app:job", []string{"--fair"}, 125, `the key "redisson_lock_queue:{app:job}" holds a string, and the queue of a fair lock is a list: another program uses this name`},
+		{blind, "app:list", []string{""}, 125, `the key "app:list", or a key of its queue, is not a Redisson lock: another program uses this name. This user may not query the key's type (+type)`},
+		{blind, "app:user", []string{""}, 125, `lock "app:user": wrong kind of key: a hash with the field "name", which is not an owner`},
 		{blind, "app:held", []string{"--wait 1s"}, 124, `lock "app:held" is held by another owner without a lease, until released`},
 		{
 			s.URL(), "app:user", []string{"", "--fair", "--try", "--wait 1ms", "--wait 1h", "--fair --wait 1h", "--fair --try", "--write", "--read --try"},
