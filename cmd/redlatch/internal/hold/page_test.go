@@ -35,7 +35,7 @@ func does(t *testing.T, shell, line string) {
 	s := redistest.Start(t)
 	cmd := command(t, shell, s.URL(), line)
 	cmd.Dir = t.TempDir()
-	for _, name := range []string{"deploy.sh", "report.sh", "backup.sh"} {
+	for _, name := range []string{"deploy.sh", "report.sh", "backup.sh", "restart.sh"} {
 		const work = "#!/bin/sh\nredlatch run --try \"$REDLATCH_LOCK\" -- true 2>/dev/null; echo \"$REDLATCH_LOCK $?\" >>work\n"
 		require.NoError(t, os.WriteFile(filepath.Join(cmd.Dir, name), []byte(work), 0o700))
 	}
@@ -69,7 +69,7 @@ func TestPageExamplesRunUnderLock(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(found[1]), &some))
 			words = append(words, some...)
 		}
-		does(t, "sh", strings.Join(words, " "))
+		does(t, "sh", strings.ReplaceAll(strings.Join(words, " "), "$(JOB_NAME)", "job"))
 	}
 }
 
