@@ -22,9 +22,9 @@ waits for both. REDLATCH_LOSS contains the reason. CMD does not run when
 of COMMAND's exit code. If many machines start a job at about the same time, it
 runs once if this time exceeds the difference between their clocks, and at most
 once per period if it is slightly shorter than the period. If the rest of this
-time is within one lease (--watchdog), redlatch waits; otherwise it sets a
-lease for the rest and exits. If the machine dies, the lock expires after at
-most one lease.
+time is within one lease (--watchdog), redlatch waits; otherwise, and after a
+signal, it sets a lease for the rest and exits. If the machine dies while
+COMMAND runs, the lock expires after at most one lease.
 
 All users of a name must use the same kind of lock: plain, --fair, or --read
 and --write. Plain and fair locks exclude each other, but do not notify each
@@ -98,10 +98,10 @@ acquired, it unsets them and fails with the exit code. Without --for-pid, the
 lock is held until the parent process exits; in a pipe, that is a subshell,
 which exits immediately.
 
---at-least sets a lease for the rest of the time and does not wait; a lease
-that ends later is kept. In a systemd unit with Type=notify, the unit is ready
-when the lock is held; -s sends no notification. On Windows, -s is not
-available, and KILL is the only signal.
+--at-least sets a lease for the rest of the time and does not wait. In a
+systemd unit with Type=notify, the unit is ready when the lock is held; -s does
+not notify systemd. On Windows, -s is not available, and KILL is the only
+signal.
 
 Exit codes:
   0     the lock was held as long as needed, or -s is holding it
