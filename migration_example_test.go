@@ -34,13 +34,13 @@ func Example_migrateConfiguration() {
 	ctx, url, secret := context.Background(), srv.URL(), func(context.Context) (user, password string, err error) { return }
 
 	client, err := redlatch.Open(ctx, url,
-		redlatch.WithWatchdogTimeout(30*time.Second),               // lockWatchdogTimeout
-		redlatch.WithFairWaitTimeout(300*time.Second),              // fairLockWaitTimeout
-		redlatch.WithNameMapper(redlatch.PrefixMapper("billing:")), // nameMapper
-		redlatch.WithCredentials(secret),                           // credentialsResolver
-		redlatch.WithCommandTimeout(3*time.Second),                 // timeout
-		redlatch.WithDialTimeout(10*time.Second),                   // connectTimeout
-		redlatch.WithClientName("billing-go"),                      // clientName
+		redlatch.WithWatchdogTimeout(30*time.Second),  // lockWatchdogTimeout
+		redlatch.WithFairWaitTimeout(300*time.Second), // fairLockWaitTimeout
+		// Only if Java has a nameMapper: redlatch.WithNameMapper(redlatch.PrefixMapper("billing:")),
+		redlatch.WithCredentials(secret),           // credentialsResolver
+		redlatch.WithCommandTimeout(3*time.Second), // timeout
+		redlatch.WithDialTimeout(10*time.Second),   // connectTimeout
+		redlatch.WithClientName("billing-go"),      // clientName
 	)
 	if err != nil {
 		log.Print(err)
