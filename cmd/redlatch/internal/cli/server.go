@@ -14,10 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
@@ -155,13 +157,22 @@ func NeedMaster(ctx context.Context, srv *connect.Server) error {
 	return err
 }
 
-// OnMaster is [WithServer] for a command that repairs a lock.
+// OnMaster is [WithServer] for a command that repairs a lock. If the user lacks rights, the error names
+// them.
 func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Target) error) error {
 	return WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := NeedMaster(ctx, srv); err != nil {
 			return err
 		}
-		return do(repair.Target{Client: client, Dial: srv.Dial})
+		err := do(repair.Target{Client: client, Dial: srv.Dial})
+		if said := (*ExitError)(nil); !connect.Denied(err) || errors.As(err, &said) {
+			return err
+		}
+		lacks, unknown := diagnosis.Lacks(ctx, srv, name, acl.Operator)
+		if unknown != nil || len(lacks) == 0 {
+			return err
+		}
+		return Errorf(CodeFailed, "Redis at %s rejected the request: %s. %s", srv, connect.Reason(err), connect.Remedy(err, lacks...))
 	})
 }
 

@@ -68,7 +68,7 @@ func NewUnlock(g *cli.Globals) *cobra.Command {
 	f.BoolVar(&o.yes, "yes", false, "do not prompt for confirmation")
 	f.StringVar(&o.reason, "reason", "", "reason, for the audit")
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
-	f.DurationVar(&o.look, "for", inspect.RenewalLook, "maximum time to wait for a renewal of the lease")
+	f.DurationVar(&o.look, "for", inspect.RenewalLook, "maximum time to wait for a renewal, which is due after a third of the lease")
 	o.names.Register(cmd, "NAME is")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	cli.CompleteFiles(cmd, "audit-file")
@@ -155,10 +155,11 @@ each of them renews its lease.
 
   alive      the lease was renewed, as a watchdog does after each third of it.
              The lock is kept.
-  not known  the lease was not renewed. The holder may be dead, disconnected,
-             or working under a fixed lease, which is never renewed; the server
-             cannot distinguish these. The lock is kept.
-  dead       the lease was not renewed, and you have checked the process:
+  not known  no renewal was seen within --for. The holder may be dead,
+             disconnected, or working under a fixed lease, which is never
+             renewed, or under a lease over two minutes, which may not have
+             been due; the server cannot distinguish these. The lock is kept.
+  dead       no renewal was seen, and you have checked the process:
              --dead OWNER states this. If OWNER still holds the lock, it is
              released as by OWNER's own unlock.
 

@@ -57,6 +57,19 @@ func TestDocumentedOperatorCanUnlockAndEvict(t *testing.T) {
 	require.Contains(t, out, "  taken  no waiter was notified: no connection of the master is subscribed to\n         the lock's channel\n")
 }
 
+func TestDeniedRepairNamesMissingRights(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := s.GiveRights(t, []string{"Repair user"}, "-del", "-zrem")
+	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
+	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
+	for _, args := range [][]string{{"unlock", "--force", "--even-if-alive", "app:job"}, {"evict", "app:job", program.RedissonOwner}} {
+		got := program.Finish(t, url, args...)
+		require.Equal(t, 1, got.Code)
+		require.Contains(t, got.Stderr, "The user lacks +del +zrem. `redlatch doctor` shows")
+	}
+}
+
 func TestUnlockKeepsForeignHash(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

@@ -134,8 +134,9 @@ func (s *status) explanation(w *why) string {
 		return fmt.Sprintf("%s is past its deadline by this machine's clock: the next request for the lock removes it, but none came for %s",
 			who, cli.Millis(w.FirstMillis))
 	case whySubscribed:
-		return fmt.Sprintf("%s is subscribed, but has not acquired the lock for %s: it will when notified, or at its next poll",
-			who, cli.Millis(w.FirstMillis))
+		return fmt.Sprintf("%s is subscribed, but has not acquired the lock for %s: it will when notified, or at its next poll; "+
+			"if that takes longer than 10s, its process is probably stopped or hangs: use `redlatch evict --even-if-alive %s`",
+			who, cli.Millis(w.FirstMillis), inspect.Args(s.Name, w.Owner))
 	case whyUnknown:
 		return fmt.Sprintf("%s has not acquired the lock for %s, and may be dead: %s",
 			who, cli.Millis(w.FirstMillis), s.Uncounted)

@@ -56,7 +56,8 @@ func TestStatusExplainsUnclaimedFreeLock(t *testing.T) {
 		},
 		"alive": {
 			program.RedissonOwner, time.Hour, true, false, whySubscribed,
-			program.RedissonOwner + ` (Redisson), is subscribed, but has not acquired the lock for 1s: it will when notified, or at its next poll`,
+			program.RedissonOwner + ` (Redisson), is subscribed, but has not acquired the lock for 1s: it will when notified, or at its next poll; ` +
+				"if that takes longer than 10s, its process is probably stopped or hangs: use `redlatch evict --even-if-alive job " + program.RedissonOwner + "`",
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
