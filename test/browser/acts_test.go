@@ -81,7 +81,7 @@ func actionsWork(t *testing.T, in context.Context) {
 			readable(t, b, "done")
 		}
 
-		b.clicks(t, "a", "The lock as it is now")
+		b.clicks(t, "a", "Current state of the lock")
 		b.sees(t, "span", "dead") // after a second look
 		b.clicks(t, "a", "Evict")
 		b.sees(t, "h1", "Evict a waiter from the queue of billing")
@@ -89,7 +89,7 @@ func actionsWork(t *testing.T, in context.Context) {
 		b.clicks(t, "button", "Evict the waiter")
 		b.sees(t, "h1", "Done: billing")
 		require.EqualValues(t, 0, s.Do(t, "LLEN", codec.QueueKey("billing")))
-		b.clicks(t, "a", "The lock as it is now")
+		b.clicks(t, "a", "Current state of the lock")
 		b.sees(t, "p", "It is free, and no client is queued.")
 		require.Equal(t, []string{
 			"unlock begun: host is gone", "unlock done: host is gone", "evict begun: pod was deleted", "evict done: pod was deleted",
@@ -147,11 +147,11 @@ func otherSitesGetNothing(t *testing.T, in context.Context) {
 		got := eval[map[string]any](t, b, attempts+fmt.Sprintf("(%q)", address))
 		require.Equal(t, map[string]any{"read": false, "blind": false, "picture": false, "script": false, "stream": false, "frame": false}, got, url)
 		b.clicks(t, "button", "a game")
-		b.sees(t, "body", "Forms of other sites' pages do nothing here")
+		b.sees(t, "body", "Cross-site form submissions are rejected")
 	}
 	b := open(t, in)
 	b.run(t, chromedp.Navigate("http://"+foreign+port(address)))
-	require.Contains(t, eval[string](t, b, "document.body.innerText"), "not served under that name")
+	require.Contains(t, eval[string](t, b, "document.body.innerText"), "not served under that host name")
 	for _, path := range []string{"", "lock?name=billing", "events", "static/page.js"} {
 		require.InDelta(t, 421, eval[float64](t, b, fmt.Sprintf("fetch(%q).then((r) => r.status)", "/"+path)), 0, path)
 	}
