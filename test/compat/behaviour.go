@@ -80,7 +80,7 @@ func testAsks(t *testing.T, p *pair) {
 	require.NoError(t, must(ours.TryLock(t.Context()))(t).Unlock())
 }
 
-// testForces uses a long lease, so only the message wakes the waiter in time.
+// A long lease, so only the message wakes the waiter in time.
 func testForces(t *testing.T, p *pair) {
 	t.Helper()
 	ours, waits := p.rivals(peer.Command{"thread": "waits"})
@@ -107,7 +107,7 @@ func testForces(t *testing.T, p *pair) {
 	p.await(t, 0)
 }
 
-// testWatchdogs tests both sides concurrently because each needs two leases.
+// Concurrently, because each side needs two leases.
 func testWatchdogs(t *testing.T, p *pair) {
 	t.Helper()
 	theirs := p.pairOf(t, p.kind)
@@ -158,7 +158,6 @@ func testCounts(t *testing.T, p *pair) {
 	p.requireFree(t)
 }
 
-// testUnlocks has each side release a lock acquired by the other under a shared owner.
 func testUnlocks(t *testing.T, p *pair) {
 	t.Helper()
 	owner, job := p.job(t)
@@ -210,11 +209,10 @@ func testWaitOver(t *testing.T, p *pair) {
 	p.requireFree(t)
 }
 
-// testExpiry has each side retry when the lease expires, which sends no message.
 func (c *compat) testExpiry(t *testing.T) {
 	c.beside(t)
 	p := c.pair(t)
-	const left = 3000 // milliseconds
+	const left = 3000
 	p.does(t, "lock", peer.Command{"thread": "t1", "lease": left})
 	hold := must(p.lock.Lock(t.Context(), rlock.WithLease(time.Minute), rlock.WithWait(atMost)))(t)
 	require.NoError(t, hold.LetExpire())
@@ -225,7 +223,6 @@ func (c *compat) testExpiry(t *testing.T) {
 	p.does(t, "unlock", peer.Command{"thread": "t2"})
 }
 
-// testJavaTakesOver has Java re-enter and renew a lock that we handed over.
 func (c *compat) testJavaTakesOver(t *testing.T) {
 	c.beside(t)
 	p := c.pair(t)
@@ -250,7 +247,6 @@ func (c *compat) testJavaTakesOver(t *testing.T) {
 	p.does(t, "unlock", nil)
 }
 
-// testWeTakeOver resumes a lock of a Java client that has shut down, and renews it.
 func (c *compat) testWeTakeOver(t *testing.T) {
 	c.beside(t)
 	p, other := c.pair(t), c.pair(t)
@@ -290,15 +286,13 @@ func (c *compat) testNameMapper(t *testing.T) {
 	j.do(t, peer.Command{"op": "lock", "name": name})
 	forced := must(lock.ForceUnlock(t.Context()))(t)
 	require.True(t, forced)
-	// Only Redisson's latches may remain.
 	keys := must(redis.Strings(s.Do(t, "KEYS", "*"), nil))(t)
 	for _, key := range keys {
 		require.True(t, strings.HasPrefix(key, "redisson_unlock_latch:{"+prefix+name+"}:"), key)
 	}
 }
 
-// testInterruptedWaiter waits for the second attempt: if interrupted before it, Redisson 3.17.7
-// stays subscribed forever.
+// If interrupted before its second attempt, Redisson 3.17.7 stays subscribed forever.
 func (c *compat) testInterruptedWaiter(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -322,10 +316,9 @@ func (p *pair) interrupt(t *testing.T, waiter *peer.Call) {
 	require.Contains(t, []string{"InterruptedException", "RedisException"}, thrown.Class)
 }
 
-// spinPoll is how often our waiters poll a spin lock.
 const spinPoll = 200 * time.Millisecond
 
-// testSpinFrees checks that our waiter polls: a spin lock releases without a message.
+// A spin lock releases without a message.
 func (c *compat) testSpinFrees(t *testing.T) {
 	c.beside(t)
 	p := c.pairWith(t, c.peer, redistest.Start(t), lockKinds[0], redlatch.WithPollCap(objectPoll))

@@ -20,20 +20,19 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// fairWaitMS is Redisson's default fair wait timeout.
 const fairWaitMS = 300000
 
 type lockKind struct {
-	java                           string // commands of the Java peer
+	java                           string
 	enter, try, free, force, renew *oracle.Operation
-	wait                           int64 // sent by an acquire
+	wait                           int64
 	tried                          peer.Command
 	ours                           func(client *redlatch.Client, name string) *rlock.Lock
 }
 
 func leased(ms int64) peer.Command { return peer.Command{"lease": ms} }
 
-// lockKinds lists read and write separately. A fair tryLock is captured without a lease.
+// A fair tryLock is captured without a lease.
 var lockKinds = []lockKind{
 	{"plain", oracle.Acquire, oracle.Acquire, oracle.Free, oracle.Force, oracle.Renew, 0, leased(9000), rlock.New},
 	{"fair", oracle.FairAcquire, oracle.FairTry, oracle.FairFree, oracle.FairForce, oracle.Renew, fairWaitMS, nil,
@@ -56,7 +55,6 @@ func lockNames(t *testing.T) []string {
 	return []string{l, "{tag}" + l, "a{b" + l, l + "}", "{}" + l, "замок " + l}
 }
 
-// capture has a live Redisson send all its lock scripts and checks every call.
 func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 	t.Helper()
 	theirs := oracle.NewTheirs(c.release)
@@ -114,7 +112,6 @@ func (k *captor) is(call monitor.Call, s oracle.Step) {
 	require.NoError(k.t, k.theirs.Learn(s.Op, call))
 }
 
-// calls returns the scripts sent since the last call, without renewals.
 func (k *captor) calls() []monitor.Call {
 	k.t.Helper()
 	return slices.DeleteFunc(k.o.scripts(k.t, k.name), k.theirs.Renews)
@@ -127,8 +124,7 @@ func (k *captor) sent(s oracle.Step) {
 	k.is(calls[0], s)
 }
 
-// next returns the next script other than a renewal. Redisson renews all its locks in one batch,
-// so a renewal may follow any acquire.
+// Redisson renews all its locks in one batch, so a renewal may follow any acquire.
 func (k *captor) next() monitor.Call {
 	k.t.Helper()
 	call, err := k.o.watch.Until(k.name)
@@ -147,8 +143,7 @@ func (k *captor) renewal() {
 	k.does("unlock", t1)
 }
 
-// threads enters twice with one thread, tries with another, and unlocks three times, once too
-// often. The second thread uses a separate lock object: the first object remembers its lease.
+// The second thread uses a separate lock object: the first object remembers its lease.
 func (k *captor) threads() {
 	k.t.Helper()
 	const lease = 7000
@@ -177,7 +172,6 @@ func (k *captor) threads() {
 	k.calls()
 }
 
-// leaves unlocks. Early releases do not throw if the thread does not hold the lock.
 func (k *captor) leaves(thread peer.Command) {
 	k.t.Helper()
 	_, err := k.j.begin(peer.Command{"op": "unlock", "name": k.name, "kind": k.kind.java}.With(thread)).Wait(atMost)
@@ -194,7 +188,6 @@ func (k *captor) forced() {
 	}
 }
 
-// futures uses the asynchronous calls, in which the caller chooses the owner's number.
 func (k *captor) futures() {
 	k.t.Helper()
 	for _, n := range []int64{0, -5, 1 << 62} {
@@ -214,8 +207,7 @@ func (k *captor) futures() {
 	}
 }
 
-// waits has waiters of a fair lock time out, after they had time to subscribe on a slow machine.
-// An asynchronous call may leave the queue with another wait than it joined with.
+// Waiters time out after they had time to subscribe on a slow machine.
 func (k *captor) waits() {
 	k.t.Helper()
 	const wait = 500
@@ -231,7 +223,6 @@ func (k *captor) waits() {
 	k.calls()
 }
 
-// gaveUp learns the attempts and the removal of a timed-out wait.
 func (k *captor) gaveUp(s oracle.Step, wait int64) {
 	k.t.Helper()
 	calls := k.calls()
@@ -245,7 +236,6 @@ func (k *captor) gaveUp(s oracle.Step, wait int64) {
 	k.is(calls[last], s)
 }
 
-// tokens uses fenced locks. Only the grants differ from the plain lock's scripts.
 func (k *captor) tokens() {
 	k.t.Helper()
 	t1 := peer.Command{"thread": "t1"}
@@ -354,7 +344,7 @@ func (k *captor) permits() {
 	}
 }
 
-// takes acquires permits. Java generates their IDs, which the call both sends and returns.
+// Java generates the IDs.
 func (k *captor) takes(lease int64, method string, args ...any) []string {
 	k.t.Helper()
 	reply := k.j.do(k.t, object("permits", method, args...).With(peer.Command{"name": k.name, "thread": "main"}))

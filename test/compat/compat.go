@@ -20,13 +20,12 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// defaultReleases must match scripts/compat.sh: the oldest, the last 3.x and the newest.
+// Keep in sync with scripts/compat.sh.
 const defaultReleases = "3.17.7 3.52.0 4.3.1"
 
-// supportedReleases are the releases with recorded behavior. Keep in sync with the Makefile.
+// Keep in sync with the Makefile.
 const supportedReleases = "3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1 4.7.0"
 
-// atMost bounds waits for a live Redisson. It is not a performance requirement.
 const atMost = 30 * time.Second
 
 type compat struct {
@@ -44,7 +43,7 @@ func ShareLocks(t *testing.T) {
 	t.Cleanup(func() { t.Logf("Redisson's releases and comparisons:\n%s\n%s", table, table.markdown()) })
 	for _, text := range releases() {
 		t.Run(text, func(t *testing.T) {
-			t.Parallel() // they mostly wait for leases to expire
+			t.Parallel()
 			release := must(oracle.ParseRelease(text))(t)
 			program := peer.Find(t, checkout(t), text, "NOT COMPARED WITH REDISSON "+text)
 			c := &compat{release: release, program: program, peer: peer.Start(t, program), table: table}
@@ -88,7 +87,6 @@ func connectTo(t *testing.T, p *peer.Peer, url string, fields peer.Command) *jav
 	require.Len(t, hello.ID, 36)
 	j.id = hello.ID
 	t.Cleanup(func() {
-		// A process halted by the test no longer has clients.
 		_, _ = j.begin(peer.Command{"op": "shutdown"}).Wait(atMost)
 	})
 	return j
@@ -180,21 +178,19 @@ func (v *verdicts) set(release, line, cell string) {
 	v.cells[[2]string{release, line}] = cell
 }
 
-// ownLine adds a line for the test. Call it before t.Parallel to keep the order.
+// Call ownLine before t.Parallel to keep the order.
 func (c *compat) ownLine(t *testing.T) {
 	t.Helper()
 	line := strings.ReplaceAll(path.Base(t.Name()), "_", " ")
 	c.table.note(t, c.release.String(), line, func() string { return "ok" })
 }
 
-// beside logs a line for the test and runs it in parallel.
 func (c *compat) beside(t *testing.T) {
 	t.Helper()
 	c.ownLine(t)
 	t.Parallel()
 }
 
-// String formats the table.
 func (v *verdicts) String() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -212,7 +208,7 @@ func (v *verdicts) String() string {
 	return b.String()
 }
 
-// columns maps the columns of the table in docs/compatibility.md to lines of the full table.
+// columns maps the columns of docs/compatibility.md to lines.
 var columns = [][2]string{
 	{"plain: random steps", "plain, " + oracle.Ways[0].Name},
 	{"fair: random steps", "fair, " + oracle.Ways[0].Name},

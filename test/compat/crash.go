@@ -17,11 +17,10 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// withinLease bounds the wait for a lock whose holder died. No message is sent, so the waiter
-// must have slept for the lease in its refusal.
+// No message is sent, so the waiter must have slept for the lease in its refusal.
 const withinLease = watchdogMS*time.Millisecond + wakeBound
 
-// fairVictimWait is a Java victim's wait, and how long its place outlasts the holder's.
+// fairVictimWait is also how long a Java victim's place outlasts the holder's.
 const fairVictimWait = 6 * time.Second
 
 type crash struct {
@@ -32,7 +31,7 @@ type crash struct {
 }
 
 type crashKind struct {
-	victim, living string // as the Java peer names them
+	victim, living string
 	channel        func(name string) string
 	// parks is how long a waiter needs from its last attempt until a message can wake it.
 	parks   time.Duration
@@ -44,7 +43,6 @@ const (
 	releasing, first, informed  = "as it releases", "as the first in the queue", "while the queue's wake-up is in flight"
 )
 
-// moments maps each moment of death to its test and the number of grants in it.
 var moments = map[string]struct {
 	test   func(crash, *testing.T)
 	grants int64
@@ -109,8 +107,7 @@ func (c *compat) crash(t *testing.T, kind crashKind, when string, victim, living
 
 func (k crash) isPool() bool { return k.kind.victim == withIDs || k.kind.victim == counting }
 
-// holder holds the lock in this process, longer than any test. A fair lock is renewed, so that
-// the waiters' deadlines stay near.
+// A fair lock is renewed, so that the waiters' deadlines stay near.
 func (k crash) holder(t *testing.T) (release func()) {
 	t.Helper()
 	lease, client := 10*time.Minute, open(t, k.server)
@@ -166,7 +163,6 @@ func (k crash) left(t *testing.T) time.Duration {
 	return time.Until(time.UnixMilli(int64(end)))
 }
 
-// park makes processes wait for the held lock until they sleep.
 func (k crash) park(t *testing.T, all ...member) {
 	t.Helper()
 	k.about(t, k.name)
@@ -181,7 +177,6 @@ func (k crash) park(t *testing.T, all ...member) {
 	time.Sleep(k.kind.parks)
 }
 
-// leaseSlack allows for the clocks of two languages.
 const leaseSlack = 100 * time.Millisecond
 
 func (k crash) whileItHolds(t *testing.T) {
@@ -212,8 +207,7 @@ func (k crash) whileItWaits(t *testing.T) {
 	unlock(t, living)
 }
 
-// beforeItsWakeUp kills the victim while the message is in flight to it. Every waiting process
-// receives the message, so the survivor acquires the lock immediately.
+// Every waiting process receives the message, so the survivor acquires the lock immediately.
 func (k crash) beforeItsWakeUp(t *testing.T) {
 	t.Helper()
 	proxy := redistest.NewProxy(t, k.server.Addr())
@@ -228,9 +222,7 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 	unlock(t, living)
 }
 
-// afterItsWakeUp kills the victim after it was woken and sent its attempt. The attempt succeeds,
-// so a dead process holds the lock until its lease expires. The survivor is woken later and
-// learns the lease from its refusal.
+// The victim's attempt succeeds, so a dead process holds the lock until its lease expires.
 func (k crash) afterItsWakeUp(t *testing.T) {
 	t.Helper()
 	victims, others := redistest.NewProxy(t, k.server.Addr()), redistest.NewProxy(t, k.server.Addr())
@@ -255,8 +247,7 @@ func (k crash) afterItsWakeUp(t *testing.T) {
 	unlock(t, living)
 }
 
-// asItReleases kills the victim after its release ran but before the reply. The permit is
-// returned exactly once, and the waiter acquires it.
+// The permit is returned exactly once.
 func (k crash) asItReleases(t *testing.T) {
 	t.Helper()
 	victims := redistest.NewProxy(t, k.server.Addr())
@@ -275,7 +266,7 @@ func (k crash) asItReleases(t *testing.T) {
 	unlock(t, living)
 }
 
-// asTheFirst kills the first waiter. The next one acquires the lock at the dead one's deadline.
+// The next waiter acquires the lock at the dead one's deadline.
 func (k crash) asTheFirst(t *testing.T) {
 	t.Helper()
 	release := k.holder(t)
@@ -288,7 +279,6 @@ func (k crash) asTheFirst(t *testing.T) {
 	unlock(t, living)
 }
 
-// whileInformed kills the only waiter that is notified.
 func (k crash) whileInformed(t *testing.T) {
 	t.Helper()
 	proxy := redistest.NewProxy(t, k.server.Addr())
@@ -310,7 +300,6 @@ func (k crash) whileInformed(t *testing.T) {
 	unlock(t, living)
 }
 
-// requireAfter requires an acquire soon after a dead waiter's deadline, not before.
 func requireAfter(t *testing.T, deadline, taken time.Time) {
 	t.Helper()
 	require.Greater(t, taken.Sub(deadline), -time.Second, "the dead one's place is respected")
@@ -330,7 +319,6 @@ func awaitHeld(t *testing.T, h *redistest.Held) {
 	}
 }
 
-// attempted waits until a fair lock's waiters have sent that many scripts, not counting renewals.
 func (o observed) attempted(t *testing.T, name string, times int) {
 	t.Helper()
 	for times > 0 {

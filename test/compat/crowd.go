@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	crowdClients = 2                    // per language
-	crowdThreads = 3                    // per client
-	crowdSpan    = 8 * time.Second      // minimum
-	crowdLeast   = 50                   // rounds per language and kind
-	crowdRest    = 4 * time.Millisecond // maximum length of a hold, and of the pause between two
+	crowdClients = 2
+	crowdThreads = 3
+	crowdSpan    = 8 * time.Second
+	crowdLeast   = 50
+	crowdRest    = 4 * time.Millisecond
 	crowdPermits = 3
-	// crowdShare is the minimum share of each language per kind, in percent. On a release
-	// message, a Redisson client wakes one waiter, and our client all its readers.
+	// Minimum share of each language per kind, in percent. On a release message, a Redisson client wakes one waiter,
+	// and our client all its readers.
 	crowdShare = 10
 )
 
-// crowd contends for one lock. An owner is inside from the reply until it sends the release.
+// An owner is inside from the reply until it sends the release.
 type crowd struct {
 	name string
 	may  func(inside map[string]int) bool
@@ -38,11 +38,10 @@ type crowd struct {
 	mu     sync.Mutex // guards the fields below
 	inside map[string]int
 	most   int
-	rounds map[string]*[2]int // by kind: ours, Java's
+	rounds map[string]*[2]int
 	wrong  []string
 }
 
-// testReadWriteFleet requires that a writer is never inside with another owner.
 func (c *compat) testReadWriteFleet(t *testing.T) {
 	s, f := c.crowd(t, "readers and writers", func(inside map[string]int) bool {
 		return inside["write"] == 0 || inside["write"] == 1 && inside["read"] == 0
@@ -50,7 +49,6 @@ func (c *compat) testReadWriteFleet(t *testing.T) {
 	requireCleanOn(t, s, f.name, protocol.ReadWriteChannel(f.name))
 }
 
-// testPermitFleet counts permits: never more than exist, and all returned in the end.
 func (c *compat) testPermitFleet(t *testing.T) {
 	s, f := c.crowd(t, "permits", func(inside map[string]int) bool { return inside[withIDs] <= crowdPermits }, withIDs)
 	require.Equal(t, crowdPermits, f.most, "they never met")

@@ -23,7 +23,7 @@ import (
 )
 
 func (c *compat) testFair(t *testing.T) {
-	t.Run("dead Java waiters do not block the queue for long", c.testFairDead) // the slowest test first
+	t.Run("dead Java waiters do not block the queue for long", c.testFairDead)
 	t.Run("a Java waiter that subscribes late keeps its place", c.testFairLate)
 	t.Run("an interrupted Java waiter keeps its place until its deadline", c.testFairInterrupted)
 	t.Run("an interrupted Java waiter is evicted", c.testFairEvicted)
@@ -39,7 +39,7 @@ func queueOf(t *testing.T, s *redistest.Server, name string) []string {
 	return queue
 }
 
-// awaitQueued waits for want waiters and returns the last, which has subscribed.
+// The last waiter has subscribed.
 func awaitQueued(t *testing.T, s *redistest.Server, name string, want int) (last string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
@@ -76,7 +76,7 @@ func requireNoQueue(t *testing.T, s *redistest.Server, name string) {
 	}, atMost, time.Millisecond, "something is left of %s", name)
 }
 
-// testFairInterrupted: an interrupted waiter stays first in the queue until its deadline.
+// An interrupted waiter stays first until its deadline.
 func (c *compat) testFairInterrupted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -99,7 +99,7 @@ func (c *compat) testFairInterrupted(t *testing.T) {
 	requireNoQueue(t, o.server, p.name)
 }
 
-// testFairEvicted: behind an interrupted Java waiter, Java alone stays blocked until Evict.
+// Java alone stays blocked until Evict.
 func (c *compat) testFairEvicted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -122,7 +122,7 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	require.Equal(t, dead, in.Queue[0].Text)
 	require.False(t, protocol.IsRedlatch(in.Queue[0].Owner))
 	var done *admin.Eviction
-	require.Eventually(t, func() bool { // Redisson unsubscribes in the background
+	require.Eventually(t, func() bool {
 		done, err = admin.Evict(t.Context(), p.lock, dead)
 		return err == nil
 	}, atMost, 10*time.Millisecond)
@@ -136,9 +136,8 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	requireNoQueue(t, o.server, p.name)
 }
 
-// testFairLate loses the replies to a queued Java waiter until releases that resend a call have
-// made their last attempt. Threads that still wait are alive and keep their places. The others
-// have thrown, and leave dead entries in the queue.
+// testFairLate loses replies to a queued Java waiter. Threads that still wait keep their places; others have thrown and
+// leave dead entries in the queue.
 func (c *compat) testFairLate(t *testing.T) {
 	t.Parallel()
 	const lost = 16 * time.Second
@@ -147,7 +146,7 @@ func (c *compat) testFairLate(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr())
 	java := connectTo(t, c.peer, proxy.URL(), nil)
 	free := fair(peer.Command{"name": redistest.Key(t), "thread": "late"})
-	java.do(t, free.With(peer.Command{"op": "lock"})) // load the script into the server
+	java.do(t, free.With(peer.Command{"op": "lock"}))
 	java.do(t, free.With(peer.Command{"op": "unlock"}))
 	proxy.Blackhole(redistest.ToClient)
 	queued := time.Now()

@@ -20,12 +20,10 @@ import (
 
 const (
 	fairRuns = 20
-	// deadBound is the time to evict a dead Java waiter, whether it had subscribed or not: its
-	// grace, one heartbeat period and slack for a busy machine. Its own deadline is minutes away.
+	// A dead Java waiter's grace, one heartbeat period and slack. Its own deadline is minutes away.
 	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*wakeBound
 )
 
-// goName is our connections' name, which tells them from Java's.
 const goName = "redlatch-test"
 
 type fairQueues struct {
@@ -36,7 +34,7 @@ type fairQueues struct {
 	java   *java
 	locker *redlatch.Client
 	seen   evictions
-	lives  [][]member // per queue, in queue order
+	lives  [][]member
 }
 
 type evictions struct {
@@ -83,7 +81,6 @@ func (q *fairQueues) await(t *testing.T, want int) {
 	}
 }
 
-// join adds a Java and a Go waiter to each queue, in alternating order.
 func (q *fairQueues) join(t *testing.T, ahead int) {
 	t.Helper()
 	for turn := range 2 {
@@ -99,7 +96,6 @@ func (q *fairQueues) join(t *testing.T, ahead int) {
 	}
 }
 
-// release frees the locks and returns a check of the grants and the evictions.
 func (q *fairQueues) release(t *testing.T, dead int, bound time.Duration) (ends func(*testing.T)) {
 	t.Helper()
 	released := time.Now()
@@ -128,7 +124,6 @@ func (q *fairQueues) release(t *testing.T, dead int, bound time.Duration) (ends 
 	}
 }
 
-// victims queues two waiters per lock, to die with their process or by interruption.
 func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
 	t.Helper()
 	doomed := connect(t, peer.Start(t, q.program), q.server, nil)
@@ -155,7 +150,6 @@ func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
 	}
 }
 
-// testFairDead has one of our waiters anywhere in the queue evict dead Java waiters.
 func (c *compat) testFairDead(t *testing.T) {
 	c.beside(t)
 	never := c.fairQueues(t)
@@ -187,7 +181,6 @@ func (q *fairQueues) counts(t *testing.T) int64 {
 	return n
 }
 
-// reconnectingJava loses its connections repeatedly, but counts as alive.
 func (c *compat) reconnectingJava(t *testing.T) {
 	t.Helper()
 	q := c.fairQueues(t)
@@ -196,7 +189,7 @@ func (c *compat) reconnectingJava(t *testing.T) {
 	for _, name := range q.names {
 		before[name] = queueOf(t, q.server, name)
 	}
-	for range 9 { // longer than the grace
+	for range 9 {
 		q.killJava(t)
 		<-time.After(5 * time.Second)
 	}

@@ -33,9 +33,8 @@ var javaWaits = []peer.Command{
 	{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"},
 }
 
-// testFairContention has threads of both languages contend. They increment a counter on the
-// server with separate reads and writes, so a violation of mutual exclusion loses rounds. Each
-// new holder must have been first in the queue.
+// The counter is read and written separately, so a violation of mutual exclusion loses rounds. Each new holder must
+// have been first in the queue.
 func (c *compat) testFairContention(t *testing.T) {
 	var result string
 	c.table.note(t, c.release.String(), "no waiter is overtaken under contention", func() string { return result })
@@ -61,12 +60,11 @@ func (c *compat) testFairContention(t *testing.T) {
 type queueTape struct {
 	lock, queue string
 	line        []string
-	waited      int      // grants to queued owners
+	waited      int
 	overtaken   []string // owners that acquired it ahead of the first waiter
 	popped      string   // the last owner removed from the head by this script
 }
 
-// recordQueue starts to watch a lock and returns a function that stops.
 func recordQueue(t *testing.T, s *redistest.Server, name string) func(*testing.T) *queueTape {
 	t.Helper()
 	conn := s.Dial(t)
@@ -102,7 +100,7 @@ func (q *queueTape) read(conn redis.Conn, end string) error {
 	}
 }
 
-// add records a command. A new owner must have been first, or the queue empty.
+// A new owner must have been first, or the queue empty.
 func (q *queueTape) add(args []string) {
 	switch command := strings.ToUpper(args[0]); {
 	case len(args) < 2:
@@ -138,7 +136,7 @@ const (
 	orderHold                 = time.Millisecond
 )
 
-// turnsLoop has each goroutine acquire the lock once per line of input.
+// Each goroutine acquires the lock once per line of input.
 func turnsLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url)
@@ -176,7 +174,7 @@ type turnTakers struct {
 	ours    []member
 	java    *java
 	threads []peer.Command
-	calls   []*peer.Call // in pairs: acquire and release
+	calls   []*peer.Call
 }
 
 func (c *compat) startTurnTakers(t *testing.T, s *redistest.Server, name string) *turnTakers {
@@ -214,7 +212,6 @@ func (k *turnTakers) end(t *testing.T) {
 	k.calls = nil
 }
 
-// testFairProcesses requires fifty waiters in six processes to acquire in queue order.
 func (c *compat) testFairProcesses(t *testing.T) {
 	var result string
 	c.table.note(t, c.release.String(), "inversions among fifty waiters of six processes", func() string { return result })

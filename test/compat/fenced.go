@@ -129,7 +129,6 @@ func (c *compat) testFencedTurns(t *testing.T) {
 	requireClean(t, s, name)
 }
 
-// testFencedFairQueue has a Java thread wait with getFairLock behind our fenced hold.
 func (c *compat) testFencedFairQueue(t *testing.T) {
 	c.beside(t)
 	s, name := redistest.Start(t), redistest.Key(t)

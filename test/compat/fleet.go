@@ -21,23 +21,19 @@ import (
 )
 
 const (
-	fleetClients = 2 // per language
-	fleetThreads = 4 // per client
+	fleetClients = 2
+	fleetThreads = 4
 
-	// fleetWarm is the number of warm-up rounds per language, during which Java compiles.
-	fleetWarm = 300
-	// fleetLeast is the number of rounds to measure.
-	fleetLeast = 2000
-	// fleetSpan and fleetMost are the minimum and maximum duration of the measurement.
+	// Rounds per language during which Java compiles.
+	fleetWarm            = 300
+	fleetLeast           = 2000
 	fleetSpan, fleetMost = 15 * time.Second, 2 * time.Minute
-	// fleetOver, as the value of the counter, ends the run.
-	fleetOver = int64(1) << 40
+	fleetOver            = int64(1) << 40
 
 	leastShare = 30
 
-	// mostTimeouts is the permitted number of subscription timeouts of a Java thread. They are a
-	// defect of Redisson (docs/compatibility.md, "Which Redisson"). Each takes 7.5 seconds: after
-	// two, the thread is back before Redlatch considers it dead.
+	// A defect of Redisson (docs/compatibility.md, "Which Redisson"): each takes 7.5 seconds. After two, the thread is
+	// back before Redlatch considers it dead.
 	mostTimeouts = 2
 )
 
@@ -45,12 +41,11 @@ type doer interface {
 	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
 }
 
-// fleet increments a counter with separate reads and writes under one lock, so a violation of
-// mutual exclusion loses rounds.
+// The counter is read and written separately, so a violation of mutual exclusion loses rounds.
 type fleet struct {
 	server    *redistest.Server
 	name, key string
-	lock      doer // of a client that does not count
+	lock      doer
 	theirs    []*peer.Call
 	ours      ourCounters
 }
@@ -123,7 +118,6 @@ func (f *fleet) measure(t *testing.T) int64 {
 	}
 }
 
-// end stops both sides and requires that no round was lost.
 func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 	t.Helper()
 	require.NoError(t, f.lock.Do(t.Context(), func(context.Context) error {
@@ -142,7 +136,6 @@ func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 	return count, theirs
 }
 
-// threadCounts is the reply of a counting Java thread, or the sum of several.
 type threadCounts struct {
 	Rounds   int64
 	Timeouts int64 // after which lock() was called again
@@ -155,18 +148,17 @@ func (a threadCounts) timeouts() string {
 	return fmt.Sprintf(", subscription timeouts in Java: %d", a.Timeouts)
 }
 
-// counters are goroutines that increment a key, each under a lock, until its value ends the run.
 type counters struct {
 	key   string
 	done  atomic.Int64
-	ended chan error // one outcome per goroutine
+	ended chan error
 }
 
 func newCounters(key string, n int) *counters {
 	return &counters{key: key, ended: make(chan error, n)}
 }
 
-// begin starts a goroutine, which owns conn.
+// The goroutine owns conn.
 func (c *counters) begin(ctx context.Context, lock doer, conn redis.Conn) {
 	go func() { c.ended <- c.countUp(ctx, lock, conn) }()
 }
@@ -204,11 +196,10 @@ func (c *counters) wait(t *testing.T) {
 }
 
 const (
-	askRounds = "rounds" // replies with the rounds so far
-	askEnd    = "end"    // replies with the outcome when all have ended
+	askRounds = "rounds"
+	askEnd    = "end"
 )
 
-// countLoop mirrors the Java process's number of clients and threads.
 func countLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	all := newCounters(os.Getenv(memberCounts), fleetClients*fleetThreads)
@@ -238,7 +229,7 @@ func countLoop(url string, commands <-chan string) error {
 
 type countingProcess struct{ *goMember }
 
-// startCounters uses a separate process: in the test's, other tests would slow it down.
+// In the test's process, other tests would slow it down.
 func startCounters(t *testing.T, f *fleet) countingProcess {
 	t.Helper()
 	return countingProcess{startGo(t, f.server.URL(), f.name, memberCounts+"="+f.key)}

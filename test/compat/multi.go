@@ -28,9 +28,8 @@ func (c *compat) testMulti(t *testing.T) {
 	t.Run("fair members in reverse order, each holding one", c.testMultiReverseFair)
 }
 
-// multiPair is a client of each language with six names. We lock them in our canonical order,
-// Java in the reverse. Java's lock() restarts after 1.5 s per member; with six members that is
-// well above wakeBound.
+// We lock the six names in our canonical order, Java in the reverse. Java's lock() restarts after 1.5 s per member;
+// with six that is well above wakeBound.
 type multiPair struct {
 	*pair
 	names  []string
@@ -55,7 +54,6 @@ func (c *compat) multiPair(t *testing.T) *multiPair {
 
 const allNames = "123456"
 
-// held returns the last digits of the locked names.
 func (p *multiPair) held(t *testing.T) (all string) {
 	t.Helper()
 	for i, name := range p.names {
@@ -65,7 +63,6 @@ func (p *multiPair) held(t *testing.T) (all string) {
 	return all
 }
 
-// allHeld requires that neither language can acquire any of the locks, alone or together.
 func (p *multiPair) allHeld(t *testing.T) {
 	t.Helper()
 	require.Equal(t, allNames, p.held(t))
@@ -103,8 +100,7 @@ func (c *compat) testJavaMultiWaits(t *testing.T) {
 	p.does(t, "unlock", p.theirs)
 	p.requireClean(t)
 
-	// Lock first: early releases leak a subscription if the wait ends while a client's first
-	// subscription is in progress.
+	// Early releases leak a subscription if the wait ends during a client's first subscription.
 	one = must(p.lock.Lock(t.Context()))(t)
 	require.False(t, p.truth(t, "tryLock", p.theirs.With(peer.Command{"wait": 500})))
 	require.Equal(t, "2", p.held(t))
@@ -127,7 +123,7 @@ func (c *compat) testOurMultiWaits(t *testing.T) {
 		require.Equal(t, p.java.owner(t, "one"), refused.Holder.String())
 
 		var opts []rlock.Option
-		if kind == "spin" { // its release sends no message
+		if kind == "spin" {
 			opts = append(opts, rlock.WithPolling(spinPoll))
 		}
 		var hold *rmultilock.Hold
@@ -151,14 +147,14 @@ func (c *compat) testMultiWakeUps(t *testing.T) {
 	p := c.multiPair(t)
 	hold := must(p.ours.Lock(t.Context()))(t)
 	waiter := p.begin("lock", p.theirs)
-	awaitListeners(t, p.server, p.names[5], 1) // Java's first lock
+	awaitListeners(t, p.server, p.names[5], 1)
 	time.Sleep(settle)
 	p.allHeld(t)
 	require.NoError(t, hold.Unlock())
 	must(waiter.Wait(wakeBound))(t)
 
 	w := later(func() (err error) { hold, err = p.ours.Lock(bounded(t)); return err })
-	awaitListeners(t, p.server, p.names[0], 1) // our first lock
+	awaitListeners(t, p.server, p.names[0], 1)
 	p.does(t, "unlock", p.theirs)
 	w.done(t, wakeBound, "we were not woken")
 	p.allHeld(t)
@@ -168,14 +164,12 @@ func (c *compat) testMultiWakeUps(t *testing.T) {
 
 const (
 	multiRounds = 25
-	// multiRest is the maximum pause of a Java thread between rounds, in milliseconds.
+	// In milliseconds.
 	multiRest = 20
 )
 
-// testMultiFleet has both languages lock the same names in opposite orders. Since 3.27.2,
-// Redisson releases them sequentially: without a pause, the next thread has the first lock before
-// the last is free, and our client, which needs all simultaneously, rarely succeeds
-// (docs/compatibility.md).
+// Since 3.27.2, Redisson releases the locks sequentially: without a pause, the next thread has the first lock before
+// the last is free, and our client rarely succeeds (docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
@@ -193,11 +187,11 @@ func (c *compat) testMultiFleet(t *testing.T) {
 	p.requireClean(t)
 }
 
-// testMultiReverse: the side that times out releases its locks, and the other succeeds.
+// The side that times out releases its locks.
 func (c *compat) testMultiReverse(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
-	const wait, theirWait = time.Second, 10 * time.Second // Java holds its five throughout
+	const wait, theirWait = time.Second, 10 * time.Second
 	first := must(rlock.New(p.client, p.names[0]).Lock(t.Context()))(t)
 	theirs := p.begin("tryLock", p.theirs.With(peer.Command{"wait": theirWait.Milliseconds()}))
 	awaitListeners(t, p.server, p.names[0], 1)
@@ -222,8 +216,7 @@ func (c *compat) testMultiReverse(t *testing.T) {
 	p.requireClean(t)
 }
 
-// testMultiReverseFair: Redisson's lock() restarts after 1.5 s per member, and our waiter is
-// queued.
+// Redisson's lock() restarts, and our waiter is queued.
 func (c *compat) testMultiReverseFair(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)

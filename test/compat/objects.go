@@ -28,7 +28,7 @@ type objectPair struct {
 	latch   *rlatch.Latch
 }
 
-// objectPoll is the poll cap: so long that a waiter in time was woken by a message.
+// So long that a waiter in time was woken by a message.
 const objectPoll = 20 * time.Second
 
 func (c *compat) objectPair(t *testing.T, opts ...redlatch.Option) *objectPair {
@@ -68,13 +68,13 @@ func (p *objectPair) takes(t *testing.T, args ...any) string {
 	return id
 }
 
-// listening waits for n subscribers. A client subscribes once for all its callers.
+// A client subscribes once for all its callers.
 func (p *objectPair) listening(t *testing.T, n int) {
 	t.Helper()
 	awaitListenersOn(t, p.server, protocol.SemaphoreChannel(p.name), n)
 }
 
-// settle gives Java's waiters time to wait: they subscribe first.
+// Java's waiters subscribe first.
 const settle = 500 * time.Millisecond
 
 type waiting chan error
@@ -211,11 +211,10 @@ func (c *compat) testJavaRenewsPermit(t *testing.T) {
 	var hold *rsemaphore.Hold
 	w := later(func() (err error) { hold, err = p.permits.Acquire(bounded(t), 1); return err })
 	for range 4 {
-		time.Sleep(lease / 4 * time.Millisecond) // the Java process is alive
+		time.Sleep(lease / 4 * time.Millisecond)
 		p.calls(t, "permits", "updateLeaseTime", id, lease, msUnit)
 	}
 	require.Empty(t, w, "we took a permit that is renewed")
-	// After its death, the permit is free when the last lease expires.
 	w.done(t, lease*time.Millisecond+wakeBound, "a lease of Java's that is over")
 	require.Greater(t, time.Since(began), 3*lease/2*time.Millisecond)
 	require.NoError(t, hold.Release())

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// testObjectDefects reproduces each known lost wake-up and requires that our waiters recover.
+// testObjectDefects requires that our waiters recover from each known lost wake-up.
 func (c *compat) testObjectDefects(t *testing.T) {
 	t.Helper()
 	t.Run("S1 a release of three wakes one asynchronous waiter", c.testAsyncWaiters)
@@ -23,7 +23,6 @@ func (c *compat) testObjectDefects(t *testing.T) {
 	t.Run("h3 a latch spins on a false message", c.testLatchSpins)
 }
 
-// unwoken is how long a waiter must stay blocked to count as not woken.
 const unwoken = wakeBound
 
 func doneAfter(d time.Duration, all ...*peer.Call) int {
@@ -94,7 +93,7 @@ func (c *compat) testBigWaiter(t *testing.T) {
 	p.calls(t, "semaphore", "release", 1)
 	require.Zero(t, doneAfter(unwoken, small), "Redisson %s", c.release)
 	require.EqualValues(t, 1, p.value(t))
-	p.calls(t, "semaphore", "release", 2) // wakes both
+	p.calls(t, "semaphore", "release", 2)
 
 	for kind, on := range map[string]func(p *objectPair) (big, small waiting){
 		"semaphore": func(p *objectPair) (big, small waiting) {
@@ -144,7 +143,6 @@ func (p *objectPair) drain(t *testing.T, kind string) (back func()) {
 	}
 }
 
-// testMissedMessage adds permits without a message, as if the message was lost.
 func (c *compat) testMissedMessage(t *testing.T) {
 	c.beside(t)
 	const poll = time.Second
@@ -161,7 +159,7 @@ func (c *compat) testMissedMessage(t *testing.T) {
 	time.Sleep(settle)
 	p.server.Do(t, "SET", p.name, 1)
 	ours.done(t, poll+wakeBound, "a permit that came without a message")
-	p.calls(t, "semaphore", "release", 1) // for Java's waiter
+	p.calls(t, "semaphore", "release", 1)
 }
 
 func (c *compat) testLatchGone(t *testing.T) {
@@ -180,14 +178,14 @@ func (c *compat) testLatchGone(t *testing.T) {
 		opens(p)
 		ours.done(t, poll+wakeBound, does)
 		require.Zero(t, doneAfter(unwoken, theirs), "Redisson %s, %s", c.release, does)
-		p.server.Do(t, "PUBLISH", protocol.CountDownChannel(p.name), protocol.MessageOpened) // wakes Java's waiter
+		p.server.Do(t, "PUBLISH", protocol.CountDownChannel(p.name), protocol.MessageOpened)
 		must(theirs.Wait(wakeBound))(t)
 	}
 }
 
 func (c *compat) testLatchSpins(t *testing.T) {
 	c.beside(t)
-	const spins = 100 // attempts
+	const spins = 100
 	o := observe(t)
 	p := c.objectPairOn(t, o.server)
 	gets := func(waits, looks func()) int {

@@ -18,7 +18,6 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// testOurCalls checks that a Client sends the scripts, keys and arguments that the steps model.
 func (s scripts) testOurCalls(t *testing.T) {
 	client := open(t, s.on.server, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
 	for _, kind := range lockKinds {
@@ -56,11 +55,11 @@ func (s scripts) testOurCalls(t *testing.T) {
 type us struct {
 	t      *testing.T
 	o      observed
-	began  int64 // milliseconds since 1970
+	began  int64
 	client *redlatch.Client
 	kind   lockKind
 	lock   *rlock.Lock
-	step   oracle.Step // the owner's, with its lease and wait
+	step   oracle.Step
 }
 
 func (u *us) take(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
@@ -74,7 +73,7 @@ func (u *us) sent(ours oracle.Ours, op *oracle.Operation, target int64) {
 	require.NoError(u.t, ours.Identify(u.o.script(u.t, u.step.Names[0]), u.step))
 }
 
-// parted checks that releasing one of two holds restores the other's lease.
+// Releasing one of two holds restores the other's lease.
 func (u *us) parted(ours oracle.Ours, about time.Duration) {
 	u.t.Helper()
 	call := u.o.script(u.t, u.step.Names[0])
@@ -111,7 +110,7 @@ func (u *us) ownOwner() {
 	require.NoError(u.t, outer.Unlock())
 	u.parted(ours, 55*time.Second)
 	require.NoError(u.t, inner.Unlock())
-	u.step.Lease = 15000 // the first hold's, which is irrelevant here
+	u.step.Lease = 15000 // irrelevant here
 	u.sent(ours, u.kind.free, 0)
 
 	hold := must(u.lock.TryLock(u.t.Context(), rlock.WithLease(18*time.Second)))(u.t)
@@ -124,7 +123,6 @@ func (u *us) ownOwner() {
 	u.sent(ours, u.kind.free, 0)
 }
 
-// sharedOwner uses an owner that can be handed over.
 func (u *us) sharedOwner() {
 	u.t.Helper()
 	ours := oracle.Ours{Shared: true}
@@ -145,7 +143,6 @@ func (u *us) sharedOwner() {
 	u.sent(ours, u.kind.free, 0)
 }
 
-// waiter tries before and after it subscribes, then leaves the queue with the same wait.
 func (u *us) waiter() {
 	u.t.Helper()
 	name := u.step.Names[0]
@@ -172,7 +169,7 @@ func (u *us) waiter() {
 	u.o.about(u.t, name)
 }
 
-// timed are the operations whose first argument is the caller's clock.
+// Their first argument is the caller's clock.
 var timed = map[*oracle.Operation]bool{
 	oracle.PermitAcquire: true, oracle.PermitReleaseAll: true, oracle.PermitRenew: true, oracle.PermitsFree: true,
 }
@@ -226,7 +223,7 @@ func (u *us) permits() {
 	hold, err = sem.TryAcquire(ctx, 2)
 	require.NoError(u.t, err)
 	u.did(oracle.Step{Op: oracle.PermitAcquire, IDs: hold.IDs(), Lease: watchdogMS}, nil)
-	if u.step.Names[0][0] == '{' { // one renewal is enough
+	if u.step.Names[0][0] == '{' {
 		call, err := u.o.watch.Until(u.step.Names[0])
 		require.NoError(u.t, err)
 		u.check(call, oracle.Step{Op: oracle.PermitRenew, IDs: hold.IDs(), Lease: watchdogMS})

@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// twoLeases is long enough to lose a lock that is not renewed.
 const twoLeases = 2*watchdogMS*time.Millisecond + time.Second
 
 var watchdog = redlatch.WithWatchdogTimeout(watchdogMS * time.Millisecond)
@@ -49,7 +48,7 @@ func (c *compat) pairWith(
 	return &pair{c, s, connect(t, p, s, peer.Command{"watchdog": watchdogMS}), client, name, kind, kind.ours(client, name)}
 }
 
-// rival is the kind of lock that the pair's kind excludes: readers do not exclude each other.
+// Readers do not exclude each other.
 func (p *pair) rival() lockKind {
 	switch p.kind.java {
 	case "read":
@@ -119,10 +118,9 @@ func (p *pair) requireFree(t *testing.T) {
 	p.await(t, 0)
 }
 
-// jobThread is a thread ID that no Java thread has: it identifies a job.
+// No Java thread has this ID: it identifies a job.
 const jobThread = 4_000_000_057
 
-// job returns an owner that both sides can name: a thread ID of the Java client.
 func (p *pair) job(t *testing.T) (codec.Owner, peer.Command) {
 	t.Helper()
 	id := must(uuid.Parse(p.java.id))(t)

@@ -57,18 +57,18 @@ var (
 		"01900000-0000-7000-8000-000000000002:7",
 		"33333333-3333-3333-3333-333333333333:0",
 	}
-	// The leases are so long that no key expires between the two runs of a step.
+	// So long that no key expires between the two runs of a step.
 	playLeases = []int64{20000, 30000, 90000, 3600000}
 	playWaits  = []int64{1, 5000, 300000}
 )
 
-// lockPlayer plays a kind of lock. It has its own clock, so that deadlines pass.
+// lockPlayer has its own clock, so that deadlines pass.
 type lockPlayer struct {
 	*player
 	game
 	now   int64
-	last  *oracle.Step // the last release, while its latch exists
-	taken *oracle.Step // the last acquire, whose owner probably holds the lock
+	last  *oracle.Step // while its latch exists
+	taken *oracle.Step // its owner probably holds the lock
 	n     int
 }
 
@@ -90,7 +90,6 @@ func playLock(p *player, g game) error {
 	return nil
 }
 
-// oneIn is true with probability 1/of.
 func (p *player) oneIn(of int, what string) bool {
 	return rapid.IntRange(1, of).Draw(p.rt, what) == of
 }
@@ -99,8 +98,7 @@ func (p *lockPlayer) name() string  { return rapid.SampledFrom(p.names).Draw(p.r
 func (p *lockPlayer) owner() string { return rapid.SampledFrom(playOwners).Draw(p.rt, "owner") }
 func (p *lockPlayer) lease() int64  { return rapid.SampledFrom(playLeases).Draw(p.rt, "lease") }
 
-// new often reuses the last owner and lock, and first deletes the last release's latch, as the
-// client does when it receives the reply.
+// Often the last owner and lock. The client deletes the last release's latch when it receives the reply.
 func (p *lockPlayer) new(all []*oracle.Operation) (oracle.Step, error) {
 	s := oracle.Step{
 		Op: rapid.SampledFrom(all).Draw(p.rt, "op"), Names: []string{p.name()}, Owner: p.owner(), Lease: p.lease(),
@@ -125,11 +123,11 @@ func (p *lockPlayer) count(s oracle.Step) (int64, error) {
 	return 0, err
 }
 
-// acquire usually re-enters, with a target one above the count.
+// Usually a re-entry, with a target one above the count.
 func (p *lockPlayer) acquire() error {
 	s, err := p.new(p.enters)
 	if p.oneIn(15, "no lease") {
-		s.Lease = 0 // deletes the key
+		s.Lease = 0
 	}
 	count, err2 := p.count(s)
 	if err := errors.Join(err, err2); err != nil {
@@ -142,7 +140,6 @@ func (p *lockPlayer) acquire() error {
 	return p.step(s)
 }
 
-// reenter uses any target, as a delayed re-entry does.
 func (p *lockPlayer) reenter() error {
 	s, err := p.new(p.enters)
 	s.Target = rapid.Int64Range(1, 4).Draw(p.rt, "target")
@@ -152,7 +149,6 @@ func (p *lockPlayer) reenter() error {
 	return p.step(s)
 }
 
-// release uses a target one below the count.
 func (p *lockPlayer) release() error {
 	s, err := p.new(p.frees)
 	if err == nil && p.kind != &oracle.ReadWrite && p.oneIn(10, "beside") {
@@ -166,7 +162,6 @@ func (p *lockPlayer) release() error {
 	return p.releaseAs(s)
 }
 
-// late uses any target, as a delayed release does.
 func (p *lockPlayer) late() error {
 	s, err := p.new(p.frees)
 	s.Target = rapid.Int64Range(0, 3).Draw(p.rt, "target")
@@ -216,7 +211,7 @@ func (p *lockPlayer) renew() error {
 	return p.step(s)
 }
 
-// disturb changes a key as another program or a failure might.
+// As another program or a failure might.
 func (p *lockPlayer) disturb() error {
 	s := oracle.Step{Op: p.enters[0], Names: []string{p.name()}, Owner: p.owner()}
 	if p.taken != nil && p.oneIn(2, "held") {

@@ -18,7 +18,7 @@ func fairMoves(p *lockPlayer) []func() error {
 	return []func() error{p.passTime, p.passTime, p.passTime, p.turn, p.giveUp, p.giveUp, p.follow}
 }
 
-// passTime advances the clock: a little, to a first waiter's deadline, or to just before it.
+// A little, to a first waiter's deadline, or to just before it.
 func (p *lockPlayer) passTime() error {
 	switch rapid.IntRange(0, 3).Draw(p.rt, "time") {
 	case 0:
@@ -36,7 +36,7 @@ func (p *lockPlayer) passTime() error {
 	score, err := p.twin.Do("ZSCORE", codec.TimeoutKey(name), head)
 	if text, ok := score.(string); ok && err == nil {
 		deadline, err := strconv.ParseFloat(text, 64)
-		if deadline > 1e12 { // otherwise long past
+		if deadline > 1e12 {
 			p.now = int64(deadline) - rapid.Int64Range(0, 1).Draw(p.rt, "before")
 		}
 		return err
@@ -44,7 +44,7 @@ func (p *lockPlayer) passTime() error {
 	return err
 }
 
-// waiter returns the first waiter in the queue, or with place −1 the last.
+// Place −1 is the last.
 func (p *lockPlayer) waiter(name string, place int) (owner string, ok bool, err error) {
 	reply, err := p.twin.Do("LINDEX", codec.QueueKey(name), place)
 	owner, ok = reply.(string)
@@ -64,7 +64,7 @@ func (p *lockPlayer) turn() error {
 	return p.step(s)
 }
 
-// giveUp removes an owner from the queue, usually the last. The lock may have expired.
+// The lock may have expired.
 func (p *lockPlayer) giveUp() error {
 	s, err := p.new(ops(oracle.FairGiveUp))
 	last, ok, err2 := p.waiter(s.Names[0], -1)
@@ -125,7 +125,7 @@ func (p *lockPlayer) writes() error {
 	switch {
 	case p.oneIn(5, "dies"):
 		err = errors.Join(err, p.prepare([][]any{{"DEL", s.HoldKey(1), s.HoldKey(2), s.HoldKey(3)}}))
-	case p.oneIn(5, "cut"): // by a Redisson reader
+	case p.oneIn(5, "cut"):
 		err = errors.Join(err, p.prepare([][]any{{"PEXPIRE", s.Names[0], playLeases[0] / 2}}))
 	}
 	switch {
@@ -159,7 +159,7 @@ func (p *lockPlayer) writerLeaves() error {
 	return p.releaseAs(s)
 }
 
-// endless admits or renews a reader of a lock without a TTL, which is shared or held by the reader as writer.
+// A lock without a TTL is shared or held by the reader as writer.
 func (p *lockPlayer) endless() error {
 	s, err := p.new(ops(oracle.ReadAcquire, oracle.ReadRenew))
 	s.Owner = playOwners[0]
@@ -187,10 +187,10 @@ func (p *lockPlayer) renewDead() error {
 	return p.step(s)
 }
 
-// leastLeft is so long that no key expires between the two runs of a step.
+// So long that no key expires between the two runs of a step.
 const leastLeft = 5000
 
-// passAll advances time: all keys expire sooner, and expired keys are deleted.
+// All keys expire sooner.
 func (p *lockPlayer) passAll() error {
 	passed := rapid.SampledFrom([]int64{7000, 16000, 26000, 85000}).Draw(p.rt, "passed")
 	names, err := redis.Strings(p.twin.Do("KEYS", "*"))
@@ -210,22 +210,20 @@ func (p *lockPlayer) passAll() error {
 type objectPlayer struct {
 	*player
 	kind  *oracle.Kind
-	now   int64        // the callers' clock
-	taken *oracle.Step // the last acquire, whose permits are probably taken
+	now   int64
+	taken *oracle.Step // its permits are probably taken
 }
 
 var (
 	objectNames = playNames[:2]
-	// objectIDs are permit IDs, which may be any bytes.
-	objectIDs = []string{
+	objectIDs   = []string{
 		"00000000000000000000000000000000", "ffffffffffffffffffffffffffffffff", "0a0d00205c22c3a9f09f9299fffe7f80",
 		"11111111111111111111111111111111", "22222222222222222222222222222222", "33333333333333333333333333333333",
 	}
-	// strangersID is the ID of a permit that was never acquired.
+	// Never acquired.
 	strangersID  = "99999999999999999999999999999999"
 	objectLeases = []int64{0, 1000, 30000, 90000}
-	// The TTLs are so long that no key expires between the two runs of a step.
-	objectLives = []int64{20000, 90000}
+	objectLives  = []int64{20000, 90000}
 )
 
 func playObject(of *player, g game) error {
@@ -245,7 +243,7 @@ func playObject(of *player, g game) error {
 	return nil
 }
 
-// operate plays a random operation of the kind, on Redisson's side only if we lack it.
+// On Redisson's side only if we lack it.
 func (p *objectPlayer) operate() error {
 	p.now += rapid.SampledFrom([]int64{-500, 0, 0, 1, 1000, 31000}).Draw(p.rt, "passes")
 	most := 3
@@ -274,7 +272,6 @@ func (p *objectPlayer) operate() error {
 	return p.step(s)
 }
 
-// again usually refers to a permit acquired before.
 func (p *objectPlayer) again(s *oracle.Step) {
 	switch s.Op {
 	case oracle.PermitAcquire, oracle.PermitAcquireForEver:
@@ -324,8 +321,7 @@ func (p *objectPlayer) living() error {
 	return errors.Join(err, p.step(s))
 }
 
-// lasting releases a long-lived permit with an unknown one, or renews it; their key may be
-// broken.
+// Their key may be broken.
 func (p *objectPlayer) lasting() error {
 	ops := []*oracle.Operation{oracle.PermitRenew}
 	if p.release.TakesManyPermits() {

@@ -22,19 +22,18 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// The environment that makes a test binary a Go process of a mixed fleet.
 const (
 	memberURL    = "REDLATCH_TEST_MEMBER_URL"
 	memberLock   = "REDLATCH_TEST_MEMBER_LOCK"
-	memberKind   = "REDLATCH_TEST_MEMBER_KIND"   // as the Java peer names it
-	memberTurns  = "REDLATCH_TEST_MEMBER_TURNS"  // if set, the number of goroutines that take turns
-	memberCounts = "REDLATCH_TEST_MEMBER_COUNTS" // if set, the key that the goroutines count in
+	memberKind   = "REDLATCH_TEST_MEMBER_KIND"
+	memberTurns  = "REDLATCH_TEST_MEMBER_TURNS"
+	memberCounts = "REDLATCH_TEST_MEMBER_COUNTS"
 )
 
-// fairGraceMS is how long a Go process keeps its place in the queue.
+// A Go process keeps its place in the queue this long.
 const fairGraceMS = 2500
 
-// Member runs a Go process of a mixed fleet and exits, if the environment requests it.
+// Member runs a Go process of a mixed fleet if the environment requests it, and exits.
 func Member() {
 	url := os.Getenv(memberURL)
 	if url == "" {
@@ -54,8 +53,7 @@ func Member() {
 	os.Exit(0)
 }
 
-// commands reads standard input. It exits the process when the parent dies, even during a wait
-// for a lock.
+// The process exits when the parent dies, even during a wait for a lock.
 func commands() <-chan string {
 	all := make(chan string)
 	go func() {
@@ -87,16 +85,14 @@ func memberLoop(url string, commands <-chan string) error {
 	return nil
 }
 
-// The kinds of semaphores, as the Java peer names them.
 const (
 	withIDs  = "permits"
 	counting = "semaphore"
 )
 
-// ourKinds maps Redisson's kinds that we lack to ours.
 var ourKinds = map[string]string{"spin": "plain", nonReentrant: "plain", nonReentrant + "Fair": "fair"}
 
-// take acquires a lock or permit, renewed if lease is 0, and returns its release.
+// take renews if lease is 0.
 func take(
 	ctx context.Context, client *redlatch.Client, kind, name string, lease time.Duration,
 ) (release func() error, err error) {
@@ -135,11 +131,9 @@ func take(
 
 type member interface {
 	lock(t *testing.T)
-	// locked returns when the lock was acquired, and fails the test if that takes longer than by.
 	locked(t *testing.T, by time.Duration) time.Time
 	release(t *testing.T)
 	released(t *testing.T)
-	// kill ends the process immediately, as a crash does.
 	kill(t *testing.T)
 }
 
@@ -154,7 +148,7 @@ type begin func(t *testing.T, url, name string) member
 type goMember struct {
 	process *os.Process
 	in      io.WriteCloser
-	output  chan goLine // closed at the end of the process's output
+	output  chan goLine
 }
 
 type goLine struct {
@@ -180,7 +174,7 @@ func startGo(t *testing.T, url, name string, env ...string) *goMember {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may be dead already
+		_ = cmd.Process.Kill()
 		<-ended
 		_ = cmd.Wait()
 	})
@@ -228,12 +222,12 @@ type javaMember struct {
 	java       *java
 	kind, name string
 	thread     string
-	waits      peer.Command // how it waits, if not without limit
-	id         string       // of its permit
+	waits      peer.Command
+	id         string
 	call       *peer.Call
 }
 
-// javaKind returns how to start Redisson clients, in shared or, if nil, each in a new process.
+// shared is nil for a new process per client.
 func (c *compat) javaKind(shared *peer.Peer, kind string, waits peer.Command) begin {
 	return func(t *testing.T, url, name string) member {
 		t.Helper()

@@ -117,7 +117,7 @@ func (c *compat) testJavaDowngrades(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-// testGoDowngrades: without a message, Java's readers would sleep for the writer's minute.
+// Without a message, Java's readers would sleep for the writer's minute.
 func (c *compat) testGoDowngrades(t *testing.T) {
 	c.beside(t)
 	p := c.rwPair(t)
@@ -140,7 +140,6 @@ func (c *compat) testGoDowngrades(t *testing.T) {
 	require.NoError(t, reader.Unlock())
 }
 
-// testReadWriteDefects reproduces each known loss of Redisson's read and write holds.
 func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Helper()
 	t.Run("D1 a nested read ends a writer's renewal", c.testNestedReadRenewal)
@@ -153,7 +152,7 @@ func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
 }
 
-// defect requires a condition within two leases if the release has the defect, else never.
+// The condition must occur within two leases if the release has the defect, else never.
 func (p *rwPair) defect(t *testing.T, has bool, what string, condition func() bool) {
 	t.Helper()
 	seen := false
@@ -223,15 +222,14 @@ func (c *compat) testNestedReadWatchdog(t *testing.T) {
 
 	writer := p.take(t, p.rw.Write(), rlock.WithLease(time.Minute))
 	reader := p.inside(t, writer, p.rw.Read())
-	time.Sleep(most) // at least two renewals
+	time.Sleep(most)
 	require.Greater(t, p.left(t), 5*most)
 	require.NoError(t, reader.Unlock())
 	require.Greater(t, p.left(t), 5*most)
 	require.NoError(t, writer.Unlock())
 }
 
-// testReadersCut kills a Java reader while our reader holds a long lease: the lock stays ours, or
-// our hold ends before a writer enters.
+// The lock stays ours, or our hold ends before a writer enters.
 func (c *compat) testReadersCut(t *testing.T) {
 	c.beside(t)
 	s := redistest.Shared(t)
@@ -318,7 +316,7 @@ func (c *compat) testReadRenewalFails(t *testing.T) {
 	}
 }
 
-// testSilentDowngrade: Java's waiting readers sleep for the lease, ours at most for the poll cap.
+// Java's waiting readers sleep for the lease, ours at most for the poll cap.
 func (c *compat) testSilentDowngrade(t *testing.T) {
 	c.beside(t)
 	const lease, pollCap = 20 * time.Second, 4 * time.Second

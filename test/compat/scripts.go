@@ -24,11 +24,9 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// watchdogMS is short for quick renewals, but tolerates a machine that stalls for 2 seconds. No
-// explicit lease of the script tests equals it.
+// Tolerates a machine that stalls for 2 seconds. No explicit lease of the script tests equals it.
 const watchdogMS = 6000
 
-// observed is a server whose received commands are recorded.
 type observed struct {
 	server *redistest.Server
 	watch  *oracle.Watch
@@ -45,7 +43,7 @@ func observeOn(t *testing.T, server *redistest.Server) observed {
 	return observed{server, w}
 }
 
-// about returns the commands about a name since the last call.
+// Since the last call.
 func (o observed) about(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	calls := must(o.watch.Since(name))(t)
@@ -59,7 +57,7 @@ func (o observed) script(t *testing.T, name string) monitor.Call {
 	return scripts[0]
 }
 
-// scripts returns the scripts about a name, without subscriptions and deletions of latches.
+// Without subscriptions and deletions of latches.
 func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	var scripts []monitor.Call
@@ -78,13 +76,12 @@ func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 type scripts struct {
 	*compat
 	start  func(t *testing.T) *redistest.Server
-	where  string // suffix of table lines; empty for the default server
+	where  string // of table lines
 	on     observed
 	theirs *oracle.Theirs
 	twin   *oracle.Twin
 }
 
-// testScripts runs on the default server and on Valkey in parallel.
 func (c *compat) testScripts(t *testing.T) {
 	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Run("server", func(t *testing.T) {
@@ -119,7 +116,6 @@ func (s scripts) note(t *testing.T, line, verdict string) {
 	s.table.note(t, s.release.String(), line+s.where, func() string { return verdict })
 }
 
-// testQuestions requires that both sides send the same read-only commands.
 func (s scripts) testQuestions(t *testing.T) {
 	o := s.on
 	s.table.note(t, s.release.String(), "questions", func() string { return "same" })
@@ -198,7 +194,6 @@ func (s scripts) play(rt *rapid.T, g game, referee *oracle.Referee, ours oracle.
 	return playLock(p, g)
 }
 
-// testSteps plays random steps on both sides, in each of our ways.
 func (s scripts) testSteps(t *testing.T) {
 	for _, g := range gamesOf(s.release) {
 		for _, way := range oracle.Ways {
@@ -223,7 +218,6 @@ func (s scripts) testSteps(t *testing.T) {
 	}
 }
 
-// noteSteps writes a table line if every operation was played.
 func (s scripts) noteSteps(t *testing.T, kind *oracle.Kind, way oracle.Way, referee *oracle.Referee) {
 	t.Helper()
 	sum := 0
@@ -235,13 +229,11 @@ func (s scripts) noteSteps(t *testing.T, kind *oracle.Kind, way oracle.Way, refe
 	s.note(t, kind.Name+", "+way.Name, fmt.Sprintf("same, %d steps", sum))
 }
 
-// corpusFolder returns the folder of the recorded vectors: see `make vectors`.
 func corpusFolder(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(checkout(t), "test", "compat", "testdata")
 }
 
-// checkout returns the module's root relative to the test's working directory.
 func checkout(t *testing.T) string {
 	t.Helper()
 	dir := "."
@@ -268,14 +260,12 @@ func newStage(t *testing.T, dial func() (redis.Conn, error)) *oracle.Stage {
 	return s
 }
 
-// writes reports whether to record vectors: see `make vectors`.
 func writes() bool { return os.Getenv("REDLATCH_VECTORS") == "write" }
 
-// recording guards the corpus files: releases are tested concurrently.
+// Releases are tested concurrently.
 var recording sync.Mutex
 
-// testRecorded checks or records the corpus. A release without a record must match the one before
-// it.
+// A release without a record must match the one before it.
 func (s scripts) testRecorded(t *testing.T) {
 	stage := newStage(t, dialer(s.start(t)))
 	for _, kind := range oracle.KindsOf(s.release) {

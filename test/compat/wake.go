@@ -20,18 +20,15 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// wakeBound is far below the sleep of a waiter that receives no message (10 seconds for ours, the
-// holder's 30 for Java's), and far above the delay of a busy machine.
+// Far below the sleep of a waiter that receives no message (10 seconds for ours, 30 for Java's).
 const wakeBound = 5 * time.Second
 
-// requireClean requires that the lock is free and its channel has no subscribers. Redisson's
-// latches may remain for a while.
+// Redisson's latches may remain for a while.
 func requireClean(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	requireCleanOn(t, s, name, codec.LockChannel(name))
 }
 
-// requireCleanOn is requireClean for a lock with another channel.
 func requireCleanOn(t *testing.T, s *redistest.Server, name, channel string) {
 	t.Helper()
 	exists := must(redis.Int(s.Do(t, "EXISTS", name), nil))(t)
@@ -53,8 +50,7 @@ func awaitListenersOn(t *testing.T, s *redistest.Server, channel string, want in
 	}, atMost, time.Millisecond, "listeners of %s", channel)
 }
 
-// parked waits until a new waiter only sleeps: it makes its second attempt after it has
-// subscribed.
+// A waiter makes its second attempt after it has subscribed.
 func (o observed) parked(t *testing.T, name string) {
 	t.Helper()
 	for range 2 {
@@ -62,8 +58,7 @@ func (o observed) parked(t *testing.T, name string) {
 	}
 }
 
-// rwParks allows for Java's waiters: a writer's message wakes only threads that are already
-// parked; a thread about to park sleeps for the time in its refusal.
+// Java's writers wake only threads that are already parked; a thread about to park sleeps for the time in its refusal.
 const rwParks = 300 * time.Millisecond
 
 var wakeUps = []struct {
@@ -84,10 +79,9 @@ var wakeUps = []struct {
 	{nonReentrant + "Fair", nonReentrant + "Fair", "non-reentrant fair: ", 4, settle, codec.LockChannel},
 }
 
-// nonReentrant is Redisson's non-reentrant lock, on the server a plain lock.
+// On the server a plain lock.
 const nonReentrant = "nonReentrant"
 
-// testWakeUp measures the time from a release to the acquire by a waiter of the other language.
 func (c *compat) testWakeUp(t *testing.T) {
 	o := observe(t)
 	j := connect(t, c.peer, o.server, peer.Command{"watchdog": 30000})
@@ -128,8 +122,7 @@ func (c *compat) testWakeUp(t *testing.T) {
 
 func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
-// wakes has one member release the lock that another waits for, after the waiter had time to
-// park, and returns the time to the acquire.
+// The waiter has time to park.
 func (o observed) wakes(t *testing.T, name string, frees, gets member, parks time.Duration) time.Duration {
 	t.Helper()
 	frees.lock(t)
@@ -181,7 +174,6 @@ func (w goWaiter[T]) await(t *testing.T, by time.Duration) goOutcome[T] {
 	}
 }
 
-// must returns a function that requires err to be nil and returns the value.
 func must[T any](value T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

@@ -10,13 +10,13 @@ import (
 )
 
 type campaign struct {
-	root    string // of the checkout
+	root    string
 	out     io.Writer
-	limit   time.Duration // time after which none starts; 0 means no limit
-	lenient bool          // surviving mutants are not an error
+	limit   time.Duration // 0 means no limit
+	lenient bool
 }
 
-// run plants every mutant within the limit and returns an error unless all were caught.
+// run returns an error unless all mutants were caught.
 func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 	began := time.Now()
 	w, err := openWorkshop(ctx, c.root)
@@ -53,11 +53,10 @@ func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 }
 
 func (c *campaign) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.out, format, args...) // no other output for errors
+	_, _ = fmt.Fprintf(c.out, format, args...)
 }
 
-// try plants one mutant, runs its tests and restores the file. It also returns the tests that did not catch
-// it.
+// try also returns the tests that did not catch the mutant.
 func (w *workshop) try(ctx context.Context, m *mutant) (verdict, string) {
 	for _, c := range m.red {
 		if err := w.check(ctx, c); err != nil {

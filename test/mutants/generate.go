@@ -15,8 +15,7 @@ import (
 	"strings"
 )
 
-// generate makes mutants of the product's lines that differ from a revision. Their tests are those of the
-// package, and of the packages that catch its planted bugs.
+// Their tests are those of the package, and of the packages that catch its planted bugs.
 func generate(ctx context.Context, root, since string, planted []mutant) ([]mutant, error) {
 	names, err := changed(ctx, root, since)
 	if err != nil {
@@ -44,13 +43,11 @@ func generate(ctx context.Context, root, since string, planted []mutant) ([]muta
 	return all, nil
 }
 
-// isProduct reports whether users run the code of a file.
 func isProduct(name string) bool {
 	machinery := regexp.MustCompile(`^(test|internal/test|scripts|bench)/|_test\.go$`)
 	return strings.HasSuffix(name, ".go") && !machinery.MatchString(name)
 }
 
-// suitesOf returns the packages whose tests may catch a mutant of a file.
 func suitesOf(root, file string, planted []mutant) []catcher {
 	pkgs := []string{path.Dir(file)}
 	for _, m := range planted {
@@ -62,7 +59,7 @@ func suitesOf(root, file string, planted []mutant) []catcher {
 	}
 	var red []catcher
 	for _, pkg := range pkgs {
-		tests, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go")) // the pattern is fine
+		tests, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
 		if c := (catcher{pkg: pkg}); len(tests) > 0 && !slices.Contains(red, c) {
 			red = append(red, c)
 		}
@@ -70,18 +67,17 @@ func suitesOf(root, file string, planted []mutant) []catcher {
 	return red
 }
 
-// hunk matches the position of a diff's hunk in the new file: first line and, unless 1, length.
+// The position in the new file: first line and, unless 1, length.
 var hunk = regexp.MustCompile(`(?m)^@@ [^+]*\+(\d+)(?:,(\d+))? @@`)
 
-// changedLines returns the lines of a file that differ from a revision.
 func changedLines(ctx context.Context, root, since, name string) (map[int]bool, error) {
 	out, err := git(ctx, root, "diff", "--unified=0", "--relative", since, "--", name)
 	lines := map[int]bool{}
 	for _, m := range hunk.FindAllStringSubmatch(strings.Join(out, ""), -1) {
-		first, _ := strconv.Atoi(m[1]) // digits
+		first, _ := strconv.Atoi(m[1])
 		n := 1
 		if m[2] != "" {
-			n, _ = strconv.Atoi(m[2]) // as above
+			n, _ = strconv.Atoi(m[2])
 		}
 		for i := range n {
 			lines[first+i] = true
@@ -90,7 +86,6 @@ func changedLines(ctx context.Context, root, since, name string) (map[int]bool, 
 	return lines, err
 }
 
-// mutantsOf returns the mutants of a file that begin in lines.
 func mutantsOf(name, text string, lines map[int]bool, red []catcher) (all []mutant, err error) {
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, name, text, 0)
@@ -115,22 +110,19 @@ func mutantsOf(name, text string, lines map[int]bool, red []catcher) (all []muta
 	return all, nil
 }
 
-// edit replaces a range of a file's text.
 type edit struct {
 	from, to int
 	text     string
 	what     string
 }
 
-// swapped maps operators to their replacements.
 var swapped = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 	token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
-// editOf returns the edit of a node, if any: an operator swapped, a condition negated, a statement removed, an
-// error dropped.
+// An operator swapped, a condition negated, a statement removed, or an error dropped.
 func editOf(file *token.File, text string, n ast.Node) (e edit, ok bool) {
 	source := func(n ast.Node) string { return text[file.Offset(n.Pos()):file.Offset(n.End())] }
 	replace := func(from, to token.Pos, by, what string) (edit, bool) {
@@ -162,7 +154,6 @@ func editOf(file *token.File, text string, n ast.Node) (e edit, ok bool) {
 	return edit{}, false
 }
 
-// wholeLines expands the edit to whole lines, with enough context to be unique.
 func (e edit) wholeLines(text string) (before, after string, ok bool) {
 	to := e.to + strings.IndexByte(text[e.to:]+"\n", '\n') + 1
 	for from := e.from; from > 0 && to <= len(text); {

@@ -20,15 +20,13 @@ type mutant struct {
 	generated bool
 }
 
-// catcher is a test that must fail.
 type catcher struct {
-	pkg  string // its folder
+	pkg  string
 	test string // empty: all of the package, which count as one
 }
 
 func (c catcher) String() string { return strings.TrimSpace(c.pkg + " " + c.test) }
 
-// readLists reads every .txt file of a folder.
 func readLists(dir fs.FS) ([]mutant, error) {
 	files, err := fs.Glob(dir, "*.txt")
 	if err != nil {
@@ -54,7 +52,7 @@ func readLists(dir fs.FS) ([]mutant, error) {
 	return all, nil
 }
 
-// parse parses one mutant; a part with only comments has none.
+// A part with only comments has no mutant.
 func parse(part string) (m mutant, err error) {
 	empty := true
 	for line := range strings.SplitSeq(part, "\n") {
@@ -106,13 +104,11 @@ func (m *mutant) field(line string) error {
 	return nil
 }
 
-// list returns the file that lists the mutant.
 func (m *mutant) list() string {
 	list, _, _ := strings.Cut(m.name, "/")
 	return "test/mutants/" + list + ".txt"
 }
 
-// apply returns the mutated text.
 func (m *mutant) apply(text string) (string, error) {
 	// The leading line feed aligns both to the start of a line.
 	text, old := "\n"+text, "\n"+m.old

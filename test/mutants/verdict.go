@@ -7,43 +7,37 @@ import (
 	"strings"
 )
 
-// verdict is the result of a test, or of a mutant: the worst of its tests.
+// A mutant's verdict is the worst of its tests.
 type verdict int
 
 const (
-	caught   verdict = iota // the test failed
-	hung                    // the test went on until it was stopped, or all its goroutines wait, without a failed assertion
-	crashed                 // the process died, without a failed assertion
-	survived                // the test passed
-	broken                  // the test cannot tell
-	invalid                 // a generated mutant does not compile
+	caught  verdict = iota
+	hung            // without a failed assertion
+	crashed         // without a failed assertion
+	survived
+	broken  // the test cannot tell
+	invalid // a generated mutant does not compile
 )
 
 func (v verdict) String() string {
 	return [...]string{"caught", "HUNG", "CRASHED", "SURVIVED", "ERROR", "invalid"}[v]
 }
 
-// run is one execution of a test.
 type run struct {
 	output string
-	failed bool // the process did not end with 0
-	killed bool // it was killed
+	failed bool
+	killed bool
 }
 
 var (
-	// crash matches the output of a process that died.
-	crash = regexp.MustCompile(`(?m)^(panic|fatal error): `)
-	// endless matches the output of a test that hung.
+	crash   = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 	endless = regexp.MustCompile(`(?m)^(panic: test timed out after |panic: deadlock: |fatal error: all goroutines are asleep)`)
-	// badScript matches a real server's error for a script that does not compile. (The in-memory server's
-	// errors at run time look similar.)
+	// The in-memory server's errors at run time look similar.
 	badScript = regexp.MustCompile(`Error compiling script \(new function\): (user_script|@user_script)`)
 )
 
-// assertion is part of the output of a failed assertion.
 const assertion = "\tError Trace:\t"
 
-// judge returns the verdict of a run, or an error if it proves nothing.
 func (r *run) judge(c catcher) (verdict, error) {
 	line := c.test + "\n"
 	if c.test == "" {
@@ -72,7 +66,6 @@ func (r *run) judge(c catcher) (verdict, error) {
 	return caught, nil
 }
 
-// has reports whether a line of the output begins with text.
 func (r *run) has(text string) bool { return strings.Contains("\n"+r.output, "\n"+text) }
 
 func (r *run) tail() string {

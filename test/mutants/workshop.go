@@ -13,16 +13,15 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// workshop is a copy of the checkout for mutants.
 type workshop struct {
-	dir string // the copy
-	tmp string // for binaries and temporary files
+	dir string
+	tmp string
 
-	unchanged map[string]string // the test binaries of unchanged packages
-	baseline  map[catcher]error // the tests that were run on unchanged code: why they cannot tell
+	unchanged map[string]string
+	baseline  map[catcher]error // on unchanged code: why they cannot tell
 }
 
-// git runs a git command that prints file names terminated by NUL.
+// The output is file names terminated by NUL.
 func git(ctx context.Context, root string, args ...string) ([]string, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
@@ -38,13 +37,11 @@ func git(ctx context.Context, root string, args ...string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
 }
 
-// changed lists the files that differ from a revision.
 func changed(ctx context.Context, root, since string) ([]string, error) {
 	return git(ctx, root, "diff", "-z", "--name-only", "--relative", since, "--")
 }
 
-// openWorkshop copies the files at root that git tracks or would track. It shares the servers that make setup
-// installed.
+// It shares the servers that make setup installed.
 func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	names, err := git(ctx, root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -69,7 +66,7 @@ func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 		}
 	}
 	if err == nil {
-		err = os.Symlink(servers, filepath.Join(w.dir, ".servers")) // there may be none
+		err = os.Symlink(servers, filepath.Join(w.dir, ".servers"))
 	}
 	if err != nil {
 		w.close()
@@ -78,15 +75,15 @@ func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	return w, nil
 }
 
-// close kills processes that the tests left behind, whose command lines name the copy, and removes the copy.
+// Processes that the tests left behind have the copy in their command lines.
 func (w *workshop) close() {
 	base := filepath.Dir(w.dir)
 	//nolint:gosec // the folder is our own
-	_ = exec.CommandContext(context.Background(), "pkill", "-KILL", "-f", base).Run() // it fails if there is none
-	_ = os.RemoveAll(base)                                                            // the system also clears its temporary folder
+	_ = exec.CommandContext(context.Background(), "pkill", "-KILL", "-f", base).Run()
+	_ = os.RemoveAll(base)
 }
 
-// copyFile copies a regular file and ignores others, and tracked files that were deleted.
+// Other than regular files are ignored, and tracked files that were deleted.
 func copyFile(from, to string) error {
 	info, err := os.Lstat(from)
 	if os.IsNotExist(err) || err == nil && !info.Mode().IsRegular() {
@@ -102,7 +99,6 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// plant applies a mutant and returns the original text of its file.
 func (w *workshop) plant(m *mutant) (before string, err error) {
 	text, err := os.ReadFile(filepath.Join(w.dir, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -119,7 +115,6 @@ func (w *workshop) write(file, text string) error {
 	return os.WriteFile(filepath.Join(w.dir, filepath.FromSlash(file)), []byte(text), 0o600) //nolint:gosec // a file of the copy
 }
 
-// check returns an error unless a test exists and passes on unchanged code.
 func (w *workshop) check(ctx context.Context, c catcher) error {
 	if err, known := w.baseline[c]; known {
 		return err
@@ -143,10 +138,10 @@ func (w *workshop) check(ctx context.Context, c catcher) error {
 	return err
 }
 
-// raced are the packages whose tests need the race detector to notice that a lock is missing.
+// Their tests need the race detector to notice that a lock is missing.
 var raced = []string{"test/schedules"}
 
-// build compiles a package's tests in its folder, because it may be in a nested module.
+// In the package's folder, because it may be in a nested module.
 func (w *workshop) build(ctx context.Context, pkg string) (binary string, err error) {
 	binary = filepath.Join(w.tmp, strings.ReplaceAll(pkg, "/", "_")+".test")
 	args := []string{"test", "-c", "-vet=off", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "."}
@@ -163,11 +158,10 @@ func (w *workshop) build(ctx context.Context, pkg string) (binary string, err er
 	return binary, nil
 }
 
-// run runs a test, or all of a package, with a binary from build. A named test must not be skipped; a whole
-// package runs without its tests that take minutes.
+// A named test must not be skipped; a whole package runs without its tests that take minutes.
 func (w *workshop) run(ctx context.Context, binary string, c catcher) run {
 	const bound = 3 * time.Minute
-	ctx, cancel := context.WithTimeout(ctx, bound+time.Minute) // the binary's own bound should come first
+	ctx, cancel := context.WithTimeout(ctx, bound+time.Minute)
 	defer cancel()
 	pattern, level := "", ""
 	if c.test != "" {
@@ -177,7 +171,7 @@ func (w *workshop) run(ctx context.Context, binary string, c catcher) run {
 	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run="+pattern, "-test.timeout="+bound.String())
 	cmd.Dir = filepath.Join(w.dir, filepath.FromSlash(c.pkg))
 	cmd.Env = append(os.Environ(), "TMPDIR="+w.tmp, testlevel.Env+"="+level)
-	cmd.WaitDelay = 5 * time.Second // child processes may hold its output
+	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	return run{output: string(out), failed: err != nil, killed: ctx.Err() != nil}
 }

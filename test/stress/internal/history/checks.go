@@ -11,10 +11,8 @@ import (
 
 // Finding is a violation.
 type Finding struct {
-	// Check names the check that found it.
 	Check string
-	// What describes it, with names and times.
-	What string
+	What  string
 }
 
 // String returns the check and the finding.
@@ -26,19 +24,18 @@ func found(check, format string, args ...any) Finding {
 
 // Overlap is two holds that exclude each other and were valid at the same time.
 type Overlap struct {
-	// First was granted before Second, and Span is when both were valid.
+	// Span is when both were valid; First was granted first.
 	First, Second *Hold
 	Span          Span
-	// After is the end of the overlap relative to the fault that lost the lock; Excused reports whether that
-	// allows the overlap.
+	// After is the end of the overlap relative to the fault that lost the lock.
 	After   Time
 	Excused bool
 }
 
-// latency is the time of a renewal beyond its period: a command timeout and a new connection.
+// A renewal's time beyond its period: a command timeout and a new connection.
 const latency = 3 * time.Second
 
-// Overlaps returns all overlaps. After a data loss, they are excused for one renewal period.
+// Overlaps returns all overlaps. After a data loss they are excused for one renewal period.
 func (s *Story) Overlaps() []Overlap {
 	var all []Overlap
 	for _, key := range sortedKeys(s.ByKey) {
@@ -56,8 +53,7 @@ func (s *Story) Overlaps() []Overlap {
 	return all
 }
 
-// exclude reports whether two holds, in the order of their grants, must not be valid at the same time. An
-// owner must not write while it reads.
+// An owner must not write while it reads.
 func exclude(first, second *Hold) bool {
 	if first.Owner == second.Owner {
 		return first.Read && !second.Read && second.Outer == ""
@@ -65,8 +61,8 @@ func exclude(first, second *Hold) bool {
 	return !first.Read || !second.Read
 }
 
-// excuse looks for the fault that lost one of the holds: the first hold, or either hold if both were
-// requested concurrently, because the server may have granted them in the other order.
+// The fault lost the first hold, or either one if both were requested concurrently: the server may have granted them in
+// the other order.
 func (s *Story) excuse(o Overlap) Overlap {
 	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.sent < o.First.From {
 		o.excuse(s.Faults, o.Second)
@@ -74,8 +70,7 @@ func (s *Story) excuse(o Overlap) Overlap {
 	return o
 }
 
-// excuse looks for the first fault after the hold was certainly granted that lost it. If that did not end the
-// hold in time, a later fault is not the reason.
+// If the first fault did not end the hold in time, a later fault is not the reason.
 func (o *Overlap) excuse(faults []Record, h *Hold) {
 	period := h.Lease
 	if h.Renewed {
@@ -95,7 +90,7 @@ func (o *Overlap) excuse(faults []Record, h *Hold) {
 // Evicted is the fault with which the server loses unknown keys.
 const Evicted = "evicted"
 
-// String names both holds and the duration.
+// String describes the overlap.
 func (o Overlap) String() string {
 	return fmt.Sprintf("%s was held by %s (%s, process %s) and %s (%s, process %s) concurrently for %v, from %v on",
 		o.First.Key, o.First.ID, o.First.Owner, o.First.P, o.Second.ID, o.Second.Owner, o.Second.P,
@@ -123,7 +118,6 @@ func sortedKeys[V any](m map[string]V) []string {
 // grain is the resolution of the server's clock plus the error of sampling a busy process.
 const grain = 20 * time.Millisecond
 
-// checkAudits compares the server's state with its clients' view.
 func (s *Story) checkAudits() (findings []Finding) {
 	for _, a := range s.Audits {
 		h := s.Holds[a.Hold]
@@ -151,8 +145,7 @@ func (s *Story) checkAudits() (findings []Finding) {
 	return findings
 }
 
-// checkCalls checks that every call of a live process returned within its bound and the slack, not counting
-// the time its process was stopped.
+// The bound does not count the time for which the process was stopped.
 func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	for _, id := range sortedKeys(s.Calls) {
 		c := s.Calls[id]
@@ -171,8 +164,7 @@ func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	return findings
 }
 
-// stood returns how long a process was stopped in a span. Its stops may overlap: the fault, and the stall
-// that the process noticed.
+// Its stops may overlap: the fault, and the stall that the process noticed.
 func (s *Story) stood(p string, in Span) (sum Time) {
 	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	for _, stop := range stops {
@@ -183,7 +175,7 @@ func (s *Story) stood(p string, in Span) (sum Time) {
 	return sum
 }
 
-// checkEarly checks that no hold was lost before its deadline while the server still had it.
+// No hold is lost before its deadline while the server still has it.
 func (s *Story) checkEarly() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -206,7 +198,6 @@ func (s *Story) checkEarly() (findings []Finding) {
 	return findings
 }
 
-// forgotten reports whether the server lost the hold before at.
 func (s *Story) forgotten(h *Hold, at Time) bool {
 	for _, f := range s.Faults {
 		if (f.Key == "*" || f.Key == h.Key) && f.Until > h.Called && f.T < at {
@@ -216,8 +207,7 @@ func (s *Story) forgotten(h *Hold, at Time) bool {
 	return false
 }
 
-// checkReentries checks that a proof is rejected after the server lost its hold, and that a caller that
-// entered by proof had a hold.
+// A proof is rejected after the server lost its hold.
 func (s *Story) checkReentries() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -240,14 +230,13 @@ func (s *Story) checkReentries() (findings []Finding) {
 	return findings
 }
 
-// checkTokens finds tokens that did not increase: a call that began after a grant must get a higher one,
-// unless the server lost data in between.
+// A call that began after a grant must get a higher token, unless the server lost data in between.
 func (s *Story) checkTokens() (findings []Finding) {
 	for _, key := range sortedKeys(s.ByKey) {
 		granted := slices.DeleteFunc(slices.Clone(s.ByKey[key]), func(h *Hold) bool { return h.Token == 0 })
 		called := slices.Clone(granted)
 		slices.SortStableFunc(called, func(a, b *Hold) int { return cmp.Compare(a.Called, b.Called) })
-		var last *Hold // highest earlier one
+		var last *Hold
 		i := 0
 		for _, h := range called {
 			for ; i < len(granted) && granted[i].From < h.Called; i++ {
@@ -263,7 +252,6 @@ func (s *Story) checkTokens() (findings []Finding) {
 	return findings
 }
 
-// forgot reports whether the server may have lost a key between two times.
 func (s *Story) forgot(key string, from, to Time) bool {
 	return slices.ContainsFunc(s.Faults, func(f Record) bool {
 		return (f.Key == "*" || f.Key == key) && f.T <= to && f.Until >= from

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// checkPermits finds moments at which holds had more permits than were set.
 func (s *Story) checkPermits() (findings []Finding) {
 	for _, key := range sortedKeys(s.BySemaphore) {
 		if s.mayForget(key) {
@@ -41,12 +40,10 @@ func (s *Story) checkPermits() (findings []Finding) {
 	return findings
 }
 
-// mayForget reports whether the server was made to forget a key.
 func (s *Story) mayForget(key string) bool {
 	return slices.ContainsFunc(s.Faults, func(f Record) bool { return f.Key == "*" || f.Key == key })
 }
 
-// crowded finds marks of a semaphore that show more permits in use than were set.
 func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
 	if s.mayForget(key) {
 		return nil
@@ -70,7 +67,6 @@ func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
 	return findings
 }
 
-// checkStocks compares a semaphore's state with its size and with the holds valid throughout the query.
 func (s *Story) checkStocks() (findings []Finding) {
 	for _, q := range s.Stocks {
 		if s.mayForget(q.Key) {
@@ -89,10 +85,8 @@ func (s *Story) checkStocks() (findings []Finding) {
 	return findings
 }
 
-// outAllThrough counts the permits in use throughout a span.
 func (s *Story) outAllThrough(key string, in Span) (out int64) {
 	holds := s.BySemaphore[key]
-	// Later grants do not count.
 	n, _ := slices.BinarySearchFunc(holds, in.From, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+time.Nanosecond) })
 	for _, h := range holds[:n] {
 		if h.To >= in.To {
@@ -102,10 +96,8 @@ func (s *Story) outAllThrough(key string, in Span) (out int64) {
 	return out
 }
 
-// place is a position in a stream.
 type place struct{ ms, n int64 }
 
-// parsePlace returns the zero place for invalid text.
 func parsePlace(text string) place {
 	ms, n, _ := strings.Cut(text, "-")
 	var p place
@@ -123,14 +115,13 @@ func (p place) compare(q place) int { return cmp.Or(cmp.Compare(p.ms, q.ms), cmp
 
 func (p place) String() string { return fmt.Sprintf("%d-%d", p.ms, p.n) }
 
-// stay is an owner's time inside in one role, from its first mark to its last.
+// From its first mark to its last.
 type stay struct {
 	hold        *Hold // the first to leave one
 	first, last place
 	end         Time
 }
 
-// stays returns the stays by key, in the order of their first marks.
 func (s *Story) stays() map[string][]*stay {
 	byOwner := map[string]*stay{}
 	byKey := map[string][]*stay{}
@@ -160,7 +151,6 @@ func (s *Story) stays() map[string][]*stay {
 	return byKey
 }
 
-// checkMarks finds interleaved marks of two owners, unless the server lost data.
 func (s *Story) checkMarks() (findings []Finding) {
 	byKey := s.stays()
 	for _, key := range sortedKeys(byKey) {
@@ -190,8 +180,7 @@ func (s *Story) marksExcused(a, b *stay) bool {
 
 // Idle is a span in which a lock was free and had waiters.
 type Idle struct {
-	// Span is from the reply to the unlock until the next grant, and Calm is its longest part without effects
-	// of faults.
+	// Span is from the reply to the unlock until the next grant, and Calm its longest part without effects of faults.
 	Key  string
 	Span Span
 	Calm Time
@@ -218,7 +207,6 @@ func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 	return longest
 }
 
-// longestIdle is LongestIdle of one lock or semaphore.
 func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longest Idle) {
 	for _, h := range holds {
 		// Only the last hold of an owner frees the lock.
@@ -235,15 +223,13 @@ func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longe
 
 func atLeastOne(permits int64) int64 { return max(permits, 1) }
 
-// outlived reports whether another hold of the owner was valid when h was released.
 func outlived(holds []*Hold, h *Hold, at Time) bool {
 	return slices.ContainsFunc(holds, func(o *Hold) bool {
 		return o != h && o.Owner == h.Owner && o.From < at && at < o.To
 	})
 }
 
-// until returns until when, after an unlock that freed so many permits, a waiter could have acquired some of
-// them, or the lock.
+// A waiter could have acquired some of the freed permits, or the lock.
 func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) Time {
 	to := unlock.Returned
 	for _, w := range waits {
@@ -254,7 +240,7 @@ func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) T
 	return to
 }
 
-// takenFrom returns when the holds granted after at had more than spare permits.
+// The holds granted after at had more than spare permits.
 func takenFrom(holds []*Hold, at Time, spare int64) Time {
 	first, _ := slices.BinarySearchFunc(holds, at, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+1) })
 	for _, h := range holds[first:] {
@@ -265,7 +251,6 @@ func takenFrom(holds []*Hold, at Time, spare int64) Time {
 	return math.MaxInt64
 }
 
-// left returns when a call returned or its process was killed.
 func (s *Story) left(c *Made) Time {
 	killed, dead := s.Kills[c.P]
 	switch {
@@ -277,7 +262,6 @@ func (s *Story) left(c *Made) Time {
 	return s.Ended
 }
 
-// excuses returns the spans that faults may affect.
 func (s *Story) excuses(key string, after Aftermath) []Span {
 	var spans []Span
 	for _, f := range s.Faults {
@@ -287,7 +271,7 @@ func (s *Story) excuses(key string, after Aftermath) []Span {
 	return spans
 }
 
-// calm returns the longest part of a span outside the others, which are sorted.
+// The others are sorted.
 func calm(in Span, others []Span) (longest Time) {
 	from := in.From
 	for _, o := range others {

@@ -11,39 +11,34 @@ import (
 
 // Hold is the history of one hold.
 type Hold struct {
-	// ID, P, Key, Owner and Outer are copied from its Grant.
 	ID, P, Key, Owner, Outer string
-	// Called is the start of its call. It was valid at least from From to To.
+	// It was valid at least from From to To.
 	Called, From, To Time
 	Lease, Margin    Time
 	Renewed          bool
 	Token            int64
 	Read             bool
 	Permits, Most    int64
-	// Cause is the reason of a loss, or "".
+	// Cause is the reason of a loss.
 	Cause string
-	// Early is how long before its deadline it was seen to have ended, or 0.
+	// Early is how long before its deadline it was seen to have ended.
 	Early Time
 
-	// sent is when the granted attempt was sent, derived from the first deadline, because the lease starts
-	// then.
+	// Derived from the first deadline, because the lease starts then.
 	sent                Time
 	lastValid, deadline Time
-	over, given         Time // first sample with an error; time before its end
+	over, given         Time
 }
 
 // Story is the assembled history.
 type Story struct {
-	// Holds has all holds by ID; ByKey and BySemaphore have them by lock and semaphore in the order of grants.
-	Holds              map[string]*Hold
-	ByKey, BySemaphore map[string][]*Hold
-	// Calls has all calls by ID, Freed the successful unlocks by hold.
+	Holds                         map[string]*Hold
+	ByKey, BySemaphore            map[string][]*Hold
 	Calls                         map[string]*Made
 	Freed                         map[string]*Made
 	Marks, Audits, Stocks, Faults []Record
-	// Stops and Kills have the times at which processes were stopped and killed, by name.
-	Stops map[string][]Span
-	// Stalls are the Stops that a process noticed itself or the machine caused.
+	Stops                         map[string][]Span
+	// Stalls are not the injected Stops.
 	Stalls []Span
 	Kills  map[string]Time
 	Ended  Time
@@ -52,7 +47,7 @@ type Story struct {
 // Made is a call.
 type Made struct {
 	Record
-	// Returned is when it returned with Err, or 0.
+	// Returned is 0 before the return.
 	Returned Time
 	Err      string
 }
@@ -66,7 +61,6 @@ func (s Span) length() Time { return max(0, s.To-s.From) }
 
 func (s Span) and(t Span) Span { return Span{max(s.From, t.From), min(s.To, t.To)} }
 
-// inOrder sorts records by time, stably.
 func inOrder(records []Record) {
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.T, b.T) })
 }
@@ -122,7 +116,6 @@ func (s *Story) take(r Record) {
 	}
 }
 
-// takeOther handles records that do not belong to a hold.
 func (s *Story) takeOther(r Record) {
 	switch r.Kind {
 	case Fault:
@@ -156,13 +149,12 @@ func (s *Story) grant(r Record) {
 	byName[h.Key] = append(byName[h.Key], h)
 }
 
-// frees reports whether a call ends a hold and frees its state on the server.
 func frees(op string) bool { return op == "unlock" || op == "release" }
 
 func (h *Hold) sample(r Record) {
 	switch r.Kind {
 	case Valid:
-		if h.deadline == h.From { // the first
+		if h.deadline == h.From {
 			h.sent = min(h.From, max(h.Called, r.Until-(h.Lease-h.Margin)))
 		}
 		h.lastValid, h.deadline = max(h.lastValid, r.T), max(h.deadline, r.Until)
@@ -176,7 +168,6 @@ func (h *Hold) sample(r Record) {
 	}
 }
 
-// end determines until when the hold was certainly valid.
 func (s *Story) end(h *Hold) {
 	h.To = h.deadline
 	if h.over > 0 && h.over < h.deadline {
@@ -200,7 +191,6 @@ func (h *Hold) Valid() Span { return Span{h.From, h.To} }
 
 // Limits are the tolerances of the checks.
 type Limits struct {
-	// Slack is the allowance of a call's bound for a busy machine.
 	Slack time.Duration
 	// Idle is how long a lock with waiters may be free without faults.
 	Idle      time.Duration

@@ -1,23 +1,9 @@
 //go:build linux
 
-// Package worker is a client process of the nemesis run: it acquires locks in every way at random and records
-// its calls.
-//
-// # The life of a process
-//
-//	ready ──go n─▶ at work ──drain──▶ drained ──go──▶ …
-//	                 │                  │
-//	                 └──exit──▶ gone    └──quit──▶ bye
-//
-// It reads commands and writes answers line by line, and ends with its input, that is, with its parent. At
-// work, callers run sessions: a lock acquired by Lock, TryLock or Resume, with nested holds, and ended by
-// Unlock, LetExpire or HandOver. All callers share a client, which is now and then replaced and closed or shut
-// down while in use. When drained, no caller holds or waits, but the client still resolves calls in doubt.
-// Exit ends the process with its holds, as a crash does. Bye reports the number of leaked goroutines.
-//
-// One goroutine samples every live hold fifty times a second. Sessions now and then read the server's state
-// and leave marks on the audit server, which has no faults. Both bypass the locks' proxy. Package history
-// checks the result.
+// Package worker is a client process of the nemesis run: it acquires locks in every way at random and records its calls
+// for package history. It reads commands and writes answers line by line, and ends with its input. When drained, no
+// caller holds or waits, but the client still resolves calls in doubt. One goroutine samples every live hold. Audits
+// and marks bypass the locks' proxy.
 package worker
 
 import (
@@ -40,26 +26,21 @@ import (
 
 // Config configures a process.
 type Config struct {
-	// Process is its unique name in the history.
 	Process string `json:"process"`
-	// URL is where its clients reach the locks; Direct is the same server past all faults; MarkServer is a server
-	// without faults.
+	// URL is where clients reach the locks; Direct is the same server past all faults; MarkServer has no faults.
 	URL        string `json:"url"`
 	Direct     string `json:"direct"`
 	MarkServer string `json:"mark_server"`
 	History    string `json:"history"`
 	Seed       uint64 `json:"seed"`
-	// Callers is the number of concurrent callers.
-	Callers int `json:"callers"`
-	// Keys are the locks and the semaphores.
-	Keys   []Key  `json:"keys"`
-	Habits Habits `json:"habits"`
+	Callers    int    `json:"callers"`
+	Keys       []Key  `json:"keys"`
+	Habits     Habits `json:"habits"`
 }
 
 // Key is a lock or a semaphore.
 type Key struct {
-	// Lease is the lock's lease. Permits is the size of a semaphore; Counter selects one without IDs, Strict
-	// one in strict order.
+	// Permits is the size of a semaphore; Counter selects one without IDs.
 	Name      string        `json:"name"`
 	Fair      bool          `json:"fair"`
 	Fenced    bool          `json:"fenced"`
@@ -71,20 +52,20 @@ type Key struct {
 	Lease     time.Duration `json:"lease"`
 }
 
-// Habits are the shares of sessions, from 0 to 1, that differ from the plainest one: Lock, work, Unlock.
+// Habits are the shares of sessions, from 0 to 1, that differ from Lock, work, Unlock.
 type Habits struct {
-	Try      float64 `json:"try"`      // TryLock
-	Cancel   float64 `json:"cancel"`   // Lock, cancelled soon
-	Together float64 `json:"together"` // all callers to be cancelled soon are, as the lock is unlocked
-	Fixed    float64 `json:"fixed"`    // a lease that is not renewed
-	MaxHold  float64 `json:"maxhold"`  // a maximum
-	Reenter  float64 `json:"reenter"`  // entered again, by each step
-	Expire   float64 `json:"expire"`   // LetExpire
-	HandOver float64 `json:"handover"` // HandOver, and Resume elsewhere
-	Linger   float64 `json:"linger"`   // longer inside than a renewal period
-	Replace  bool    `json:"replace"`  // clients are closed, shut down and replaced
+	Try      float64 `json:"try"`
+	Cancel   float64 `json:"cancel"`   // soon
+	Together float64 `json:"together"` // as the lock is unlocked
+	Fixed    float64 `json:"fixed"`    // not renewed
+	MaxHold  float64 `json:"maxhold"`
+	Reenter  float64 `json:"reenter"`
+	Expire   float64 `json:"expire"`
+	HandOver float64 `json:"handover"`
+	Linger   float64 `json:"linger"`
+	Replace  bool    `json:"replace"`
 
-	// Rest is the pause of a caller between sessions, minimal if 0.
+	// Rest is the pause between sessions.
 	Rest time.Duration `json:"rest"`
 }
 
@@ -96,21 +77,18 @@ func Usual() Habits {
 	}
 }
 
-// Bounds of the clients.
 const (
 	CommandTimeout = time.Second
-	// PollCap is long, so that a lost wake-up shows.
+	// Long, so that a lost wake-up shows.
 	PollCap = 30 * time.Second
-	// Grace is the shortest grace period for dead waiters.
-	Grace = 5 * time.Second
-	// patience is the longest wait of a Lock.
+	// Grace is the shortest grace period.
+	Grace    = 5 * time.Second
 	patience = 20 * time.Second
-	// overhead is the time of a call beyond its wait: an attempt, and a second one after its script was
-	// loaded, each with a new connection.
+	// A call's time beyond its wait: an attempt, and a second one after its script was loaded, each with a new
+	// connection.
 	overhead = 4 * CommandTimeout
 )
 
-// client returns a client that reaches the locks through the faults.
 func (c *Config) client() (*redlatch.Client, error) {
 	return redlatch.New(func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialURLContext(ctx, c.URL, redis.DialConnectTimeout(CommandTimeout),
@@ -120,8 +98,8 @@ func (c *Config) client() (*redlatch.Client, error) {
 		redlatch.WithDeadWaiterGrace(Grace), redlatch.WithWatchdogTimeout(c.shortest()))
 }
 
-// At returns the semaphore's name in a round. A counter has a new name in each, because permits of killed
-// processes are lost.
+// At returns the semaphore's name in a round: permits of killed processes are lost, so a counter has a new name in
+// each.
 func (k Key) At(round int) string {
 	if k.Counter {
 		return fmt.Sprintf("%s.%d", k.Name, round)
@@ -129,7 +107,7 @@ func (k Key) At(round int) string {
 	return k.Name
 }
 
-// shortest returns the shortest lease: a silent connection must be dropped within it.
+// A silent connection must be dropped within the shortest lease.
 func (c *Config) shortest() time.Duration {
 	least := c.Keys[0].Lease
 	for _, k := range c.Keys {
@@ -138,8 +116,7 @@ func (c *Config) shortest() time.Duration {
 	return least
 }
 
-// Lock returns the lock for a client; for a read/write lock, that of the role. The holds of fenced locks are
-// embedded in theirs.
+// Lock returns the lock, of a role for a read/write lock.
 func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 	var l *rfencedlock.Lock
 	switch {
@@ -161,7 +138,7 @@ func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 	return plain
 }
 
-// Class returns the name of an error in a history, or "".
+// Class returns the name of an error, or "".
 func Class(err error) string {
 	if err == nil {
 		return ""
@@ -190,7 +167,6 @@ func Class(err error) string {
 	return "other: " + err.Error()
 }
 
-// auditor reads and writes past all faults.
 type auditor struct {
 	log           *history.Writer
 	direct, marks *redis.Pool
@@ -207,16 +183,16 @@ func openAuditor(c *Config, log *history.Writer) *auditor {
 }
 
 func (a *auditor) close() {
-	_, _ = a.direct.Close(), a.marks.Close() // no command is pending
+	_, _ = a.direct.Close(), a.marks.Close()
 }
 
 func do(pool *redis.Pool, cmd string, args ...any) (any, error) {
 	c := pool.Get()
-	defer func() { _ = c.Close() }() // back to the pool
+	defer func() { _ = c.Close() }()
 	return c.Do(cmd, args...)
 }
 
-// mark appends an entry on the audit server, and a record if the hold was still valid.
+// The record is only written if the hold is still valid.
 func (a *auditor) mark(key string, h *sampledHold) {
 	if h.hold.Err() != nil {
 		return
@@ -227,11 +203,9 @@ func (a *auditor) mark(key string, h *sampledHold) {
 	}
 }
 
-// look reads an owner's count and the key's TTL.
 const look = `return {redis.call('HGET', KEYS[1], ARGV[1]) or '0', redis.call('PTTL', KEYS[1])}`
 
-// audit reads the server's state of a live hold. It calls inside after the reply for the owner's depth, 0 if
-// unknown, and for whether the server's count must equal it.
+// inside returns the owner's depth, 0 if unknown, and whether the server's count must equal it.
 func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, exact bool)) {
 	at := history.Now()
 	if h.hold.Err() != nil {
@@ -240,14 +214,13 @@ func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, 
 	until := at + h.hold.Remaining()
 	count, ttl, err := a.ask(key, h.field)
 	if err != nil {
-		return // the server is away: so much for the audit
+		return
 	}
 	r := history.Record{T: history.Now(), Kind: history.Audit, Key: key, Hold: h.id, Until: until, TTL: ttl, Count: count}
 	r.Depth, r.Exact = inside()
 	a.log.Write(r)
 }
 
-// absent checks that an owner is gone after its unlock.
 func (a *auditor) absent(key string, h *sampledHold) {
 	count, _, err := a.ask(key, h.field)
 	if err == nil {
@@ -259,7 +232,6 @@ func (a *auditor) ask(key, owner string) (count int64, ttl time.Duration, err er
 	return counts(do(a.direct, "EVAL", look, 1, key, owner))
 }
 
-// counts parses a count and a TTL in milliseconds.
 func counts(answer any, err error) (count int64, ttl time.Duration, _ error) {
 	reply, err := redis.Int64s(answer, err)
 	if err != nil {
@@ -271,12 +243,10 @@ func counts(answer any, err error) (count int64, ttl time.Duration, _ error) {
 	return reply[0], time.Duration(reply[1]) * time.Millisecond, nil
 }
 
-// handOver leaves an owner that was handed over for another caller.
 func (a *auditor) handOver(key, owner string) {
-	_, _ = do(a.marks, "RPUSH", "handed:"+key, owner) // the lease ends it otherwise
+	_, _ = do(a.marks, "RPUSH", "handed:"+key, owner)
 }
 
-// taken returns the owner that was handed over last, or "".
 func (a *auditor) taken(key string) string {
 	owner, err := redis.String(do(a.marks, "RPOP", "handed:"+key))
 	if err != nil {

@@ -14,10 +14,8 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// mostAtOnce is the most permits of a session.
 const mostAtOnce = 3
 
-// permitSession is one caller's use of one semaphore.
 type permitSession struct {
 	session
 	n int
@@ -43,7 +41,7 @@ func (s *permitSession) run() {
 	s.give(h)
 }
 
-// take acquires the permits in a random way, or returns nil.
+// take returns nil if it fails.
 func (s *permitSession) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	lease, terms := s.terms()
@@ -57,7 +55,7 @@ func (s *permitSession) take() *sampledHold {
 	case s.chance(habits.Cancel):
 		soon := s.between(0, 800*time.Millisecond)
 		if s.chance(habits.Together) {
-			soon = patience // unless all are cancelled before
+			soon = patience
 		}
 		return s.call(op, soon, lease, func(context.Context) (*sampledHold, error) {
 			ctx, cancel := context.WithTimeout(s.w.group.context(), soon)
@@ -71,7 +69,7 @@ func (s *permitSession) take() *sampledHold {
 	}
 }
 
-// terms returns a lease and its options; a negative lease is not renewed.
+// A negative lease is not renewed.
 func (s *permitSession) terms() (time.Duration, []rlock.Option) {
 	habits, lease := &s.w.cfg.Habits, s.key.Lease
 	switch {
@@ -88,7 +86,6 @@ func (s *permitSession) terms() (time.Duration, []rlock.Option) {
 	}
 }
 
-// acquire acquires permits of either kind of semaphore.
 func (s *permitSession) acquire(ctx context.Context, try bool, terms []rlock.Option) (*sampledHold, error) {
 	var shape []rsemaphore.Option
 	if s.key.Strict {
@@ -112,7 +109,6 @@ func (s *permitSession) acquire(ctx context.Context, try bool, terms []rlock.Opt
 	return &sampledHold{hold: h, permits: h, field: h.IDs()[0]}, nil
 }
 
-// call makes and records one acquiring call.
 func (s *permitSession) call(op string, wait, lease time.Duration, f func(context.Context) (*sampledHold, error)) *sampledHold {
 	id := s.w.nextID()
 	s.w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Wait: wait + overhead, Permits: int64(s.n)})
@@ -135,7 +131,6 @@ func (s *permitSession) call(op string, wait, lease time.Duration, f func(contex
 	return h
 }
 
-// look audits the semaphore and the hold's permits.
 func (s *permitSession) look(h *sampledHold) {
 	if h.permits != nil {
 		s.w.auditor.permits(s.key, h)
@@ -143,7 +138,6 @@ func (s *permitSession) look(h *sampledHold) {
 	s.w.auditor.stock(s.key)
 }
 
-// give ends a hold in a random way.
 func (s *permitSession) give(h *sampledHold) {
 	if h.permits != nil && s.chance(s.w.cfg.Habits.Expire) && s.leave("let-expire", h, h.permits.LetExpire) {
 		return
@@ -152,7 +146,7 @@ func (s *permitSession) give(h *sampledHold) {
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: "release"})
 	err := s.made("release", h, func() error {
 		if s.chance(s.w.cfg.Habits.Together) {
-			go s.w.group.cancelAllIn(s.between(0, 300*time.Microsecond)) // as session.unlock does
+			go s.w.group.cancelAllIn(s.between(0, 300*time.Microsecond))
 		}
 		if h.permits != nil {
 			return h.permits.Release()
@@ -167,7 +161,7 @@ func (s *permitSession) give(h *sampledHold) {
 	}
 }
 
-// counted is the hold of a counter's permits, which only a release ends.
+// Only a release ends the permits of a counter.
 type counted struct{}
 
 func (counted) Err() error { return nil }
@@ -176,7 +170,7 @@ func (counted) Remaining() time.Duration { return time.Hour }
 
 func (counted) Context(parent context.Context) context.Context { return parent }
 
-// lookAtPermits reads how many of some permits a semaphore has, and the shortest of their remaining leases.
+// Some permits' number and the shortest of their remaining leases.
 const lookAtPermits = `local left, n, now = -1, 0, redis.call('TIME')
 for i = 1, #ARGV do
   local ends = redis.call('ZSCORE', KEYS[1], (string.gsub(ARGV[i], '..', function(c) return string.char(tonumber(c, 16)) end)))
@@ -188,10 +182,8 @@ for i = 1, #ARGV do
 end
 return {n, left}`
 
-// lookAtSemaphore reads the available and the taken permits.
 const lookAtSemaphore = `return {tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('ZCARD', KEYS[2])}`
 
-// permits audits the permits of a live hold.
 func (a *auditor) permits(key Key, h *sampledHold) {
 	at := history.Now()
 	if h.hold.Err() != nil {
@@ -200,7 +192,7 @@ func (a *auditor) permits(key Key, h *sampledHold) {
 	until := at + h.hold.Remaining()
 	count, ttl, err := a.askOf(key.Name, h)
 	if err != nil {
-		return // the server is away: so much for the audit
+		return
 	}
 	r := history.Record{T: history.Now(), Kind: history.Audit, Key: key.Name, Hold: h.id, Until: until, TTL: ttl, Count: count}
 	if h.hold.Err() == nil {
@@ -209,14 +201,12 @@ func (a *auditor) permits(key Key, h *sampledHold) {
 	a.log.Write(r)
 }
 
-// returned checks that released permits are back.
 func (a *auditor) returned(name string, h *sampledHold) {
 	if count, _, err := a.askOf(name, h); err == nil {
 		a.log.Write(history.Record{Kind: history.Absent, Key: name, Hold: h.id, Count: count})
 	}
 }
 
-// askOf returns how many of a hold's permits the server has, and their TTL.
 func (a *auditor) askOf(name string, h *sampledHold) (count int64, ttl time.Duration, err error) {
 	args := []any{lookAtPermits, 1, protocol.PermitsKey(name)}
 	for _, id := range h.permits.IDs() {
@@ -225,7 +215,6 @@ func (a *auditor) askOf(name string, h *sampledHold) (count int64, ttl time.Dura
 	return counts(do(a.direct, "EVAL", args...))
 }
 
-// stock records a semaphore's state.
 func (a *auditor) stock(key Key) {
 	at := history.Now()
 	reply, err := redis.Int64s(do(a.direct, "EVAL", lookAtSemaphore, 2, key.Name, protocol.PermitsKey(key.Name)))

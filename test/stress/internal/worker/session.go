@@ -18,7 +18,6 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// session is one caller's use of one lock, from the first call to the last.
 type session struct {
 	w      *worker
 	ctx    context.Context // ends at drain
@@ -26,7 +25,7 @@ type session struct {
 	key    Key
 	client *redlatch.Client
 	lock   *rlock.Lock
-	reads  bool           // the lock is that of readers
+	reads  bool
 	inside []*sampledHold // live holds, outermost first
 	unsure bool           // an unknown outcome makes the server's count unknown
 	left   bool           // an inner unlock may be resolved later
@@ -51,7 +50,7 @@ func (s *session) run() {
 	}
 }
 
-// take acquires the lock in a random way, or returns nil.
+// take returns nil if it fails.
 func (s *session) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	if habits.HandOver > 0 && s.chance(0.5) {
@@ -70,7 +69,7 @@ func (s *session) take() *sampledHold {
 	case s.chance(habits.Cancel):
 		soon := s.between(0, 800*time.Millisecond)
 		if s.chance(habits.Together) {
-			soon = patience // unless all are cancelled before
+			soon = patience
 		}
 		return s.call("lock", soon, nil, lease, func(context.Context) (*rlock.Hold, error) {
 			ctx, cancel := context.WithTimeout(s.w.group.context(), soon)
@@ -86,7 +85,6 @@ func (s *session) take() *sampledHold {
 	}
 }
 
-// leaseOptions returns a lease and its options.
 func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
 	habits := &s.w.cfg.Habits
 	switch {
@@ -101,7 +99,7 @@ func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
 	}
 }
 
-// call makes and records one acquiring call. A negative lease is not renewed.
+// A negative lease is not renewed.
 func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease time.Duration,
 	f func(context.Context) (*rlock.Hold, error),
 ) *sampledHold {
@@ -139,7 +137,6 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 	return h
 }
 
-// use works under a hold and now and then re-enters the lock.
 func (s *session) use(h *sampledHold, depth int) {
 	s.audit(h)
 	for range 1 + s.rnd.IntN(3) {
@@ -159,7 +156,7 @@ func (s *session) use(h *sampledHold, depth int) {
 	s.w.auditor.mark(s.key.Name, h)
 }
 
-// audit compares the server's count with the holds inside, unless one of them has ended since.
+// The count is unknown if a hold has ended since.
 func (s *session) audit(h *sampledHold) {
 	s.w.auditor.audit(s.key.Name, h, func() (depth int64, exact bool) {
 		for _, in := range s.inside {
@@ -176,7 +173,6 @@ func (s *session) audit(h *sampledHold) {
 	})
 }
 
-// pause simulates work: mostly short, sometimes longer than a renewal period.
 func (s *session) pause(h *sampledHold) {
 	d := s.between(0, 60*time.Millisecond)
 	if s.chance(s.w.cfg.Habits.Linger) {
@@ -195,7 +191,7 @@ func (s *session) role() string {
 	return s.key.Name
 }
 
-// reenter enters the lock again with a hold's proof, works, and leaves. A writer sometimes reads.
+// A writer sometimes reads.
 func (s *session) reenter(outer *sampledHold, depth int) {
 	if s.key.ReadWrite && !s.reads && s.chance(0.5) {
 		lock := s.lock
@@ -214,7 +210,6 @@ func (s *session) reenter(outer *sampledHold, depth int) {
 	s.left = true
 }
 
-// give ends a hold in a random way.
 func (s *session) give(h *sampledHold) {
 	habits := &s.w.cfg.Habits
 	switch {
@@ -231,7 +226,7 @@ func (s *session) give(h *sampledHold) {
 	}
 }
 
-// leave ends a hold without freeing the lock, and reports success.
+// leave does not free the lock.
 func (s *session) leave(op string, h *sampledHold, f func() error) bool {
 	s.w.sampler.remove(h)
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: op})
@@ -259,7 +254,6 @@ func (s *session) unlock(h *sampledHold) {
 	s.inside = slices.DeleteFunc(s.inside, func(in *sampledHold) bool { return in == h })
 }
 
-// made makes and records a call about a hold.
 func (s *session) made(op string, h *sampledHold, f func() error) error {
 	id := s.w.nextID()
 	s.w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Hold: h.id, Wait: overhead})
@@ -268,5 +262,4 @@ func (s *session) made(op string, h *sampledHold, f func() error) error {
 	return err
 }
 
-// nextID returns an ID for a call and its hold.
 func (w *worker) nextID() string { return fmt.Sprintf("%s/%d", w.cfg.Process, w.ids.Add(1)) }

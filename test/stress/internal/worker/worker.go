@@ -35,7 +35,7 @@ type worker struct {
 	round   int // written while no caller is at work
 }
 
-// Serve executes the lines of in until its end or quit, and answers on out. Exit ends the process.
+// Serve executes the lines of in until its end or quit.
 func Serve(cfg Config, in io.Reader, out io.Writer) error {
 	log, err := history.Create(cfg.History, cfg.Process)
 	if err != nil {
@@ -70,10 +70,9 @@ func Serve(cfg Config, in io.Reader, out io.Writer) error {
 			return nil
 		}
 	}
-	return nil // the parent is gone
+	return nil
 }
 
-// ready makes a client and installs it.
 func (w *worker) ready() error {
 	client, err := w.cfg.client()
 	if err != nil {
@@ -84,7 +83,7 @@ func (w *worker) ready() error {
 	return nil
 }
 
-// begin starts all callers and returns the function that drains them.
+// rest drains the callers.
 func (w *worker) begin() (rest func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -100,15 +99,12 @@ func (w *worker) begin() (rest func()) {
 	}
 }
 
-// random returns an independent source of randomness.
 func (w *worker) random() *rand.Rand {
 	return rand.New(rand.NewPCG(w.cfg.Seed, w.seeds.Add(1))) //nolint:gosec // choices to be repeated, no secrets
 }
 
-// readers is the share of read/write sessions that read.
 const readers = 0.7
 
-// caller runs sessions until ctx ends.
 func (w *worker) caller(ctx context.Context) {
 	rnd := w.random()
 	for ctx.Err() == nil {
@@ -122,14 +118,13 @@ func (w *worker) caller(ctx context.Context) {
 			s.lock = s.key.Lock(s.client, s.reads)
 			s.run()
 		}
-		select { // a client that rejects all calls must not cause a busy loop
+		select {
 		case <-ctx.Done():
 		case <-time.After(w.cfg.Habits.Rest + s.between(time.Millisecond, 20*time.Millisecond)):
 		}
 	}
 }
 
-// replace now and then replaces the client.
 func (w *worker) replace(ctx context.Context) {
 	rnd := w.random()
 	for {
@@ -140,7 +135,7 @@ func (w *worker) replace(ctx context.Context) {
 		}
 		old := w.current.Load()
 		if err := w.ready(); err != nil {
-			panic(err) // the options were good before
+			panic(err)
 		}
 		if rnd.IntN(2) == 0 {
 			w.close("close", old, 0, (*redlatch.Client).Close)
@@ -163,7 +158,7 @@ func (w *worker) close(op string, client *redlatch.Client, wait time.Duration, f
 	w.log.Write(history.Record{Kind: history.LifeOver, Owner: client.ID().String()})
 }
 
-// end closes everything and returns the number of leaked goroutines, once it no longer decreases.
+// end returns the number of leaked goroutines, once it no longer decreases.
 func (w *worker) end() (left int) {
 	w.close("close", w.current.Load(), 0, (*redlatch.Client).Close)
 	w.sampler.close()
@@ -178,12 +173,10 @@ func (w *worker) end() (left int) {
 }
 
 const (
-	// stallTick is the interval of checks, stallLeast the delay that is recorded.
 	stallTick  = 50 * time.Millisecond
 	stallLeast = 500 * time.Millisecond
 )
 
-// loop is a function that is called again and again until close.
 type loop struct{ quit, done chan struct{} }
 
 func every(pause time.Duration, do func()) *loop {
@@ -210,8 +203,7 @@ func (l *loop) close() {
 	<-l.done
 }
 
-// watchStalls records when no goroutine of the process ran. It shares nothing with the tested code, so that
-// this cannot delay it.
+// It shares nothing with the tested code, so that this cannot delay it.
 func watchStalls(log *history.Writer) *loop {
 	before := history.Now()
 	return every(stallTick, func() {
@@ -223,32 +215,29 @@ func watchStalls(log *history.Writer) *loop {
 }
 
 const (
-	// samplePause is the interval of the sampler.
 	samplePause = 20 * time.Millisecond
-	// minMove is the change of a deadline that is recorded, staleness the longest time without a record.
+	// The change of a deadline that is recorded, and the longest time without a record.
 	minMove   = 100 * time.Millisecond
 	staleness = 300 * time.Millisecond
 )
 
-// held is the common interface of holds.
 type held interface {
 	Err() error
 	Remaining() time.Duration
 	Context(parent context.Context) context.Context
 }
 
-// sampledHold is a hold with its session's data.
 type sampledHold struct {
 	id      string
 	hold    held
-	lock    *rlock.Hold      // it, of a lock
-	permits *rsemaphore.Hold // it, of permits with ids
-	reads   bool             // is a reader's
-	field   string           // its owner as the lock's hash has it
+	lock    *rlock.Hold
+	permits *rsemaphore.Hold
+	reads   bool
+	field   string
 	lease   time.Duration
 
 	// Guarded by the sampler's mu.
-	last, until history.Time // the last sample
+	last, until history.Time
 	wroteAt     history.Time
 	wrote       history.Time
 }
@@ -274,7 +263,6 @@ func (s *sampler) add(h *sampledHold) {
 	s.sample(h)
 }
 
-// remove stops sampling a hold before its release.
 func (s *sampler) remove(h *sampledHold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,8 +277,7 @@ func (s *sampler) sampleAll() {
 	}
 }
 
-// sample is called with b.mu held. It reads the time first, so that a record never exceeds the hold's own
-// view.
+// The caller holds b.mu. The time is read first, so that a record never exceeds the hold's own view.
 func (s *sampler) sample(h *sampledHold) {
 	at := history.Now()
 	err := h.hold.Err()
@@ -314,7 +301,6 @@ type cancelGroup struct {
 	cancel context.CancelFunc
 }
 
-// context returns a context that the next cancelAll cancels.
 func (c *cancelGroup) context() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -324,7 +310,7 @@ func (c *cancelGroup) context() context.Context {
 	return c.ctx
 }
 
-// cancelAll cancels all joined callers before any of them can leave.
+// cancelAll cancels all joined callers before any can leave.
 func (c *cancelGroup) cancelAll() {
 	c.mu.Lock()
 	cancel := c.cancel
@@ -335,7 +321,6 @@ func (c *cancelGroup) cancelAll() {
 	}
 }
 
-// cancelAllIn calls cancelAll after a delay that is too short for a timer.
 func (c *cancelGroup) cancelAllIn(d time.Duration) {
 	for began := time.Now(); time.Since(began) < d; {
 		continue
