@@ -17,31 +17,28 @@ import (
 )
 
 const (
-	clusterSlots = 16384
-	// clusterNodeTimeout is how long a node may be silent before the others consider it dead.
+	clusterSlots       = 16384
 	clusterNodeTimeout = 2 * time.Second
-	// clusterWait bounds the wait for nodes to agree. A new cluster rejects commands for two seconds, and a
-	// failover takes about four.
+	// A new cluster rejects commands for two seconds, and a failover takes about four.
 	clusterWait = 40 * time.Second
 )
 
-// Cluster is a Redis or Valkey Cluster on loopback. A restarted node still knows the cluster. Its methods are
-// safe for concurrent use, except those that move slots or masters.
+// Cluster is a Redis or Valkey Cluster on loopback. It is safe for concurrent use, except methods that move slots or
+// masters.
 type Cluster struct {
 	nodes    []*Server // masters first, then replicas
-	busPorts []int     // by node
+	busPorts []int
 
 	mu      sync.Mutex      // guards guesses
 	guesses map[int]*Server // last known owner by slot
 }
 
-// StartCluster starts a cluster of masters, each with the given number of replicas, and waits about three
-// seconds until every node serves its slots and every replica is in sync. It takes the options of Start. It
-// needs Valkey, Redis 7 or WithRedis6.
+// StartCluster starts masters, each with the given number of replicas, and waits until every node serves its slots and
+// every replica is in sync. It needs Valkey, Redis 7 or WithRedis6.
 func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster {
 	tb.Helper()
 	common := []Option{WithArgs(
-		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", // a single node does not know
+		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",
 		"--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
 		"--repl-diskless-sync-delay", "0",
 	)}
@@ -72,8 +69,7 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 	return c
 }
 
-// WithoutShardedPubSub makes a server behave as Redis 6: without SPUBLISH, SSUBSCRIBE, SUNSUBSCRIBE and PUBSUB
-// SHARDNUMSUB.
+// WithoutShardedPubSub makes a server behave as Redis 6.
 func WithoutShardedPubSub() Option {
 	return WithArgs(
 		"--rename-command", "SPUBLISH", "",
@@ -83,7 +79,7 @@ func WithoutShardedPubSub() Option {
 	)
 }
 
-// EachCluster runs body in parallel on a Redis and a Valkey cluster of three masters with one replica each.
+// EachCluster runs body in parallel on Redis and Valkey with three masters and one replica each.
 func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, StartCluster(t, 3, 1)) })
@@ -93,7 +89,6 @@ func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
 	})
 }
 
-// introduce has every node meet every other, which is faster than gossip.
 func (c *Cluster) introduce(tb testing.TB) {
 	tb.Helper()
 	for i, s := range c.nodes {
@@ -110,7 +105,7 @@ func (c *Cluster) introduce(tb testing.TB) {
 func (c *Cluster) shareOut(tb testing.TB, masters int) {
 	tb.Helper()
 	for i, s := range c.nodes[:masters] {
-		part := []any{"ADDSLOTS"} // Redis 6 knows no ADDSLOTSRANGE
+		part := []any{"ADDSLOTS"} // Redis 6 has no ADDSLOTSRANGE
 		for slot := clusterSlots * i / masters; slot < clusterSlots*(i+1)/masters; slot++ {
 			part = append(part, slot)
 		}
@@ -128,7 +123,6 @@ func (c *Cluster) awaitMembers(tb testing.TB) {
 	}
 }
 
-// awaitHealth waits until all nodes report ok and all masters have their replicas, which takes longer.
 func (c *Cluster) awaitHealth(tb testing.TB, masters, replicas int) {
 	tb.Helper()
 	for _, s := range c.nodes {
@@ -151,10 +145,10 @@ func (*Cluster) await(tb testing.TB, what string, is func() bool) {
 	awaitTrue(tb, clusterWait, what, is)
 }
 
-// Nodes returns all nodes in start order: the initial masters first.
+// Nodes returns all nodes, the initial masters first.
 func (c *Cluster) Nodes() []*Server { return slices.Clone(c.nodes) }
 
-// Addrs returns the addresses of all nodes, host:port.
+// Addrs returns the nodes' addresses, host:port.
 func (c *Cluster) Addrs() []string {
 	addrs := make([]string, len(c.nodes))
 	for i, s := range c.nodes {
@@ -163,7 +157,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Node returns the node at addr, host:port, or fails the test.
+// Node returns the node at addr, host:port.
 func (c *Cluster) Node(tb testing.TB, addr string) *Server {
 	tb.Helper()
 	for _, s := range c.nodes {
@@ -182,7 +176,7 @@ func (c *Cluster) Owner(tb testing.TB, key string) *Server {
 	for _, s := range c.nodes {
 		addr, err := s.ownerOf(transport.HashSlot(key))
 		if err != nil {
-			continue // it is down
+			continue
 		}
 		if votes[addr]++; votes[addr] > votes[best] {
 			best = addr
@@ -215,7 +209,7 @@ func (s *Server) ownerOf(slot int) (string, error) {
 	return "", fmt.Errorf("no node serves slot %d", slot)
 }
 
-// Do runs a command on the node of its first argument and follows redirections. An error fails the test.
+// Do runs a command on the node of its first argument and follows redirections.
 func (c *Cluster) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	key := ""
@@ -225,7 +219,7 @@ func (c *Cluster) Do(tb testing.TB, cmd string, args ...any) any {
 	return c.DoAt(tb, key, cmd, args...)
 }
 
-// DoAt runs a command on the node of key and follows redirections. An error fails the test.
+// DoAt runs a command on the node of key and follows redirections.
 func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 	tb.Helper()
 	var reply any
@@ -246,7 +240,6 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 	return nil
 }
 
-// guess returns the cached or current owner of key's slot.
 func (c *Cluster) guess(tb testing.TB, key string) *Server {
 	tb.Helper()
 	slot := transport.HashSlot(key)
@@ -280,7 +273,6 @@ func (c *Cluster) follow(tb testing.TB, node *Server, cmd string, args []any) (a
 	return reply, err
 }
 
-// redirection parses a MOVED or ASK error; for others it returns empty strings.
 func redirection(err error) (word, addr string) {
 	var refusal redis.Error
 	if !errors.As(err, &refusal) {

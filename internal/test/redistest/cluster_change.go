@@ -22,7 +22,7 @@ func (c *Cluster) Replicas(tb testing.TB, master *Server) []*Server {
 	return replicas
 }
 
-// Failover promotes replica with its master's consent (CLUSTER FAILOVER) and waits until both know.
+// Failover runs CLUSTER FAILOVER and waits until master and replica know.
 func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	tb.Helper()
 	master, _ := replica.masterOf(tb)
@@ -39,7 +39,7 @@ func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	c.await(tb, "the master is a replica", func() bool { return c.Node(tb, master).role(tb) == "slave" })
 }
 
-// AwaitOwner waits until all nodes that answer agree on an owner of key other than former, and returns it.
+// AwaitOwner waits until all nodes that answer agree on an owner of key other than former.
 func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server {
 	tb.Helper()
 	var owner *Server
@@ -50,8 +50,7 @@ func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server 
 	return owner
 }
 
-// agree reports whether owner serves key and all other nodes that answer redirect to it. A node that does not
-// yet know of an election answers CLUSTERDOWN.
+// A node that does not yet know of an election answers CLUSTERDOWN.
 func (c *Cluster) agree(key string, owner *Server) bool {
 	for _, s := range c.nodes {
 		if !answers(s) {
@@ -65,9 +64,8 @@ func (c *Cluster) agree(key string, owner *Server) bool {
 	return answers(owner)
 }
 
-// MoveSlot moves a slot and its keys to another master while both serve it, as redis-cli's reshard does. If
-// between is not nil, it runs when both masters have marked the slot and no key has moved; the old master then
-// answers ASK for missing keys.
+// MoveSlot moves a slot and its keys while both masters serve it. If between is not nil, it runs when both have marked
+// the slot and no key has moved.
 func (c *Cluster) MoveSlot(tb testing.TB, slot int, to *Server, between func()) {
 	tb.Helper()
 	from := c.ownerOfSlot(tb, slot)
@@ -126,7 +124,6 @@ func (s *Server) nodeID(tb testing.TB) string {
 	return s.text(tb, "CLUSTER", "MYID")
 }
 
-// role returns the first element of ROLE: master, slave or sentinel.
 func (s *Server) role(tb testing.TB) string {
 	tb.Helper()
 	parts, err := redis.Values(s.Do(tb, "ROLE"), nil)
@@ -140,7 +137,6 @@ func (s *Server) role(tb testing.TB) string {
 	return name
 }
 
-// masterOf returns the address of a replica's master, or "", and whether the replica is connected to it.
 func (s *Server) masterOf(tb testing.TB) (addr string, connected bool) {
 	tb.Helper()
 	role, err := redis.Values(s.Do(tb, "ROLE"), nil)
@@ -155,20 +151,19 @@ func (s *Server) masterOf(tb testing.TB) (addr string, connected bool) {
 
 func (s *Server) try(cmd string, args ...any) (any, error) {
 	c := s.pool.Get()
-	defer func() { _ = c.Close() }() // back to the pool
+	defer func() { _ = c.Close() }()
 	return c.Do(cmd, args...)
 }
 
 func (s *Server) tryAsking(cmd string, args ...any) (any, error) {
 	c := s.pool.Get()
-	defer func() { _ = c.Close() }() // back to the pool
+	defer func() { _ = c.Close() }()
 	if _, err := c.Do("ASKING"); err != nil {
 		return nil, err
 	}
 	return c.Do(cmd, args...)
 }
 
-// awaitTrue polls until is returns true, or fails the test after bound.
 func awaitTrue(tb testing.TB, bound time.Duration, what string, is func() bool) {
 	tb.Helper()
 	for limit := time.Now().Add(bound); !is(); {
@@ -179,9 +174,8 @@ func awaitTrue(tb testing.TB, bound time.Duration, what string, is func() bool) 
 	}
 }
 
-// StartReplica starts a replica of master and waits until it is in sync: from then on the replica's
-// subscribers receive the master's messages. It passes on the master's password. Start a master's
-// replicas one at a time.
+// StartReplica starts a replica of master and waits until it receives the master's messages. Start a master's replicas
+// one at a time.
 func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	tb.Helper()
 	// By default a master delays the sync, to serve more replicas with it.
@@ -200,7 +194,7 @@ func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	return replica
 }
 
-// Replicas returns the addresses of the master's replicas that are in sync (ROLE).
+// Replicas returns the addresses of the replicas that are in sync.
 func (s *Server) Replicas(tb testing.TB) []string {
 	tb.Helper()
 	role, err := redis.Values(s.Do(tb, "ROLE"), nil)
@@ -222,8 +216,8 @@ func (s *Server) Replicas(tb testing.TB) []string {
 	return addrs
 }
 
-// Follow makes the server a replica of the one at addr, which may be a proxy, and waits until it is in sync.
-// The master must have had a StartReplica replica before.
+// Follow makes the server a replica of addr and waits until it is in sync. The master must have had a StartReplica
+// replica before.
 func (s *Server) Follow(tb testing.TB, addr string) {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)

@@ -16,8 +16,7 @@ import (
 
 var keyCounter atomic.Int64
 
-// Key returns a unique lock name: the test's name, for MONITOR, a number and a random suffix. It holds only
-// letters, digits, '-' and '_'.
+// Key returns a unique lock name of letters, digits, '-' and '_' that begins with the test's name.
 func Key(tb testing.TB) string {
 	tb.Helper()
 	const keep = 60
@@ -34,13 +33,13 @@ func plain(r rune) rune {
 	return '-'
 }
 
-// Journal is an io.Writer that records log lines. It is safe for concurrent use.
+// Journal records log lines. It is safe for concurrent use.
 type Journal struct {
 	mu    sync.Mutex // guards lines
 	lines []string
 }
 
-// NewJournal returns an empty journal and a logger that writes to it at every level.
+// NewJournal returns an empty journal and a logger that writes to it.
 func NewJournal() (*Journal, *slog.Logger) {
 	j := &Journal{}
 	return j, slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -54,7 +53,7 @@ func (j *Journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Lines returns the lines that contain one of texts, or all lines if texts is empty.
+// Lines returns the lines that contain one of texts, or all if there are none.
 func (j *Journal) Lines(texts ...string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -82,8 +81,7 @@ func Manual(tb testing.TB) string {
 	return string(text)
 }
 
-// Rights returns the arguments of the ACL command below the manual's heading need: "SETUSER", the user, and
-// its rights. If there is none, the test fails.
+// Rights returns the arguments of the ACL command below the manual's heading need.
 func Rights(tb testing.TB, need string) []any {
 	tb.Helper()
 	_, rest, found := strings.Cut(Manual(tb), "\n### "+need+"\n")
@@ -100,7 +98,7 @@ func Rights(tb testing.TB, need string) []any {
 	return args
 }
 
-// GiveRights gives the manual's user the rights for needs, applies more, and returns the user's URL.
+// GiveRights gives the manual's user the rights for needs, applies more, and returns its URL.
 func (s *Server) GiveRights(tb testing.TB, needs []string, more ...any) string {
 	tb.Helper()
 	user := ""
@@ -115,7 +113,7 @@ func (s *Server) GiveRights(tb testing.TB, needs []string, more ...any) string {
 	return s.UserURL(user)
 }
 
-// UserURL returns the redis:// URL of a user with Password.
+// UserURL returns the URL of a user with Password.
 func (s *Server) UserURL(user string) string {
 	return (&url.URL{Scheme: "redis", Host: s.Addr(), User: url.UserPassword(user, Password)}).String()
 }

@@ -19,46 +19,42 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// ownName is the client name of the package's connections.
 const ownName = "redistest"
 
 type serverInfo struct {
-	name    string // redis, valkey, …
+	name    string
 	version string
 	pid     int
 }
 
-// Dial returns an authenticated connection without a read timeout, for one goroutine. The test's cleanup
-// closes it.
+// Dial returns an authenticated connection without a read timeout, for one goroutine, until the test ends.
 func (s *Server) Dial(tb testing.TB) redis.Conn {
 	tb.Helper()
 	c, err := redis.Dial("tcp", s.Addr(), s.dialOptions()...)
 	return closedWith(tb, c, err)
 }
 
-// Do runs one command on a pooled connection and returns redigo's reply. An error fails the test. It is safe
-// for concurrent use.
+// Do runs one command and returns redigo's reply. It is safe for concurrent use.
 func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	return poolDo(tb, s.pool, cmd, args...)
 }
 
-// Name returns the server's name: "redis", "valkey" or another.
+// Name returns the server's name, such as "redis".
 func (s *Server) Name() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.info.name
 }
 
-// Version returns the server's own version, such as "7.0.15", even if it claims compatibility with another one
-// of Redis.
+// Version returns the server's own version, such as "7.0.15".
 func (s *Server) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.info.version
 }
 
-// BytesSent returns total_net_output_bytes (INFO stats), which CONFIG RESETSTAT resets.
+// BytesSent returns total_net_output_bytes, which CONFIG RESETSTAT resets.
 func (s *Server) BytesSent(tb testing.TB) int {
 	tb.Helper()
 	_, after, _ := strings.Cut(s.text(tb, "INFO", "stats"), "total_net_output_bytes:")
@@ -70,8 +66,8 @@ func (s *Server) BytesSent(tb testing.TB) int {
 	return n
 }
 
-// CommandStats returns the calls of each command by its lower-case name, with subcommands as "client|list"
-// (INFO commandstats). It includes commands in scripts and the package's own. CONFIG RESETSTAT resets it.
+// CommandStats returns the calls of each command by its lower-case name (INFO commandstats), including commands in
+// scripts and the package's own. CONFIG RESETSTAT resets it.
 func (s *Server) CommandStats(tb testing.TB) map[string]int64 {
 	tb.Helper()
 	stats := map[string]int64{}
@@ -90,8 +86,7 @@ func (s *Server) CommandStats(tb testing.TB) map[string]int64 {
 	return stats
 }
 
-// KillClients kills all other connections of a kind, "normal" or "pubsub" (CLIENT KILL TYPE), and returns
-// their number.
+// KillClients kills all other connections of a kind, "normal" or "pubsub", and returns their number.
 func (s *Server) KillClients(tb testing.TB, kind string) int {
 	tb.Helper()
 	n, err := redis.Int(s.Do(tb, "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"), nil)
@@ -101,7 +96,7 @@ func (s *Server) KillClients(tb testing.TB, kind string) int {
 	return n
 }
 
-// Clients counts the server's connections except the package's own (CLIENT LIST).
+// Clients counts the server's connections except the package's own.
 func (s *Server) Clients(tb testing.TB) int {
 	tb.Helper()
 	n := 0
@@ -113,7 +108,7 @@ func (s *Server) Clients(tb testing.TB) int {
 	return n
 }
 
-// Channels returns the channels with subscribers (PUBSUB CHANNELS).
+// Channels returns the channels with subscribers.
 func (s *Server) Channels(tb testing.TB) []string {
 	tb.Helper()
 	names, err := redis.Strings(s.Do(tb, "PUBSUB", "CHANNELS"), nil)
@@ -137,9 +132,9 @@ func (s *Server) askInfo(ctx context.Context) (serverInfo, error) {
 	if err != nil {
 		return serverInfo{}, err
 	}
-	defer func() { _ = c.Close() }() // only read from
+	defer func() { _ = c.Close() }()
 	if err := ping(c, time.Time{}); err != nil {
-		return serverInfo{}, err // such as LOADING
+		return serverInfo{}, err
 	}
 	text, err := redis.String(c.Do("INFO", "server"))
 	if err != nil {
@@ -148,8 +143,7 @@ func (s *Server) askInfo(ctx context.Context) (serverInfo, error) {
 	return parseInfo(text)
 }
 
-// parseInfo parses INFO server. Forks of Redis report the version they are compatible with as redis_version
-// and their own by name.
+// Forks of Redis report the compatible version as redis_version and their own by name.
 func parseInfo(text string) (serverInfo, error) {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(text) {
@@ -177,7 +171,7 @@ func (s *Server) dialOptions() []redis.DialOption {
 	}
 }
 
-// dialOwn dials a connection that Clients does not count.
+// Clients does not count this connection.
 func (s *Server) dialOwn(ctx context.Context) (redis.Conn, error) {
 	opts := append(s.dialOptions(), redis.DialReadTimeout(ioTimeout), redis.DialClientName(ownName))
 	return redis.DialContext(ctx, "tcp", s.Addr(), opts...)
@@ -204,14 +198,14 @@ func closedWith(tb testing.TB, c redis.Conn, err error) redis.Conn {
 	if err != nil {
 		tb.Fatalf("redistest: dial: %v", err)
 	}
-	tb.Cleanup(func() { _ = c.Close() }) // may be closed or broken by then
+	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 func poolDo(tb testing.TB, pool *redis.Pool, cmd string, args ...any) any {
 	tb.Helper()
 	c := pool.Get()
-	defer func() { _ = c.Close() }() // back to the pool
+	defer func() { _ = c.Close() }()
 	reply, err := c.Do(cmd, args...)
 	if err != nil {
 		tb.Fatalf("redistest: %s %v: %v", cmd, args, err)
@@ -219,14 +213,12 @@ func poolDo(tb testing.TB, pool *redis.Pool, cmd string, args ...any) any {
 	return reply
 }
 
-// WithAppendOnly makes the server append each change to a file before it replies. Its data survives Kill and
-// Restart, and Expiries works. It needs Valkey or Redis 7.
+// WithAppendOnly makes the server append each change to a file before it replies, for Restart and Expiries. It needs
+// Valkey or Redis 7.
 func WithAppendOnly() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "no") }
 
-// Expiries returns the last expiry that the server set for each key, even if the key is gone, to the
-// millisecond of this machine's clock. It reads the append-only file, so it needs WithAppendOnly, works for a
-// frozen or dead server, and sends no command. A change that is missing in the file was not acknowledged,
-// because servers write it before they reply.
+// Expiries returns the last expiry that the server set for each key, even if the key is gone, from the append-only
+// file. It needs WithAppendOnly and works for a dead server. A change missing in the file was not acknowledged.
 func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "appendonlydir", "*.incr.aof"))
@@ -249,7 +241,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	return expiries
 }
 
-// readExpiries parses an append-only file whose last command may be cut off.
+// The last command may be cut off.
 func readExpiries(file io.Reader, expiries map[string]time.Time) error {
 	for in := bufio.NewReader(file); ; {
 		args, err := ReadCommand(in)
@@ -272,8 +264,7 @@ func readExpiries(file io.Reader, expiries map[string]time.Time) error {
 	}
 }
 
-// expiryIn returns the key to which a command gives an expiry, or "". Servers write every expiry as PEXPIREAT
-// or SET PXAT.
+// Servers write every expiry as PEXPIREAT or SET PXAT.
 func expiryIn(args []string) (string, time.Time, error) {
 	ms := ""
 	switch name := strings.ToUpper(args[0]); {
@@ -293,7 +284,7 @@ func expiryIn(args []string) (string, time.Time, error) {
 	return args[1], time.UnixMilli(n), err
 }
 
-// Target is the common interface of real and in-memory servers. Its methods are safe for concurrent use.
+// Target is a real or in-memory server. It is safe for concurrent use.
 type Target interface {
 	Addr() string
 	URL() string
@@ -301,8 +292,8 @@ type Target interface {
 	Do(tb testing.TB, cmd string, args ...any) any
 }
 
-// EachServer runs body on a fresh real server, an in-memory one and Valkey (StartValkey). Below the full test
-// level it skips the last two; under -short it runs in memory only.
+// EachServer runs body on a fresh real server, an in-memory one and Valkey. Below the full test level it skips the last
+// two; under -short it runs in memory only.
 func EachServer(t *testing.T, body func(t *testing.T, target Target)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) { body(t, Start(t)) })

@@ -15,17 +15,17 @@ import (
 
 // Limits selects the restrictions of a server that is not Redis.
 type Limits struct {
-	// Keyless rejects scripts without keys, as Amazon ElastiCache Serverless does.
+	// Keyless rejects scripts without keys.
 	Keyless bool
-	// Undeclared rejects keys that a script does not declare, as Kvrocks can.
+	// Undeclared rejects keys that a script does not declare.
 	Undeclared bool
 	// Flagged is Undeclared except for scripts with Dragonfly's flag.
 	Flagged bool
-	// Publish rejects PUBLISH and SPUBLISH in scripts, as Garnet did.
+	// Publish rejects PUBLISH and SPUBLISH in scripts.
 	Publish bool
 }
 
-// Prefixes for scripts. StrictKeys makes a script fail when it uses an undeclared key.
+// StrictKeys makes a script fail when it uses an undeclared key.
 const (
 	StrictKeys = `local redis = (function(server)
     local declared = {}
@@ -68,7 +68,6 @@ end)(redis)
 	keyless       = "return redis.error_reply('ERR Lua scripts without any input keys are not supported')"
 )
 
-// limited rewrites the scripts that clients send.
 type limited struct {
 	limits Limits
 	server string
@@ -76,7 +75,7 @@ type limited struct {
 	texts  map[string]string // by digest, guarded by mu
 }
 
-// StartLimited starts a server whose scripts are limited and returns its URL.
+// StartLimited returns the URL of a server with limited scripts.
 func StartLimited(tb testing.TB, limits Limits) string {
 	tb.Helper()
 	l := &limited{limits: limits, server: Start(tb).Addr(), texts: map[string]string{}}
@@ -93,7 +92,7 @@ func StartLimited(tb testing.TB, limits Limits) string {
 		}
 	})
 	tb.Cleanup(func() {
-		_ = listener.Close() // the test is over
+		_ = listener.Close()
 		serving.Wait()
 	})
 	return redisURL(listener.Addr().String(), "")
@@ -107,7 +106,7 @@ func (l *limited) serve(client net.Conn) {
 	}
 	var replies sync.WaitGroup
 	replies.Go(func() {
-		_, _ = io.Copy(client, server) // ends when either is closed
+		_, _ = io.Copy(client, server)
 		_ = client.Close()
 	})
 	l.forward(client, server)

@@ -1,16 +1,8 @@
-// Package redistest provides tests with real servers, in-memory servers and a network that can fail.
+// Package redistest provides tests with real servers ([Start], [StartCluster], [StartSentinels]), in-memory servers
+// ([Mini]) and a network that can fail ([Proxy]). Servers end with the test, on Linux also if its process is killed.
 //
-// [Start] runs a redis-server or valkey-server process on a free loopback port, without persistence unless
-// [WithAppendOnly] is set, and ends it with the test. On Linux it also ends with the test process, however
-// that dies. [Shared] is one server per test binary: [Key] returns names that keep its tests apart, and [Main]
-// stops it.
-//
-// REDLATCH_SERVER names the program, by name or path; the default is redis-server, else valkey-server, from
-// PATH. [EachServer] runs a test on that program, in memory and on Valkey: the program of REDLATCH_VALKEY,
-// else the one that `make setup` fetched. A missing Valkey fails the test if CI=true and skips it otherwise.
-//
-// [StartCluster] and [StartSentinels] return when all nodes know all others, because before that they fail
-// over differently. [Proxy] runs between client and server, and holds, delays, cuts or refuses the traffic.
+// REDLATCH_SERVER names the server program; the default is redis-server, else valkey-server, from PATH. REDLATCH_VALKEY
+// names Valkey; the default is that of `make setup`.
 package redistest
 
 import (
@@ -43,12 +35,11 @@ type config struct {
 	unixSocket bool
 	password   string
 	cpus       []int
-	redis6     bool   // lacks the cluster-port option
-	sentinel   string // configuration of a Sentinel, or ""
+	redis6     bool // lacks the cluster-port option
+	sentinel   string
 }
 
-// WithBinary sets the server program by name or path. The default is REDLATCH_SERVER, else redis-server, else
-// valkey-server.
+// WithBinary sets the server program by name or path.
 func WithBinary(nameOrPath string) Option { return func(c *config) { c.binary = nameOrPath } }
 
 // WithRedis6 is WithBinary for a Redis 6, which StartCluster starts differently.
@@ -56,16 +47,15 @@ func WithRedis6(nameOrPath string) Option {
 	return func(c *config) { c.binary, c.redis6 = nameOrPath, true }
 }
 
-// WithArgs adds command-line arguments, such as "--maxmemory", "2mb". They override earlier ones and the
-// package's own.
+// WithArgs adds command-line arguments, which override earlier ones and the package's own.
 func WithArgs(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
 }
 
-// WithUnixSocket makes the server also listen on a unix socket; see Server.Socket.
+// WithUnixSocket makes the server also listen on a unix socket.
 func WithUnixSocket() Option { return func(c *config) { c.unixSocket = true } }
 
-// WithPassword sets the default user's password, which the Server's own methods use.
+// WithPassword sets the default user's password.
 func WithPassword(password string) Option { return func(c *config) { c.password = password } }
 
 // WithProcessors runs the server on these processors, on Linux.
@@ -86,8 +76,7 @@ func FindServer() (path string, err error) {
 	return cfg.binary, err
 }
 
-// findBinary resolves the program's name without following links: valkey-server may be a link to a program
-// that checks its name.
+// Links are not followed: valkey-server may be a link to a program that checks its name.
 func (c *config) findBinary() error {
 	names := []string{"redis-server", "valkey-server"}
 	if c.binary != "" {
@@ -107,15 +96,14 @@ func (c *config) findBinary() error {
 		names, serverEnv)
 }
 
-// FreePort returns a free loopback port, or 0. It is below the range of outgoing connections, so that none
-// takes it before the server starts or while it is down.
+// FreePort returns a free loopback port, or 0, below the range of outgoing connections.
 func FreePort() int {
 	for range 1000 {
 		if port := 20000 + rand.IntN(12000); isFree(port) { //nolint:gosec // a port to try, not a secret
 			return port
 		}
 	}
-	return 0 // the server will refuse it with an error
+	return 0
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
@@ -130,7 +118,6 @@ func redisURL(addr, password string) string {
 
 const valkeyEnv = "REDLATCH_VALKEY"
 
-// valkeyKept is where scripts/redis-server.sh installs Valkey, below the module's root.
 var valkeyKept = filepath.Join(".servers", "valkey", "usr", "bin", "valkey-server")
 
 // StartValkey is Start with the program of ValkeyBinary.
@@ -144,8 +131,8 @@ func StartValkey(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// ValkeyBinary returns the path of valkey-server: REDLATCH_VALKEY, else the one that `make setup` fetched,
-// else from PATH. If there is none, it skips the test, or fails it if CI=true or REDLATCH_VALKEY is set.
+// ValkeyBinary returns the path of valkey-server. If there is none, it skips the test, or fails it if CI=true or
+// REDLATCH_VALKEY is set.
 func ValkeyBinary(tb testing.TB) string {
 	tb.Helper()
 	path, err := FindValkey()
@@ -159,16 +146,15 @@ func ValkeyBinary(tb testing.TB) string {
 	return path
 }
 
-// moreKept is where scripts/more-servers.sh installs programs, each in its own folder.
 var moreKept = filepath.Join(".servers", "more")
 
-// MoreServers returns the paths of the servers that scripts/more-servers.sh installed.
+// MoreServers returns the servers that scripts/more-servers.sh installed.
 func MoreServers() []string {
 	folder := upwards(moreKept)
 	if folder == "" {
 		return nil
 	}
-	paths, _ := filepath.Glob(filepath.Join(folder, "*", "*-server")) // the pattern is fine
+	paths, _ := filepath.Glob(filepath.Join(folder, "*", "*-server"))
 	return paths
 }
 
@@ -187,7 +173,6 @@ func FindValkey() (path string, err error) {
 	return path, nil
 }
 
-// upwards looks for a file from the working directory upwards and returns its path, or "".
 func upwards(name string) string {
 	folder, err := filepath.Abs(".")
 	if err != nil {
@@ -206,9 +191,8 @@ func upwards(name string) string {
 	}
 }
 
-// StartWithout starts a server without the given commands, as managed services have, and returns it with a
-// user's URL. Subcommands, such as client|kill, cannot be renamed, so the user is denied them; and so is
-// client, which this package sends itself.
+// StartWithout starts a server without the given commands and returns it with a user's URL. Subcommands, such as
+// client|kill, cannot be renamed, so the user is denied them; and so is client, which this package sends itself.
 func StartWithout(tb testing.TB, commands []string) (s *Server, user string) {
 	tb.Helper()
 	var args []string
@@ -225,13 +209,13 @@ func StartWithout(tb testing.TB, commands []string) (s *Server, user string) {
 	return s, s.UserURL(name)
 }
 
-// MiniServer is an in-memory server for one test, on a loopback port and in-memory pipes.
+// MiniServer is an in-memory server for one test.
 type MiniServer struct {
 	*embedded.Server
 	pool *redis.Pool
 }
 
-// Mini starts an in-memory server for this test. For tests in a synctest bubble use embedded.WithInProcess.
+// Mini starts an in-memory server for this test. In a synctest bubble use embedded.WithInProcess.
 func Mini(tb testing.TB, opts ...embedded.Option) *MiniServer {
 	tb.Helper()
 	srv, err := embedded.Start(opts...)
@@ -241,21 +225,20 @@ func Mini(tb testing.TB, opts ...embedded.Option) *MiniServer {
 	s := &MiniServer{Server: srv}
 	s.pool = &redis.Pool{MaxIdle: 1, TestOnBorrow: ping, DialContext: srv.Dial}
 	tb.Cleanup(func() {
-		_ = s.pool.Close() // its connections end with the server anyway
+		_ = s.pool.Close()
 		srv.Close()
 	})
 	return s
 }
 
-// Dial returns an in-memory connection without a read timeout, for one goroutine. The test's cleanup closes
-// it. MiniServer.Server has a dial function.
+// Dial returns an in-memory connection without a read timeout, for one goroutine, until the test ends.
 func (s *MiniServer) Dial(tb testing.TB) redis.Conn {
 	tb.Helper()
 	c, err := s.Server.Dial(context.Background())
 	return closedWith(tb, c, err)
 }
 
-// Do runs one command on a pooled connection. An error fails the test. It is safe for concurrent use.
+// Do runs one command. It is safe for concurrent use.
 func (s *MiniServer) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	return poolDo(tb, s.pool, cmd, args...)

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// claimPort reserves a port against other tests, including other processes, so that none takes it while its
-// server is down and answers clients that expect a refusal. It binds a UDP socket, because reserve's TCP
-// socket would keep the server itself from listening again.
+// claimPort reserves a port against other processes while its server is down. It binds a UDP socket, because reserve's
+// TCP socket would keep the server itself from listening again.
 func claimPort(port int) (io.Closer, error) {
 	return new(net.ListenConfig).ListenPacket(context.Background(), "udp", loopback(port))
 }
@@ -20,7 +19,7 @@ func UnusedPort(tb testing.TB) int {
 	for range startAttempts {
 		port := FreePort()
 		if claimed, err := claimPort(port); err == nil {
-			tb.Cleanup(func() { _ = claimed.Close() }) // a socket that was never used
+			tb.Cleanup(func() { _ = claimed.Close() })
 			return port
 		}
 	}
@@ -33,7 +32,7 @@ func isFree(port int) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = claimed.Close() }() // a socket that was never used
+	defer func() { _ = claimed.Close() }()
 	l, err := net.Listen("tcp", loopback(port))
 	if err != nil {
 		return false
@@ -42,19 +41,19 @@ func isFree(port int) bool {
 	return true
 }
 
-// port is a loopback port that stays reserved without a listener, so that no other server takes it.
+// port stays reserved without a listener.
 type port struct {
 	addr    string
 	config  net.ListenConfig
-	release func() // others may have it
+	release func()
 }
 
-// listen listens on the port; only one listener may be open at a time.
+// Only one listener may be open at a time.
 func (p *port) listen() (net.Listener, error) {
 	return p.config.Listen(context.Background(), "tcp", p.addr)
 }
 
-// Refusing returns an address, host:port, that refuses connections until the test ends.
+// Refusing returns an address, host:port, that refuses connections.
 func Refusing(tb testing.TB) string {
 	tb.Helper()
 	var err error
@@ -72,11 +71,11 @@ func Refusing(tb testing.TB) string {
 func (p *Proxy) settle() (l net.Listener, err error) {
 	for range startAttempts {
 		if p.port, err = reserve(loopback(FreePort())); err != nil {
-			continue // it is taken
+			continue
 		}
 		if l, err = p.port.listen(); err == nil {
 			p.addr = p.port.addr
-			p.tb.Cleanup(p.port.release) // after Close
+			p.tb.Cleanup(p.port.release)
 			return l, nil
 		}
 		p.port.release()
@@ -84,9 +83,8 @@ func (p *Proxy) settle() (l net.Listener, err error) {
 	return nil, err
 }
 
-// stopListening closes l. shutDown also stops the copies of l in processes that are being forked, which would
-// still accept.
+// shutDown also stops the copies of l in processes that are being forked, which would still accept.
 func stopListening(l net.Listener) {
 	shutDown(l.(*net.TCPListener))
-	_ = l.Close() // closed already, at worst
+	_ = l.Close()
 }

@@ -19,10 +19,9 @@ const (
 	ToClient
 )
 
-// Proxy is a TCP proxy between clients and one server that can fail. Its methods are safe for concurrent use
-// and do not block. A fault applies to current and future connections. Held bytes stay in memory in order,
-// including the end of the connection: a side does not notice that its peer closed while the direction is
-// held.
+// Proxy is a TCP proxy between clients and one server. Its methods are safe for concurrent use and do not block. A
+// fault applies to current and future connections. While a direction is held, its bytes, including the end of the
+// connection, stay in memory in order.
 type Proxy struct {
 	tb   testing.TB
 	addr string
@@ -42,11 +41,11 @@ type Proxy struct {
 }
 
 type cut struct {
-	link *link // the connection it struck, once it has
-	left int   // bytes that still pass
+	link *link
+	left int // bytes that still pass
 }
 
-// NewProxy starts a proxy for the server at targetAddr, host:port. It ends with the test.
+// NewProxy starts a proxy for targetAddr, host:port. It ends with the test.
 func NewProxy(tb testing.TB, targetAddr string) *Proxy {
 	tb.Helper()
 	p := &Proxy{tb: tb, target: targetAddr, links: map[*link]struct{}{}}
@@ -68,7 +67,7 @@ func (p *Proxy) URL() string { return redisURL(p.addr, "") }
 // Blackhole holds back the traffic in the given directions.
 func (p *Proxy) Blackhole(dirs ...Direction) { p.setBlack(true, dirs) }
 
-// Heal delivers the traffic that Blackhole held and ends it.
+// Heal ends Blackhole and delivers what it held.
 func (p *Proxy) Heal(dirs ...Direction) { p.setBlack(false, dirs) }
 
 func (p *Proxy) setBlack(on bool, dirs []Direction) {
@@ -82,7 +81,7 @@ func (p *Proxy) setBlack(on bool, dirs []Direction) {
 	})
 }
 
-// Redirect sends future connections to another server, as a DNS change does.
+// Redirect sends future connections to another server.
 func (p *Proxy) Redirect(targetAddr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,19 +94,18 @@ func (p *Proxy) leadsTo() string {
 	return p.target
 }
 
-// Latency delays future traffic in a direction by d and keeps its order.
+// Latency delays future traffic in a direction by d.
 func (p *Proxy) Latency(dir Direction, d time.Duration) {
 	p.change(func() { p.latency[dir] = d })
 }
 
-// KeepHalfDead sets how the proxy handles a client that closes its side while bytes for the server are held.
-// By default it drops them and closes the server's side; on, it keeps the server's side open and delivers them
-// later, as a slow network does.
+// KeepHalfDead sets how the proxy handles a client that closes its side while bytes for the server are held. By default
+// it drops them and closes the server's side; on, it keeps that open and delivers them later.
 func (p *Proxy) KeepHalfDead(on bool) {
 	p.change(func() { p.keepHalfDead = on })
 }
 
-// Reset cuts all connections with RST and drops held bytes. With KeepHalfDead it cuts only the clients' sides.
+// Reset cuts all connections with RST and drops held bytes; with KeepHalfDead, only the clients' sides.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	keep := p.keepHalfDead
@@ -118,7 +116,7 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Refuse makes the proxy refuse new connections, as a port without a listener does, or accept them again.
+// Refuse makes the proxy refuse new connections or accept them again.
 func (p *Proxy) Refuse(on bool) {
 	p.tb.Helper()
 	p.mu.Lock()
@@ -140,8 +138,7 @@ func (p *Proxy) Refuse(on bool) {
 	}
 }
 
-// CutReplyAfter passes n more bytes to the first client that gets a reply, then cuts its connection with RST,
-// once.
+// CutReplyAfter passes n more bytes to the first client that gets a reply, then cuts its connection, once.
 func (p *Proxy) CutReplyAfter(n int) {
 	p.change(func() { p.cut = &cut{left: n} })
 }
@@ -159,7 +156,7 @@ func (p *Proxy) Connections() int {
 	return n
 }
 
-// Holding returns the number of bytes queued in a direction.
+// Holding returns the bytes queued in a direction.
 func (p *Proxy) Holding(dir Direction) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +169,7 @@ func (p *Proxy) Holding(dir Direction) int {
 	return n
 }
 
-// Close closes the proxy and its connections and waits for its goroutines. It is idempotent.
+// Close closes the proxy and waits for its goroutines. It is idempotent.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -189,7 +186,6 @@ func (p *Proxy) Close() {
 	p.wg.Wait()
 }
 
-// change alters the faults and wakes every pipe.
 func (p *Proxy) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +210,7 @@ func (p *Proxy) serve(l net.Listener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.listener != nil {
-		stopListening(l) // a concurrent call was faster
+		stopListening(l)
 		return
 	}
 	p.listener = l
@@ -247,10 +243,8 @@ func (p *Proxy) accept(client *net.TCPConn, from net.Listener) {
 	})
 }
 
-// maxPattern bounds the text of HoldMatching, in bytes.
 const maxPattern = 1024
 
-// Held is the hold of one HoldMatching call.
 type Held struct {
 	proxy   *Proxy
 	dir     Direction
@@ -260,9 +254,8 @@ type Held struct {
 	released bool // guarded by proxy.mu
 }
 
-// HoldMatching holds back the first connection that carries text in the direction, from that text on, until
-// Release. Preceding bytes pass, so a command with the text does not run, but those before it do. Other
-// connections pass even with the text. If text is empty or longer than 1024 bytes, the test fails.
+// HoldMatching holds the first connection that carries text in the direction, from that text on, until Release.
+// Commands before it run. The text has 1 to 1024 bytes.
 func (p *Proxy) HoldMatching(dir Direction, text string) *Held {
 	p.tb.Helper()
 	if text == "" || len(text) > maxPattern {
@@ -276,7 +269,7 @@ func (p *Proxy) HoldMatching(dir Direction, text string) *Held {
 // Seen returns a channel that is closed when the text is held.
 func (h *Held) Seen() <-chan struct{} { return h.seen }
 
-// Release delivers the held bytes, or cancels the hold if the text has not come. It is idempotent.
+// Release delivers the held bytes or cancels the hold. It is idempotent.
 func (h *Held) Release() {
 	p := h.proxy
 	p.change(func() {
@@ -290,14 +283,13 @@ func (p *Proxy) dropTrigger(h *Held) {
 	p.triggers[h.dir] = slices.DeleteFunc(p.triggers[h.dir], func(o *Held) bool { return o == h })
 }
 
-// match is the position of a text in the bytes just read.
 type match struct {
 	held *Held
 	at   int
 }
 
-// matches finds the texts that data completes and removes their triggers. A text that began in an earlier read
-// is found at 0, because its start has passed. The caller holds the proxy's mu.
+// matches removes the triggers of the texts that data completes. A text that began in an earlier read is found at 0.
+// The caller holds the proxy's mu.
 func (q *pipe) matches(data []byte) []match {
 	p := q.link.proxy
 	window := slices.Concat(q.tail, data)

@@ -17,18 +17,18 @@ type link struct {
 	dead   <-chan struct{} // closed by kill: a full reset
 	kill   func()
 
-	mu     sync.Mutex   // guards server; never held across I/O
-	server *net.TCPConn // nil until dialled
+	mu     sync.Mutex // guards server; never held across I/O
+	server *net.TCPConn
 }
 
 type pipe struct {
 	link *link
 	dir  Direction
-	wake chan struct{} // holds one: look at the queue and the faults again
+	wake chan struct{}
 
 	// Guarded by the proxy's mu.
 	queue []segment
-	ended bool   // the source has closed: the queue's last segment marks it
+	ended bool   // the queue's last segment marks the end
 	tail  []byte // the last bytes read, for matches across reads
 }
 
@@ -47,13 +47,12 @@ func newLink(p *Proxy, client *net.TCPConn, dead <-chan struct{}, kill func()) *
 	return l
 }
 
-// run dials the server, carries bytes until both directions have ended, and closes both sides. kill cancels
-// its context.
+// run returns when both directions have ended, and closes both sides. kill cancels its context.
 func (l *link) run(ctx context.Context) {
 	defer l.kill()
 	c, err := (&net.Dialer{Timeout: startTimeout}).DialContext(ctx, "tcp", l.proxy.leadsTo())
 	if err != nil {
-		l.reset(false) // similar to the server's refusal
+		l.reset(false)
 		return
 	}
 	server := c.(*net.TCPConn)
@@ -61,7 +60,7 @@ func (l *link) run(ctx context.Context) {
 	l.server = server
 	l.mu.Unlock()
 	select {
-	case <-l.dead: // reset while dialling: nothing else closes it
+	case <-l.dead: // nothing else closes it
 		_ = server.Close()
 		return
 	default:
@@ -72,7 +71,7 @@ func (l *link) run(ctx context.Context) {
 	wg.Go(func() { l.pipes[ToServer].write(server) })
 	wg.Go(func() {
 		l.pipes[ToClient].write(l.client)
-		// A closed server reads nothing more, so the link ends, and with it the two readers.
+		// A closed server reads nothing more, so the link ends.
 		_ = l.client.Close()
 		_ = server.Close()
 	})
@@ -94,8 +93,8 @@ func (l *link) reset(keepServer bool) {
 	}
 }
 
-// cutOff closes c with RST. While a process is being forked it has copies of all sockets, which keep a cut
-// connection open; the fork lock avoids most of that.
+// While a process is being forked it has copies of all sockets, which keep a cut connection open; the fork lock avoids
+// most of that.
 func cutOff(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	syscall.ForkLock.RLock()
@@ -141,7 +140,6 @@ func (q *pipe) add(s segment) {
 	}
 }
 
-// write drains the queue into dst until the stream has ended.
 func (q *pipe) write(dst *net.TCPConn) {
 	broken := false
 	for {
@@ -159,7 +157,7 @@ func (q *pipe) write(dst *net.TCPConn) {
 				return
 			}
 		case finish:
-			_ = dst.CloseWrite() // may be closed
+			_ = dst.CloseWrite()
 			return
 		case cutLink:
 			q.link.reset(false)
@@ -168,7 +166,7 @@ func (q *pipe) write(dst *net.TCPConn) {
 	}
 }
 
-// await waits for a poke, for at most delay if that is not zero, and reports whether the link is alive.
+// await waits for a poke, at most for delay if not zero, and reports whether the link is alive.
 func (q *pipe) await(delay time.Duration) bool {
 	var timeout <-chan time.Time
 	if delay > 0 {
@@ -185,11 +183,10 @@ func (q *pipe) await(delay time.Duration) bool {
 	return true
 }
 
-// step is the writer's next step: write data, then continue, wait, finish or cut the connection.
 type step struct {
 	data  []byte
 	then  verb
-	delay time.Duration // of a wait; zero is until poked
+	delay time.Duration
 }
 
 type verb int
@@ -229,7 +226,6 @@ func (q *pipe) next() step {
 	return step{data: s.data}
 }
 
-// heldBack reports whether a fault holds the head of the queue.
 func (q *pipe) heldBack() bool {
 	if q.link.proxy.black[q.dir] {
 		return true
@@ -237,14 +233,12 @@ func (q *pipe) heldBack() bool {
 	return len(q.queue) > 0 && q.queue[0].held != nil && !q.queue[0].held.released
 }
 
-// forgotten reports whether held bytes are dropped: the client is gone, the source has ended, and half-dead
-// connections are not kept.
+// forgotten reports whether held bytes are dropped.
 func (q *pipe) forgotten() bool {
 	clientGone := q.link.pipes[ToServer].ended
 	return clientGone && q.ended && !q.link.proxy.keepHalfDead
 }
 
-// cutShort applies CutReplyAfter to data.
 func (q *pipe) cutShort(data []byte) step {
 	c := q.link.proxy.cut
 	if c == nil || c.link != nil && c.link != q.link {
@@ -262,17 +256,17 @@ func (q *pipe) cutShort(data []byte) step {
 func (q *pipe) poke() {
 	select {
 	case q.wake <- struct{}{}:
-	default: // it will look anyway
+	default:
 	}
 }
 
-// Proxies has a proxy for each of several servers, such as cluster nodes that redirect clients to their own
-// addresses: clients must dial with Dial. Its methods are safe for concurrent use.
+// Proxies has a proxy for each of several servers. Clients must dial with Dial, because cluster nodes redirect them to
+// other addresses. It is safe for concurrent use.
 type Proxies struct {
-	proxies map[string]*Proxy // by server address
+	proxies map[string]*Proxy
 }
 
-// NewProxies starts a proxy for each of the servers' addresses, host:port. They end with the test.
+// NewProxies starts a proxy for each address, host:port, until the test ends.
 func NewProxies(tb testing.TB, addrs ...string) *Proxies {
 	tb.Helper()
 	f := &Proxies{proxies: map[string]*Proxy{}}
@@ -282,7 +276,7 @@ func NewProxies(tb testing.TB, addrs ...string) *Proxies {
 	return f
 }
 
-// Dial connects to addr through its proxy, or directly if it has none.
+// Dial connects to addr through its proxy, if it has one.
 func (f *Proxies) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if p := f.proxies[addr]; p != nil {
 		addr = p.Addr()
@@ -297,8 +291,7 @@ func (f *Proxies) Each(do func(p *Proxy)) {
 	}
 }
 
-// Hold is HoldMatching for the first request with text to any server. The caller must call release, which is
-// idempotent.
+// Hold is HoldMatching for the first request with text to any server. The caller must call release.
 func (f *Proxies) Hold(text string) (seen <-chan struct{}, release func()) {
 	first, released := make(chan struct{}), make(chan struct{})
 	var once, over sync.Once

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// stall is the shortest stall of the machine that excuses a failed attempt.
 const stall = 100 * time.Millisecond
 
-// InRealTime runs a test whose verdict depends on the speed of the machine; reason says why fake time won't do.
-// If the test fails and this process did not run for longer than stall, InRealTime repeats it, up to four times.
-// Subtests, parallel ones and T's methods that TB lacks are not for such tests.
+// InRealTime runs a test whose verdict depends on the speed of the machine; reason says why fake time won't do. If it
+// fails and this process did not run for longer than stall, it is repeated up to four times. Subtests are not for such
+// tests.
 func InRealTime(t *testing.T, reason string, test func(tb testing.TB)) {
 	t.Helper()
 	stalls := WatchStalls(t)
@@ -24,7 +23,6 @@ func InRealTime(t *testing.T, reason string, test func(tb testing.TB)) {
 	}
 }
 
-// repeat runs test until it succeeds, or fails without a stall, or five times.
 func repeat(t *testing.T, longest func(from, to time.Time) time.Duration, test func(testing.TB)) error {
 	t.Helper()
 	for range 5 {
@@ -54,7 +52,7 @@ type attempt struct {
 	cleanups []func()
 }
 
-// run calls test in a goroutine that FailNow may end, and then what test registered with Cleanup.
+// run calls test in a goroutine that FailNow may end, then its cleanups.
 func (a *attempt) run(test func(testing.TB)) {
 	inGoroutine(func() { test(a) })
 	for {
@@ -104,13 +102,13 @@ func (a *attempt) Failed() bool {
 	return a.failed
 }
 
-// Fail fails this attempt; so do the methods below.
+// Fail fails this attempt, as do the methods below.
 func (a *attempt) Fail() { a.fail("") }
 
 func (a *attempt) Error(args ...any)                 { a.fail(fmt.Sprint(args...)) }
 func (a *attempt) Errorf(format string, args ...any) { a.fail(fmt.Sprintf(format, args...)) }
 
-// FailNow fails this attempt and ends its goroutine; so do Fatal and Fatalf.
+// FailNow fails this attempt and ends its goroutine.
 func (a *attempt) FailNow() {
 	a.fail("")
 	runtime.Goexit()

@@ -22,13 +22,12 @@ const sentinelWait = 60 * time.Second
 // Sentinels is a master with two replicas and three Sentinels. Its methods are safe for concurrent use, except
 // Failover.
 type Sentinels struct {
-	servers   []*Server // the master at first, then its replicas
+	servers   []*Server
 	sentinels []*Server
 }
 
-// StartSentinels starts a master, two replicas and three Sentinels, and waits about three seconds until each
-// Sentinel knows all others. They consider a server dead after it was silent for downAfter. The options apply
-// to the servers; the Sentinels run the same program.
+// StartSentinels starts a master, two replicas and three Sentinels, and waits until each Sentinel knows all others. The
+// options apply to the servers.
 func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sentinels {
 	tb.Helper()
 	master := Start(tb, opts...)
@@ -50,8 +49,7 @@ func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sen
 	return set
 }
 
-// StartSentinel starts one Sentinel for the master at addr, host:port, with a quorum of one. It knows
-// the master from the start, so this does not wait.
+// StartSentinel starts one Sentinel with a quorum of one for the master at addr, host:port.
 func StartSentinel(tb testing.TB, addr string, opts ...Option) *Server {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -66,7 +64,6 @@ func sentinelConf(master *Server, downAfter time.Duration) string {
 	lines := []string{
 		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", MasterName, master.port),
 		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter.Milliseconds()),
-		// A failed failover is retried after twice this time.
 		fmt.Sprintf("sentinel failover-timeout %s 5000", MasterName),
 		fmt.Sprintf("sentinel parallel-syncs %s 2", MasterName),
 	}
@@ -76,8 +73,7 @@ func sentinelConf(master *Server, downAfter time.Duration) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// sentinelLine writes the Sentinel's configuration on the first start, because the Sentinel updates it, and
-// returns the command line.
+// The configuration is written on the first start only, because the Sentinel updates it.
 func (s *Server) sentinelLine() ([]string, error) {
 	path := filepath.Join(s.dir, "sentinel.conf")
 	if _, err := os.Stat(path); err != nil {
@@ -89,7 +85,7 @@ func (s *Server) sentinelLine() ([]string, error) {
 	return append(args, s.cfg.args...), nil
 }
 
-// Addrs returns the addresses of the Sentinels, host:port.
+// Addrs returns the Sentinels' addresses, host:port.
 func (set *Sentinels) Addrs() []string {
 	addrs := make([]string, len(set.sentinels))
 	for i, s := range set.sentinels {
@@ -101,7 +97,7 @@ func (set *Sentinels) Addrs() []string {
 // Sentinels returns the Sentinels.
 func (set *Sentinels) Sentinels() []*Server { return slices.Clone(set.sentinels) }
 
-// Servers returns the monitored servers, the initial master first.
+// Servers returns the servers, the initial master first.
 func (set *Sentinels) Servers() []*Server { return slices.Clone(set.servers) }
 
 // Master returns the master according to most Sentinels that answer.
@@ -111,7 +107,7 @@ func (set *Sentinels) Master(tb testing.TB) *Server {
 	for _, s := range set.sentinels {
 		at, err := redis.Strings(s.try("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName))
 		if err != nil || len(at) != 2 {
-			continue // it is down
+			continue
 		}
 		addr := net.JoinHostPort(at[0], at[1])
 		if votes[addr]++; votes[addr] > votes[best] {
@@ -127,20 +123,19 @@ func (set *Sentinels) Master(tb testing.TB) *Server {
 	return nil
 }
 
-// Do runs a command on the current master. An error fails the test.
+// Do runs a command on the current master.
 func (set *Sentinels) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	return set.Master(tb).Do(tb, cmd, args...)
 }
 
-// Failover starts a failover from a working master (SENTINEL FAILOVER) without waiting for it; see
-// WatchSwitch.
+// Failover runs SENTINEL FAILOVER without waiting; see WatchSwitch.
 func (set *Sentinels) Failover(tb testing.TB) {
 	tb.Helper()
 	set.sentinels[0].Do(tb, "SENTINEL", "FAILOVER", MasterName)
 }
 
-// AwaitMaster waits until most Sentinels name a master other than former that has the role, and returns it.
+// AwaitMaster waits until most Sentinels name a master other than former that has the role.
 func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
 	tb.Helper()
 	var master *Server
@@ -157,12 +152,11 @@ func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
 
 // Switch is a failover, and when a Sentinel first published it.
 type Switch struct {
-	From, To string // addresses, host:port
+	From, To string
 	At       time.Time
 }
 
-// WatchSwitch subscribes to all Sentinels and returns a function that waits for the first +switch-master since
-// then.
+// WatchSwitch returns a function that waits for the first +switch-master since WatchSwitch.
 func (set *Sentinels) WatchSwitch(tb testing.TB) func() Switch {
 	tb.Helper()
 	heard := make(chan Switch, len(set.sentinels))
@@ -174,7 +168,7 @@ func (set *Sentinels) WatchSwitch(tb testing.TB) func() Switch {
 		if got := sub.ReceiveWithTimeout(ioTimeout); fmt.Sprintf("%T", got) != "redis.Subscription" {
 			tb.Fatalf("redistest: listen to a Sentinel: %v", got)
 		}
-		go func() { // ends with the connection, which ends with the test
+		go func() {
 			for {
 				switch got := sub.Receive().(type) {
 				case error:

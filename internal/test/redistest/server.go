@@ -20,15 +20,11 @@ import (
 )
 
 const (
-	// startTimeout bounds one start of a server, from fork to PONG.
-	startTimeout = 10 * time.Second
-	// ioTimeout bounds each command that the package itself sends.
-	ioTimeout = 10 * time.Second
-	// startAttempts bounds the ports that a start tries.
+	startTimeout  = 10 * time.Second
+	ioTimeout     = 10 * time.Second
 	startAttempts = 10
 )
 
-// errExited reports that a server process exited while starting.
 var errExited = errors.New("the server ended while starting")
 
 // Server is a redis-server or valkey-server process. Its methods are safe for concurrent use, except Shutdown
@@ -46,8 +42,7 @@ type Server struct {
 	info serverInfo
 }
 
-// Start starts an empty server for this test and waits until it answers. If the program is missing or does not
-// start, the test fails; under -short a missing program skips it.
+// Start starts an empty server for this test and waits until it answers. Under -short a missing program skips the test.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := start(resolve(tb, opts))
@@ -87,7 +82,7 @@ func start(cfg config) (*Server, error) {
 	for range startAttempts {
 		s.port = FreePort()
 		if s.claim, err = claimPort(s.port); err != nil {
-			continue // another has just found it free
+			continue
 		}
 		if err = s.launch(); err == nil {
 			return s, nil
@@ -143,7 +138,7 @@ func (s *Server) commandLine() []string {
 	return append(args, s.cfg.args...)
 }
 
-// awaitPong waits until the server answers with the PID of p; another process may have the port.
+// Another process may have the port.
 func (s *Server) awaitPong(p *process) (serverInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -165,7 +160,7 @@ func (s *Server) awaitPong(p *process) (serverInfo, error) {
 // Addr returns the server's TCP address, host:port.
 func (s *Server) Addr() string { return loopback(s.port) }
 
-// URL returns the server's redis:// URL, including its password.
+// URL returns the server's URL, including its password.
 func (s *Server) URL() string { return redisURL(s.Addr(), s.cfg.password) }
 
 // Socket returns the path of the WithUnixSocket socket, or "".
@@ -176,8 +171,7 @@ func (s *Server) Socket() string {
 	return filepath.Join(s.dir, "redis.sock")
 }
 
-// Pause freezes the server (SIGSTOP) and returns when it has stopped. Until Resume the kernel still buffers
-// bytes sent to it.
+// Pause freezes the server (SIGSTOP); the kernel still buffers bytes sent to it.
 func (s *Server) Pause() { s.mustSignal("pause", (*process).pause) }
 
 // Resume continues a frozen server (SIGCONT).
@@ -191,14 +185,13 @@ func (s *Server) mustSignal(verb string, f func(*process) error) {
 	}
 }
 
-// Kill kills the server (SIGKILL) and waits for its exit. Its data is lost, except with WithAppendOnly. Kill
-// is idempotent.
+// Kill kills the server (SIGKILL) and waits for its exit. Only WithAppendOnly preserves the data. Kill is idempotent.
 func (s *Server) Kill() {
 	s.owner().Helper()
 	s.process().kill()
 }
 
-// Shutdown stops the server with SHUTDOWN NOSAVE and waits for its exit. Its data is lost.
+// Shutdown sends SHUTDOWN NOSAVE and waits for the exit.
 func (s *Server) Shutdown() {
 	tb := s.owner()
 	tb.Helper()
@@ -217,8 +210,8 @@ func (s *Server) Shutdown() {
 	}
 }
 
-// Restart stops the server if it is running, starts an empty one on the same port and waits until it answers.
-// With WithAppendOnly the data is restored.
+// Restart stops the server if it is running and starts an empty one, or with WithAppendOnly the restored one, on the
+// same port.
 func (s *Server) Restart() {
 	tb := s.owner()
 	tb.Helper()
@@ -228,12 +221,11 @@ func (s *Server) Restart() {
 		if err = s.launch(); err == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // the port is still taken
+		time.Sleep(50 * time.Millisecond)
 	}
 	tb.Fatalf("redistest: restart the server: %v\n%s", err, s.logTail())
 }
 
-// owner returns the server's test and panics for the shared server.
 func (s *Server) owner() testing.TB {
 	if s.tb == nil {
 		panic("redistest: the shared server is not one test's to stop: use Start")
@@ -258,14 +250,14 @@ func (s *Server) discard() {
 
 func (s *Server) release() {
 	if s.claim != nil {
-		_ = s.claim.Close() // a socket that was never used
+		_ = s.claim.Close()
 		s.claim = nil
 	}
 }
 
 type process struct {
 	cmd     *exec.Cmd
-	started chan error    // receives the result of Start
+	started chan error
 	done    chan struct{} // closed when the process has been waited for
 
 }
@@ -275,7 +267,7 @@ func spawn(binary string, args []string, logPath string, cpus []int) (*process, 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // the child has its own copy
+	defer func() { _ = log.Close() }()
 
 	cmd := exec.Command(binary, args...) //nolint:gosec // the tester's own choice of server
 	// With a writer, exec would start a goroutine per process.
@@ -297,13 +289,12 @@ func (p *process) run(cpus []int) {
 	if err != nil {
 		return
 	}
-	_ = p.cmd.Wait() // how it ended is in its log
+	_ = p.cmd.Wait()
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
 func (p *process) kill() {
-	// The only error is that it has already exited.
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
@@ -315,8 +306,8 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the server of this test binary, started by the first call. Its tests use names from Key and
-// must not pause, kill, restart or flush it. TestMain must call Main.
+// Shared returns the server of this test binary. Its tests use names from Key and must not pause, kill, restart or
+// flush it. TestMain must call Main.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	if !shared.managed.Load() {
@@ -332,8 +323,7 @@ func Shared(tb testing.TB) *Server {
 	return shared.server
 }
 
-// Main runs a package's tests for TestMain, stops the shared server, checks for leaked goroutines (goleak,
-// with opts) and exits.
+// Main runs a package's tests, stops the shared server, checks for leaked goroutines and exits.
 func Main(m *testing.M, opts ...goleak.Option) {
 	shared.managed.Store(true)
 	code := m.Run()

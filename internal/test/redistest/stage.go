@@ -9,7 +9,7 @@ import (
 )
 
 type stage struct {
-	testing.TB // nil: the package calls only the methods below
+	testing.TB
 
 	mu      sync.Mutex // guards endings and err
 	endings []func()

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve binds a socket to the address and never listens on it. It binds without SO_REUSEPORT, so that it
-// fails if the port is taken, and sets the option afterwards, so that the proxy's listener, but no server, can
-// share the port.
+// reserve binds a socket without SO_REUSEPORT, so that it fails if the port is taken, and sets the option afterwards,
+// so that the proxy's listener, but no server, can share the port.
 func reserve(addr string) (*port, error) {
 	tcp, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {
@@ -35,7 +34,7 @@ func reserve(addr string) (*port, error) {
 	return &port{
 		addr:    addr,
 		config:  net.ListenConfig{Control: shareRaw},
-		release: sync.OnceFunc(func() { _ = unix.Close(fd) }), // a socket that was never used
+		release: sync.OnceFunc(func() { _ = unix.Close(fd) }),
 	}, nil
 }
 
@@ -52,7 +51,7 @@ func shareRaw(_, _ string, c syscall.RawConn) error {
 }
 
 func errorAfterClose(fd int, err error) error {
-	_ = unix.Close(fd) // a socket that was never used
+	_ = unix.Close(fd)
 	return err
 }
 
@@ -60,13 +59,13 @@ func errorAfterClose(fd int, err error) error {
 func shutDown(l *net.TCPListener) {
 	c, err := l.SyscallConn()
 	if err != nil {
-		return // it is closed
+		return
 	}
-	_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) // the same
+	_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 }
 
-// StartOn starts cmd on the processors cpus, or on any without them. The kernel kills the process when the
-// calling thread ends, even if the program is killed, so the caller must be locked to its thread.
+// StartOn starts cmd on the processors cpus, or on any without them. The kernel kills it when the calling thread ends,
+// so the caller must be locked to its thread.
 func StartOn(cmd *exec.Cmd, cpus []int) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if len(cpus) == 0 {
@@ -89,7 +88,7 @@ func StartOn(cmd *exec.Cmd, cpus []int) error {
 	return err
 }
 
-// stopped reports whether the process has stopped: SIGSTOP takes effect only at the next scheduling.
+// SIGSTOP takes effect only at the next scheduling.
 func stopped(pid int) (bool, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

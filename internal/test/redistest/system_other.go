@@ -14,8 +14,7 @@ func reserve(addr string) (*port, error) {
 
 func shutDown(*net.TCPListener) {}
 
-// StartOn starts cmd. Only Linux can choose processors, and tie a process to its parent.
+// StartOn starts cmd on any processors.
 func StartOn(cmd *exec.Cmd, _ []int) error { return cmd.Start() }
 
-// stopped cannot check, and trusts the signal.
 func stopped(int) (bool, error) { return true, nil }

@@ -32,7 +32,7 @@ func NewTheirs(r Release) *Theirs {
 	return &Theirs{Release: r, scripts: map[*Operation]string{}}
 }
 
-// Learn records an operation's script. An operation with two scripts is an error.
+// Learn records an operation's script. A second one is an error.
 func (t *Theirs) Learn(op *Operation, call monitor.Call) error {
 	if before, ok := t.scripts[op]; ok && before != call.Script {
 		return fmt.Errorf("oracle: Redisson %s has two scripts for %s", t.Release, op)
@@ -96,13 +96,12 @@ func Identify(r Release, call monitor.Call, s Step) error {
 
 const endsEarly = 10 * time.Second
 
-// ended copies the end of a lease from got to want if it fits the clock and the lease.
 func (s Step) ended(want, got []string) []string {
 	now, end := slices.Index(want, clockNow), slices.Index(want, leaseEnd)
 	if end < 0 || now < 0 || len(got) != len(want) {
 		return want
 	}
-	s.Now, _ = strconv.ParseInt(got[now], 10, 64) // 0 fails the check
+	s.Now, _ = strconv.ParseInt(got[now], 10, 64)
 	latest := s.Now + s.Lease
 	ends, err := strconv.ParseInt(got[end], 10, 64)
 	if err != nil || ends > latest || ends < latest-endsEarly.Milliseconds() {
@@ -137,10 +136,9 @@ func same(what string, want, got []string) error {
 	return nil
 }
 
-// The bounds of a latch's TTL, in milliseconds.
+// In milliseconds.
 const latchMin, latchMax = 13500, 20000
 
-// matches reports whether an argument is as wanted, or a valid choice of Redisson.
 func matches(want, got string) bool {
 	n, err := strconv.ParseInt(got, 10, 64)
 	switch want {
@@ -152,12 +150,11 @@ func matches(want, got string) bool {
 	return want == got
 }
 
-// Ours is this module's side. The zero Ours is an owner used by one process, whose scripts
-// specify the target count.
+// Ours is this module's side. The zero Ours is an owner used by one process.
 type Ours struct {
-	// Shared selects an owner that can be handed over to another process.
+	// Shared selects an owner that can be handed over.
 	Shared bool
-	// Instead optionally replaces the texts of scripts.
+	// Instead replaces the texts of scripts.
 	Instead map[*transport.Script]string
 }
 
@@ -167,8 +164,7 @@ type Way struct {
 	Ours Ours
 }
 
-// Ways lists them. A shared owner does what Redisson does; an owner used by one process has its
-// own release and re-entry scripts.
+// Ways lists them. A shared owner does what Redisson does.
 var Ways = []Way{
 	{"an owner of our own", Ours{}},
 	{"a shared owner", Ours{Shared: true}},
@@ -185,7 +181,7 @@ func (o Ours) request(s Step) request {
 
 // Lease returns the lease in our call, which otherwise matches the step.
 func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
-	s.Lease = -1 // no other argument is -1
+	s.Lease = -1
 	i := slices.Index(o.request(s).argv, any(s.Lease))
 	if i < 0 || i >= len(call.Argv) {
 		return 0, fmt.Errorf("oracle: %s: no lease in %q", s, call.Argv)
@@ -193,7 +189,7 @@ func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
 	return strconv.ParseInt(call.Argv[i], 10, 64)
 }
 
-// unguarded removes the guard: a client's first call also checks its permission to publish.
+// A client's first call also checks its permission to publish.
 func unguarded(argv []string) []string {
 	if n := len(argv) - 3; n >= 0 && argv[n] == "PUBLISH" && argv[n+2] == engine.GuardArg {
 		return argv[:n]

@@ -15,26 +15,24 @@ import (
 
 // Case is one step on one state. Times are relative to the call.
 type Case struct {
-	Operation string `json:"operation"`
-	// Does describes the case. It is unique within the operation.
-	Does     string   `json:"does"`
-	Diverges []string `json:"diverges"`
-	Step     Step     `json:"step"`
-	Before   State    `json:"before"`
-	// Results are in the order of the releases.
-	Results []Result `json:"results"`
+	Operation string   `json:"operation"`
+	Does      string   `json:"does"`
+	Diverges  []string `json:"diverges"`
+	Step      Step     `json:"step"`
+	Before    State    `json:"before"`
+	Results   []Result `json:"results"`
 }
 
-// Result is the effect of a case on some releases, and how ours differs.
+// Result is the effect of a case on some releases.
 type Result struct {
 	Redisson []string `json:"redisson"`
-	// Calls are the arguments of Redisson's script; old releases renew one name at a time.
+	// Old releases renew one name at a time.
 	Calls []Args `json:"calls"`
-	// Messages are the published messages in order: "channel payload".
+	// Messages are the published ones: "channel payload".
 	Reply    Reply    `json:"reply"`
 	Messages []string `json:"messages"`
 	After    State    `json:"after"`
-	// Own and Shared are our differences in each of the two [Ways], nil for none.
+	// Own and Shared are our differences in each of the two [Ways].
 	Own    *Change `json:"own,omitempty"`
 	Shared *Change `json:"shared,omitempty"`
 }
@@ -43,7 +41,7 @@ type Result struct {
 type Change struct {
 	Reply    Reply    `json:"reply"`
 	Messages []string `json:"messages"`
-	// After has the keys that differ; nil for a key that ours lacks.
+	// After has the keys that differ; nil for one that ours lacks.
 	After map[string]*Entry `json:"after,omitempty"`
 }
 
@@ -53,7 +51,7 @@ type Vector struct {
 	*Result
 }
 
-// Change returns a pointer to the recorded difference of ours.
+// Change points to the recorded difference.
 func (v Vector) Change(ours Ours) **Change {
 	if ours.Shared {
 		return &v.Shared
@@ -61,7 +59,7 @@ func (v Vector) Change(ours Ours) **Change {
 	return &v.Own
 }
 
-// Change returns the difference of ours, or nil if there is none.
+// Change returns the difference of ours, or nil.
 func (o *Outcome) Change() *Change {
 	if len(o.Diffs) == 0 {
 		return nil
@@ -109,13 +107,12 @@ func Load(folder string, kind *Kind) (*Corpus, error) {
 
 func (c *Corpus) path(folder string) string { return filepath.Join(folder, c.kind.Name+".json") }
 
-// layout breaks lines for readable diffs. Quotes within strings are escaped.
 var layout = strings.NewReplacer(
 	`{"operation":`, "\n{\"operation\":", `,"step":`, ",\n \"step\":", `,"before":`, ",\n \"before\":", `{"redisson":`, "\n {\"redisson\":",
 	`,"reply":`, ",\n  \"reply\":", `,"own":`, ",\n  \"own\":", `,"shared":`, ",\n  \"shared\":",
 )
 
-// Save writes the file. The output is deterministic.
+// Save writes the file.
 func (c *Corpus) Save(folder string) error {
 	text, err := json.Marshal(c.Cases)
 	if err != nil {
@@ -134,8 +131,8 @@ func (c *Corpus) Vectors() (all []Vector) {
 	return all
 }
 
-// Of returns the vectors of the newest recorded release that is not newer than r. Only releases
-// that differ from their predecessor are recorded.
+// Of returns the vectors of the newest recorded release up to r: only releases that differ from their predecessor are
+// recorded.
 func (c *Corpus) Of(r Release) (all []Vector) {
 	recorded := c.recorded(r)
 	for _, v := range c.Vectors() {
@@ -157,7 +154,7 @@ func (c *Corpus) recorded(r Release) (newest string) {
 	return newest
 }
 
-// Replace replaces a release's results of the cases in Of, sharing equal ones.
+// Replace replaces a release's results of the cases in Of.
 func (c *Corpus) Replace(r Release, results []Result) {
 	vectors, isRecorded := c.Of(r), c.recorded(r) == r.String()
 	if !isRecorded && slices.EqualFunc(vectors, results, func(v Vector, r Result) bool { return v.sameAs(r) }) {

@@ -41,7 +41,6 @@ var lockDiverges = []Divergence{
 	{anyRenewal, "one wrong key must not cost other locks their lease", always, isSpoiltRenewal},
 }
 
-// locks and locksBut return the lockDiverges with, and without, the names.
 func locks(names ...string) []Divergence {
 	return slices.DeleteFunc(slices.Clone(lockDiverges),
 		func(d Divergence) bool { return !slices.Contains(names, d.Name) })
@@ -61,7 +60,7 @@ var fencedDiverges = append([]Divergence{
 
 func hasFenced(r Release, _ Ours) bool { return r.HasFenced() }
 
-// fairDiverges starts with the releases' own differences: if one fails, nothing else compares.
+// The releases' own differences are first: if one fails, nothing else compares.
 var fairDiverges = append([]Divergence{
 	{
 		"acquire: last waiter without a deadline, before 3.45", "later releases do the same",
@@ -103,13 +102,11 @@ func (o *Outcome) field(name string) string {
 	return fields[name]
 }
 
-// untouched reports whether our side neither changed a key nor published a message.
 func (o *Outcome) untouched() bool {
 	changed := func(key string) bool { return !o.Prior.same(o.Ours.After, key) }
 	return len(o.Ours.Messages) == 0 && !slices.ContainsFunc(keysOf(o.Prior, o.Ours.After), changed)
 }
 
-// isAbout reports whether a difference concerns the step's lock, queue or read holds.
 func (o *Outcome) isAbout(d Diff) bool {
 	return d.Key == "" || slices.Contains(lockAndQueue(o.Step), d.Key) || o.isOwnKey(d.Key)
 }
@@ -146,9 +143,7 @@ func isLatchOf(seen *Seen, key string, s Step) bool {
 	return key == s.Latch() && latch.Expires > 0 && latch.Value == fmt.Sprint(seen.Reply)
 }
 
-// isTarget: the release was repeated, or its target is not one below the count. Ours leaves the
-// target count, deletes a lock of dead reads, does nothing to a lock of another kind, or fails at a
-// latch of another type.
+// isTarget: the release was repeated, or its target is not one below the count.
 func isTarget(o *Outcome, d Diff) bool {
 	s, count := o.Step, o.count()
 	_, there := o.Ours.After[o.name()]
@@ -158,18 +153,17 @@ func isTarget(o *Outcome, d Diff) bool {
 }
 
 func isReentryReply(o *Outcome, d Diff) bool {
-	holds := o.count() > 0 || o.Step.Op.role != nil // a writer may enter as a reader
+	holds := o.count() > 0 || o.Step.Op.role != nil
 	return o.isAgain() && holds && d.What == "reply" && o.Theirs.Reply == nil && o.Ours.Reply == int64(1)
 }
 
-// isRefusedReentry: the owner has no hold, or its read hold has expired.
 func isRefusedReentry(o *Outcome, d Diff) bool {
 	_, isLock := o.Prior.Count(o.name(), "")
 	return o.isAgain() && o.isAbout(d) && d.What != "messages" && isLock && (o.count() == 0 || o.Step.Op.role != nil) &&
 		o.Ours.Reply == nil && o.Prior.same(o.Ours.After, o.name()) && len(o.Ours.Messages) == 0
 }
 
-// isKeptLease: ours keeps a longer lease. In Redisson, a lease of 0 deletes the key.
+// In Redisson, a lease of 0 deletes the key.
 func isKeptLease(o *Outcome, d Diff) bool {
 	deleted := d.What == "key" && o.Step.Lease == 0
 	if !o.isAgain() || d.Key != o.name() || d.What != "ttl" && !deleted {
@@ -179,7 +173,6 @@ func isKeptLease(o *Outcome, d Diff) bool {
 	return there && (deleted || ours.Expires == never || ours.Expires > o.Theirs.After[d.Key].Expires)
 }
 
-// isRaisedCount: ours raises the count to the target.
 func isRaisedCount(o *Outcome, d Diff) bool {
 	count := o.count()
 	aboutCount := d.What == "value" && d.Key == o.name() || d.What != "value" && o.isOwnKey(d.Key)
@@ -187,13 +180,12 @@ func isRaisedCount(o *Outcome, d Diff) bool {
 		o.counts(max(count, o.Step.Target))
 }
 
-// isLonger: ours keeps a TTL longer than the renewal's.
 func isLonger(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == renew && d.What == "ttl" && (slices.Contains(o.Step.Names, d.Key) || o.isOwnKey(d.Key)) &&
 		o.lasts(d.Key) && o.Prior[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// lasts allows for a hold whose remaining time is set again after the script ran a while.
+// A hold's remaining time may be set again after the script ran a while.
 func (o *Outcome) lasts(key string) bool {
 	late := o.Ours.After[key].Expires - o.Prior[key].Expires
 	return late >= 0 && late <= o.Elapsed
@@ -201,7 +193,7 @@ func (o *Outcome) lasts(key string) bool {
 
 // isSpoiltRenewal: Redisson fails if the batch has a key of another type.
 func isSpoiltRenewal(o *Outcome, d Diff) bool {
-	list, _ := o.Theirs.Reply.([]any) // releases that renew one lock at a time
+	list, _ := o.Theirs.Reply.([]any)
 	failed := o.Theirs.Reply == wrongType || slices.Contains(list, wrongType)
 	return o.Step.Op.act == renew && failed && (d.What == "reply" || d.What == "ttl")
 }
@@ -236,7 +228,7 @@ func (o *Outcome) waiters() (queue []string, deadlines map[string]float64) {
 
 var scriptFailed any = Failure("ERR")
 
-// isOldLast: Redisson's script fails if the last waiter lacks a deadline.
+// Redisson's script fails if the last waiter lacks a deadline.
 func isOldLast(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	if o.Theirs.Reply != scriptFailed || !o.Step.Op.TellsTime || len(queue) == 0 {
@@ -246,7 +238,7 @@ func isOldLast(o *Outcome, _ Diff) bool {
 	return !has
 }
 
-// isOldHead: the same for the first live waiter. A duplicate entry lacks a deadline.
+// A duplicate entry lacks a deadline.
 func isOldHead(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	lacks := func(waiter string) bool { _, has := deadlines[waiter]; return !has }
@@ -254,15 +246,14 @@ func isOldHead(o *Outcome, _ Diff) bool {
 	return o.Theirs.Reply == scriptFailed && o.Step.Op.act != giveUp && (twice || slices.ContainsFunc(queue, lacks))
 }
 
-// isOldQueued: Redisson returns the previous waiter's deadline, ours the remaining time.
+// Redisson returns the previous waiter's deadline, ours the remaining time.
 func isOldQueued(o *Outcome, d Diff) bool {
 	_, deadlines := o.waiters()
 	deadline, queued := deadlines[o.Step.Owner]
 	return queued && o.Step.Op.TellsTime && d.What == "reply" && o.Theirs.Reply == int64(deadline)-o.Step.Wait-o.Step.Now
 }
 
-// isFairRefusal: ours adds the holder and, for a queued caller, the first waiter and whether the
-// caller is new. Redisson's tryLock returns only 1.
+// Ours adds the holder and, for a queued caller, the first waiter and whether the caller is new.
 func isFairRefusal(o *Outcome, d Diff) bool {
 	list, _ := o.Ours.Reply.([]any)
 	if d.What != "reply" || o.Step.Op.act != enter || len(list) < 2 || list[1] != "" && !o.isHolder(list[1]) {
@@ -274,7 +265,7 @@ func isFairRefusal(o *Outcome, d Diff) bool {
 	return len(list) == 4 && o.sameTimeLeft(o.Theirs.Reply, list[0])
 }
 
-// isAnswerForFreeLock: the lock was free, so ours returns 2 and saves it in the latch.
+// Ours returns 2 and saves it in the latch.
 func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	_, latched := o.Prior[o.Step.Latch()]
@@ -283,7 +274,7 @@ func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && !locked && !latched && (isReply || isLatch)
 }
 
-// isPassedOn: ours notifies the first waiters, up to the first that is not overdue.
+// Ours notifies the first waiters, up to the first that is not overdue.
 func isPassedOn(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	return o.Step.Op.act == giveUp && d.What == "messages" && !locked && len(o.Theirs.Messages) == 0

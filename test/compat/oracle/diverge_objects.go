@@ -58,7 +58,7 @@ func isSemaphoreReply(o *Outcome, d Diff) bool {
 	case giveAll, extend:
 		return theirs == n[0]
 	case countFree:
-		return fmt.Sprint(theirs) == fmt.Sprint(n[1]) // Redisson may return a string
+		return fmt.Sprint(theirs) == fmt.Sprint(n[1])
 	case countOut:
 		return theirs == n[2]
 	case countAll:
@@ -71,7 +71,6 @@ func isToldOften(o *Outcome, d Diff) bool {
 	return d.What == "messages" && len(o.Theirs.Messages) == 1 && len(o.Ours.Messages) > 0
 }
 
-// isNotTold: ours sends no message if no permit became free, or none is.
 func isNotTold(o *Outcome, d Diff) bool {
 	return d.What == "messages" && len(o.Theirs.Messages) == 1 && len(o.Ours.Messages) == 0 &&
 		(o.Step.Op.act == give || !o.hasOver())
@@ -104,8 +103,8 @@ func (o *Outcome) hasOver() bool {
 	return false
 }
 
-// isPruned: Redisson releases expired permits in every step except a single release, as many as
-// the attempt requests. Ours releases all of them, in attempts only.
+// Redisson releases expired permits in every step except a single release, as many as requested. Ours releases all, in
+// attempts only.
 func isPruned(o *Outcome, _ Diff) bool { return o.hasOver() && o.Step.Op.act != give }
 
 func isPartial(o *Outcome, _ Diff) bool {

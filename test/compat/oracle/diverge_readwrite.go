@@ -48,14 +48,12 @@ var rwDiverges = slices.Concat([]Divergence{
 
 func (o *Outcome) mode() string { return o.field(protocol.ModeField) }
 
-// isDirect reports whether a release should decrement the count, as in Redisson.
 func (o *Outcome) isDirect(isRole func(s Step, a act) bool) bool {
 	return isRole(o.Step, free) && (o.Shared || !o.Step.Repeat && o.Step.Target == o.count()-1)
 }
 
 func (o *Outcome) isLockTime(d Diff) bool { return d.What == "ttl" && d.Key == o.name() }
 
-// isHoldKey reports whether key is a reader's hold, of any reader if owner is "".
 func isHoldKey(key, name, owner string) bool {
 	rest, ok := strings.CutPrefix(key, braced(name)+":")
 	return ok && strings.HasPrefix(rest, owner) && strings.Contains(rest, ":rwlock_timeout:")
@@ -67,8 +65,8 @@ func isForeignRefused(o *Outcome, d Diff) bool {
 		o.Ours.Reply == wrongType && o.untouched()
 }
 
-// isEndlessKept: ours sets the TTL of the longest read, or none while the lock is written.
-// Redisson sets the reader's lease, and a lease of 0 deletes the lock.
+// Ours sets the TTL of the longest read, or none while the lock is written. Redisson sets the reader's lease, and 0
+// deletes the lock.
 func isEndlessKept(o *Outcome, d Diff) bool {
 	fields, _ := o.Prior[d.Key].Value.(map[string]string)
 	grants := o.Step.Op.act == enter && o.Step.Target == 0 || o.Step.isRead(renew)
@@ -94,12 +92,11 @@ func isKeysRaised(o *Outcome, d Diff) bool {
 		(longer || d.What == "key" && d.Ours == true)
 }
 
-// isGoneRelease: Redisson replies as for a release (before 3.45) or without a hold, and always
-// sends a message. In ours, only a shared owner sends one, with its own reply.
+// Redisson always sends a message; ours only from a shared owner, with its own reply.
 func isGoneRelease(o *Outcome, d Diff) bool {
 	latch := d.Key == o.Step.Latch()
 	if _, before := o.Prior[o.Step.Latch()]; o.Step.Op.act != free || before {
-		return false // Redisson repeats its reply
+		return false
 	}
 	if _, there := o.Prior[o.name()]; !there && o.Shared {
 		return o.Ours.Reply == int64(2) && (d.What == "reply" || d.What == "value" && latch)
@@ -113,14 +110,13 @@ func isReadReply(o *Outcome, d Diff) bool {
 		o.Theirs.Reply == int64(0) && o.Ours.Reply == int64(1)
 }
 
-// isKeysKept: the owner still reads, and its keys keep the lease.
+// The owner still reads, and its keys keep the lease.
 func isKeysKept(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isRead) && o.count() > 1 && d.What == "ttl" &&
 		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == protocol.ModeRead)
 }
 
-// isHoldRevived: ours moves the leases of later holds to holds without keys. Redisson frees the
-// lock if it deletes the last key.
+// Ours moves the leases of later holds to holds without keys. Redisson frees the lock if it deletes the last key.
 func isHoldRevived(o *Outcome, d Diff) bool {
 	holds := o.holds(o.name())
 	if !o.isDirect(Step.isRead) || len(holds) < 2 || o.isOver(o.name()) || !slices.Contains(holds[:len(holds)-1], false) {
@@ -153,7 +149,6 @@ func isWriteLeft(o *Outcome, d Diff) bool {
 		o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// isDowngrade reports whether a writer with readers, live or dead, leaves.
 func (o *Outcome) isDowngrade() bool {
 	fields, _ := o.Prior[o.name()].Value.(map[string]string)
 	return o.isDirect(Step.isWrite) && o.mode() == protocol.ModeWrite && o.count() == 1 && len(fields) > 2
@@ -179,8 +174,7 @@ func isReadsLease(o *Outcome, d Diff) bool {
 	return o.isDowngrade() && o.isLockTime(d) && longest != never && o.Ours.After[d.Key].Expires-longest <= o.Elapsed
 }
 
-// isOtherReader: Redisson renews all readers' keys, but none if the hash has only one field, as a
-// plain lock has. Ours renews the owner's.
+// Redisson renews all readers' keys, but none if the hash has only one field. Ours renews the owner's.
 func isOtherReader(o *Outcome, d Diff) bool {
 	return o.Step.isRead(renew) && d.What == "ttl" && slices.ContainsFunc(o.Step.Names, func(name string) bool {
 		fields, _ := o.Prior[name].Value.(map[string]string)
@@ -189,13 +183,12 @@ func isOtherReader(o *Outcome, d Diff) bool {
 	})
 }
 
-// isSpoiltReads: with several locks or holds, Redisson renews wrong keys or none.
+// With several locks or holds, Redisson renews wrong keys or none.
 func isSpoiltReads(o *Outcome, d Diff) bool {
 	_, failed := o.Theirs.Reply.(Failure)
 	return o.Step.isRead(renew) && (d.What == "reply" && failed || d.What == "ttl")
 }
 
-// isOverRead: the hash has the owner, but all its holds' keys have expired.
 func isOverRead(o *Outcome, d Diff) bool {
 	if o.Step.isRead(renew) && d.What == "ttl" {
 		return slices.Contains(o.Step.Names, d.Key) && o.isOver(d.Key) && o.Prior.same(o.Ours.After, d.Key)
@@ -213,7 +206,6 @@ func isOverRead(o *Outcome, d Diff) bool {
 	return true
 }
 
-// holds returns, for each hold of the owner, whether its key exists.
 func (o *Outcome) holds(name string) (all []bool) {
 	count, _ := o.Prior.Count(name, o.Step.Owner)
 	for k := range count {
@@ -223,7 +215,6 @@ func (o *Outcome) holds(name string) (all []bool) {
 	return all
 }
 
-// isOver reports whether the owner has holds in the hash but no keys.
 func (o *Outcome) isOver(name string) bool {
 	holds := o.holds(name)
 	return len(holds) > 0 && !slices.Contains(holds, true)

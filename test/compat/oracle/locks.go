@@ -9,8 +9,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A fenced lock adds a token counter to a plain lock, and shares its other scripts. A fair lock
-// is renewed by the plain lock's script.
+// A fenced lock shares the plain lock's other scripts, a fair lock its renewal.
 var (
 	Plain = Kind{
 		Name: "plain", Operations: []*Operation{Acquire, Free, Force, Renew}, Diverges: lockDiverges,
@@ -24,7 +23,7 @@ var (
 	}
 )
 
-// Redisson acquires and re-enters a plain lock with the same script.
+// Redisson acquires and re-enters with the same script.
 var (
 	Acquire = &Operation{
 		Name: "acquire", act: enter, TellsTime: true,
@@ -80,14 +79,13 @@ var (
 	}
 )
 
-// AcquireToken returns the token, the other only counts. Ours is the same script.
+// AcquireToken returns the token, the other only counts.
 var (
 	AcquireToken   = &Operation{Name: "acquire-token", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}
 	AcquireCounted = &Operation{Name: "acquire-counted", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}
 )
 
-// FairTry is tryLock without a wait; FairAcquire also queues. Only our FairGiveUp takes the time:
-// it notifies the next waiters.
+// FairTry is tryLock without a wait. Only our FairGiveUp takes the time: it notifies the next waiters.
 var (
 	FairTry = &Operation{
 		Name: "try", act: enter,
@@ -195,7 +193,6 @@ func lockQueueAndChannel(s Step) []string {
 	return append(lockAndQueue(s), codec.LockChannel(s.Names[0]))
 }
 
-// aim returns the target count of our re-entry; a shared owner's is unknown.
 func (s Step) aim(shared bool) int64 {
 	if shared {
 		return 0

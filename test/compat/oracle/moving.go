@@ -21,7 +21,7 @@ type node struct {
 
 var tryAgain any = Failure("TRYAGAIN")
 
-// NewMoving takes exclusive connections to the two masters, by address.
+// NewMoving takes exclusive connections to the two masters.
 func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
 	m := &Moving{}
 	for addr, conn := range masters {
@@ -37,7 +37,7 @@ func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
 	return m, nil
 }
 
-// Ran is a script's reply and all keys after it, with times relative to the call.
+// Ran is a script's reply and all keys after it.
 type Ran struct {
 	Reply any
 	After State
@@ -46,8 +46,7 @@ type Ran struct {
 // Refused reports whether the script did not run and must be retried.
 func (r Ran) Refused() bool { return r.Reply == tryAgain }
 
-// Local returns the vector's initial keys in its slot. It is not ok if the script creates keys in
-// another slot, as for a name that clusters cannot have.
+// Local returns the vector's initial keys in its slot. It is not ok if the script creates keys in another slot.
 func (m *Moving) Local(ours Ours, v Vector) (before State, ok bool, err error) {
 	home, err := m.slot(ours.request(v.Step).keys[0])
 	if err != nil {
@@ -92,7 +91,7 @@ func (m *Moving) Play(ours Ours, s Step, before State) (ran Ran, err error) {
 	return ran, err
 }
 
-// PlayMoving runs our script after the moved keys have migrated, then cancels the migration.
+// PlayMoving is Play after the moved keys have migrated. It cancels the migration.
 func (m *Moving) PlayMoving(ours Ours, s Step, before State, moved []string) (ran Ran, err error) {
 	r := ours.request(s)
 	from, to, err := m.become(r.keys[0], before)
@@ -127,7 +126,7 @@ func (m *Moving) PlayMoving(ours Ours, s Step, before State, moved []string) (ra
 	return ran, errors.Join(err1, err2)
 }
 
-// asking sends ASKING, so the node that imports a slot serves its keys.
+// asking sends ASKING, so the importing node serves its keys.
 type asking struct{ redis.Conn }
 
 func (a asking) Do(command string, args ...any) (any, error) {
@@ -142,7 +141,6 @@ func (n *node) stateSince(at int64) (State, error) {
 	return all.after(-at), err
 }
 
-// become sets the cluster's state and returns the node that serves key, and the other one.
 func (m *Moving) become(key string, all State) (serves, other *node, err error) {
 	serves, other = m.nodes[0], m.nodes[1]
 	_, err = serves.conn.Do("EXISTS", key)
@@ -170,7 +168,7 @@ func (n *node) stay(slot int) error {
 	return err
 }
 
-// slack is the permitted difference of times. Numbers below leastTime are not times.
+// Numbers below leastTime are not times.
 const slack, leastTime = 2000, 1000
 
 // Same returns an error if two runs differ, except in times.

@@ -31,8 +31,7 @@ var (
 
 const noEnd = 922337203685477
 
-// SemaphoreReleaseIf requires an existing semaphore. SemaphoreSetFor sets permits that expire with
-// the lease.
+// SemaphoreReleaseIf requires an existing semaphore.
 var (
 	SemaphoreAcquire = &Operation{
 		Name: "acquire", act: take,
@@ -62,11 +61,10 @@ var (
 	}
 )
 
-// PermitAcquire takes a permit per ID, or none. Only Redisson has PermitAcquireForEver and
-// PermitLeft, which returns a lease.
+// Only Redisson has PermitAcquireForEver and PermitLeft, which returns a lease.
 var (
 	PermitAcquire = &Operation{
-		Name: "acquire", act: take, Theirs: theirPermitAcquire, // sets the counter's TTL on the permits' key
+		Name: "acquire", act: take, Theirs: theirPermitAcquire,
 		Ours: permits(func(l *luasrc.Permits, c *transport.Call, s Step) { l.Acquire(c, s.Now, s.allIDs(), s.Lease) }),
 	}
 	PermitAcquireForEver = &Operation{
@@ -225,7 +223,7 @@ func (s Step) permitKeys() []string {
 	return []string{n, ends, c}
 }
 
-// RawID returns the server's 16-byte form of a permit ID, or "" if it is not hexadecimal.
+// RawID returns the server's 16-byte form of a permit ID, or "".
 func RawID(id string) string {
 	raw, err := hex.DecodeString(id)
 	if err != nil {

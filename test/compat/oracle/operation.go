@@ -12,10 +12,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Kind is a kind of lock, semaphore or latch, with its operations and divergences.
+// Kind is a kind of lock, semaphore or latch.
 type Kind struct {
-	Name string
-	// Has reports whether a release has the kind; nil for all.
+	Name       string
 	Has        func(Release) bool
 	Operations []*Operation
 	Diverges   []Divergence
@@ -26,7 +25,7 @@ type Kind struct {
 // Kinds lists the kinds that are compared.
 var Kinds = []*Kind{&Plain, &Fair, &Fenced, &ReadWrite, &Semaphore, &Permits, &Latch}
 
-// KindsOf returns the kinds that a release has.
+// KindsOf returns a release's kinds.
 func KindsOf(r Release) []*Kind {
 	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return !k.In(r) })
 }
@@ -34,7 +33,7 @@ func KindsOf(r Release) []*Kind {
 // In reports whether a release has the kind.
 func (k *Kind) In(r Release) bool { return k.Has == nil || k.Has(r) }
 
-// OperationsOf returns the operations of the kind that a release has.
+// OperationsOf returns a release's operations.
 func (k *Kind) OperationsOf(r Release) []*Operation {
 	return slices.DeleteFunc(slices.Clone(k.Operations), func(op *Operation) bool { return op.Has != nil && !op.Has(r) })
 }
@@ -52,21 +51,21 @@ func (k *Kind) operation(name string) (*Operation, error) {
 type act int
 
 const (
-	_         act = iota
-	enter         // acquire or re-enter a lock
-	free          // release a lock
-	renew         // renew locks
-	giveUp        // leave the queue of a lock
-	take          // take permits
-	add           // add permits
-	drain         // take all permits
-	give          // release a permit by ID
-	giveAll       // release several
-	extend        // renew a permit
-	setAll        // set the total number of permits
-	countFree     // count the free permits
-	countAll      // count all permits
-	countOut      // count the taken permits
+	_ act = iota
+	enter
+	free
+	renew
+	giveUp
+	take
+	add
+	drain
+	give
+	giveAll
+	extend
+	setAll
+	countFree
+	countAll
+	countOut
 )
 
 // Operation is a script operation of both sides.
@@ -74,24 +73,22 @@ type Operation struct {
 	Name string
 	// Theirs returns the arguments of a release's script.
 	Theirs func(Release, Step) Args
-	// Has reports whether a release has the operation; nil for all.
-	Has func(Release) bool
-	// OneByOne reports whether a release calls the script once per name; nil for none.
+	Has    func(Release) bool
+	// OneByOne reports whether a release calls the script once per name.
 	OneByOne func(Release) bool
-	// Ours returns our call. It is nil if only Redisson has the operation.
+	// Ours is nil if only Redisson has the operation.
 	Ours func(s Step, shared bool) Call
-	// TellsTime marks replies that are a remaining time and may become a score. Both are smaller
-	// on the side that runs later.
+	// TellsTime marks replies that are a remaining time, smaller on the side that runs later.
 	TellsTime bool
 
 	act  act
-	role *luasrc.Role // of a read/write lock
+	role *luasrc.Role
 }
 
 // String returns the name.
 func (op *Operation) String() string { return op.Name }
 
-// GoString returns the name, for the output of failed random tests.
+// GoString returns the name, for failed random tests.
 func (op *Operation) GoString() string { return op.Name }
 
 // Args are the KEYS and ARGV of a call.
@@ -119,23 +116,22 @@ func filled(fill func(c *transport.Call)) Call {
 
 // Step is one operation and its arguments. Unused fields are zero.
 type Step struct {
-	Op *Operation `json:"-"`
-	// Names has the lock's name; a renewal may have several.
-	Names []string `json:"names"`
-	Owner string   `json:"owner,omitempty"`
-	Lease int64    `json:"lease,omitempty"`
+	Op    *Operation `json:"-"`
+	Names []string   `json:"names"`
+	Owner string     `json:"owner,omitempty"`
+	Lease int64      `json:"lease,omitempty"`
 
-	// Target is the count after our script. An acquire without one is not a re-entry.
+	// Target is the count after our script.
 	Target int64 `json:"target,omitempty"`
-	// RequestID is that of Redisson's unlock. Repeat resends the previous release.
+	// Repeat resends the previous release.
 	RequestID string `json:"request,omitempty"`
 	Repeat    bool   `json:"repeat,omitempty"`
 
 	Permits int64 `json:"permits,omitempty"`
-	// IDs are permit IDs in hexadecimal.
+	// In hexadecimal.
 	IDs []string `json:"ids,omitempty"`
 
-	// Now is the caller's clock and Wait its wait time, in milliseconds.
+	// In milliseconds, by the caller's clock.
 	Now  int64 `json:"now,omitempty"`
 	Wait int64 `json:"wait,omitempty"`
 }
@@ -148,9 +144,9 @@ func (s Step) String() string {
 
 // Placeholders in Args for arguments that a live Redisson chooses.
 const (
-	latchTTL = "<latch>" // a latch's random TTL
-	clockNow = "<now>"   // the caller's clock
-	leaseEnd = "<end>"   // the end of the lease by the caller's clock
+	latchTTL = "<latch>"
+	clockNow = "<now>"
+	leaseEnd = "<end>"
 )
 
 const latchFor = 16000
@@ -170,7 +166,6 @@ func (s Step) given(argv []string) []string {
 	return all
 }
 
-// clock returns the caller's clock, a placeholder if a live client takes the step.
 func (s Step) clock() any {
 	if s.Now == 0 {
 		return clockNow
@@ -178,5 +173,5 @@ func (s Step) clock() any {
 	return s.Now
 }
 
-// Latch returns the key of the latch that a release leaves.
+// Latch returns the key of the release's latch.
 func (s Step) Latch() string { return protocol.LatchKey(s.Names[0], s.RequestID) }

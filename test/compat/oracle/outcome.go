@@ -19,7 +19,7 @@ type Outcome struct {
 	Shared       bool
 	Prior        State
 	Theirs, Ours Seen
-	// At is the time of the step, Elapsed the maximum delay of our side, in milliseconds.
+	// In milliseconds.
 	At, Elapsed int64
 	Diffs       []Diff
 }
@@ -29,11 +29,11 @@ type Diff struct {
 	// What is "reply", "messages", "key", "value" or "ttl".
 	What string
 	Key  string
-	// For "key", Theirs and Ours are whether the key exists; for "ttl", when it expires.
+	// For "key", whether it exists; for "ttl", when it expires.
 	Theirs, Ours any
 }
 
-// String describes the difference in a line.
+// String describes the difference.
 func (d Diff) String() string {
 	if d.Key == "" {
 		return fmt.Sprintf("%s: theirs %v, ours %v", d.What, d.Theirs, d.Ours)
@@ -71,7 +71,7 @@ func (o *Outcome) compareKey(name string) []Diff {
 	return diffs
 }
 
-// sameTime allows either side to be later, as for a TTL set to the remaining time.
+// Either side may be later.
 func (o *Outcome) sameTime(theirs, ours int64) bool {
 	if theirs == never || ours == never {
 		return theirs == ours
@@ -79,7 +79,7 @@ func (o *Outcome) sameTime(theirs, ours int64) bool {
 	return max(ours-theirs, theirs-ours) <= o.Elapsed
 }
 
-// sameReply allows a remaining time to be smaller on our side, which runs later.
+// A remaining time may be smaller on our side, which runs later.
 func (o *Outcome) sameReply() bool {
 	if o.Step.Op.TellsTime {
 		return o.sameTimeLeft(o.Theirs.Reply, o.Ours.Reply)
@@ -105,7 +105,7 @@ func (o *Outcome) sameValue(theirs, ours Entry) bool {
 	return theirs.Type == ours.Type && reflect.DeepEqual(theirs.Value, ours.Value)
 }
 
-// sameScores allows only the owner's score to be smaller on our side.
+// Only the owner's score may be smaller on our side.
 func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 	same := len(theirs) == len(ours)
 	for member, score := range theirs {
@@ -119,16 +119,15 @@ func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 
 // Divergence is an intended difference from Redisson.
 type Divergence struct {
-	// Name and Reason are repeated in docs/protocol.md under "Differences on purpose".
+	// As in docs/protocol.md under "Differences on purpose".
 	Name, Reason string
-	// Applies reports whether it must occur for a release and owner.
+	// Applies reports whether it must occur.
 	Applies func(Release, Ours) bool
-	// Explains reports whether it explains a difference. It must be narrow: explained differences
-	// are not checked further.
+	// Explains must be narrow: explained differences are not checked further.
 	Explains func(o *Outcome, d Diff) bool
 }
 
-// Referee counts the divergences that explained a difference.
+// Referee counts the divergences that occurred.
 type Referee struct {
 	release Release
 	ours    Ours
@@ -191,5 +190,5 @@ func (r *Referee) Unseen() []string {
 	return unseen
 }
 
-// Steps returns the number of judged steps of an operation.
+// Steps returns the judged steps of an operation.
 func (r *Referee) Steps(op *Operation) int { return r.steps[op] }

@@ -7,12 +7,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Twin is two servers of one make in the same state. It is not safe for concurrent use.
+// Twin is two servers in the same state. It is not safe for concurrent use.
 type Twin struct {
 	theirs, ours *side
 }
 
-// NewTwin takes the dial functions of two servers reserved for it.
+// NewTwin dials two servers reserved for it.
 func NewTwin(theirs, ours func() (redis.Conn, error)) (*Twin, error) {
 	a, err := newSide(theirs)
 	if err != nil {
@@ -33,18 +33,18 @@ func (t *Twin) Reset() error {
 	return t.theirs.become(nil)
 }
 
-// Do runs a command on Redisson's side to set up a state.
+// Do runs a command on Redisson's side.
 func (t *Twin) Do(command string, args ...any) (any, error) {
 	return normal(t.theirs.conn.Do(command, args...))
 }
 
-// Alone plays a step on Redisson's side to set up a state.
+// Alone plays a step on Redisson's side.
 func (t *Twin) Alone(theirs *Theirs, step Step) error {
 	_, err := t.theirs.act(theirs.requests(step), theirs.isList(step))
 	return err
 }
 
-// Play copies the state of Redisson's side to ours, plays the step on both and compares.
+// Play copies Redisson's state to ours, plays the step on both and compares.
 func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
 	prior, err := t.theirs.state()
 	if err != nil {
@@ -66,11 +66,10 @@ func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
 	return o, nil
 }
 
-// Stage plays recorded cases within one millisecond of the server's clock, so that times are
-// exact. It is not safe for concurrent use.
+// Stage plays recorded cases within one millisecond of the server's clock. It is not safe for concurrent use.
 type Stage struct{ side *side }
 
-// NewStage takes the dial function of a server reserved for it.
+// NewStage dials a server reserved for it.
 func NewStage(dial func() (redis.Conn, error)) (*Stage, error) {
 	s, err := newSide(dial)
 	return &Stage{s}, err
@@ -117,16 +116,15 @@ func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	return o, nil
 }
 
-// maxTries allows for a busy machine, on which one attempt in a few dozen succeeds.
+// On a busy machine one attempt in a few dozen succeeds.
 const maxTries = 5000
 
 var errNoMoment = errors.New("oracle: the server is too slow to run a script within one millisecond of its clock")
 
-// moment is the effect of requests within one millisecond of the server's clock.
 type moment struct {
-	at      int64 // when, in milliseconds since 1970
+	at      int64 // milliseconds since 1970
 	replies []any
-	seen    Seen // without the reply
+	seen    Seen
 }
 
 func (s *side) moment(before State, all []request) (*moment, error) {
@@ -143,8 +141,7 @@ func (s *side) moment(before State, all []request) (*moment, error) {
 	return nil, errNoMoment
 }
 
-// tryMoment sets TTLs, runs requests and reads the clock in one transaction. It returns nil if
-// the clock moved.
+// tryMoment uses one transaction. It returns nil if the clock moved.
 func (s *side) tryMoment(before State, all []request) (*moment, error) {
 	if err := s.make(before); err != nil {
 		return nil, err

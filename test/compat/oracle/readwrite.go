@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ReadWrite is the read/write lock. A writer's field is the owner with ":write" appended.
+// ReadWrite is the read/write lock.
 var ReadWrite = Kind{
 	Name: "readwrite",
 	Operations: []*Operation{
@@ -18,7 +18,6 @@ var ReadWrite = Kind{
 	Diverges: rwDiverges,
 }
 
-// The operations of a read/write lock, in both roles.
 var (
 	ReadAcquire = &Operation{
 		Name: "read-acquire", act: enter, role: &luasrc.Reader, TellsTime: true, Ours: rwOursAcquire,
@@ -47,7 +46,7 @@ var (
 			for _, name := range s.Names {
 				batch.Keys = append(batch.Keys, name, braced(name))
 				if r.RenewsOwnReaders() {
-					batch.Argv = append(batch.Argv, "1") // the number of readers that follow
+					batch.Argv = append(batch.Argv, "1")
 				}
 				batch.Argv = append(batch.Argv, s.Owner)
 			}

@@ -30,7 +30,7 @@ func ParseRelease(text string) (Release, error) {
 	return r, nil
 }
 
-// String returns the text given to ParseRelease.
+// String returns the release's text.
 func (r Release) String() string { return r.text }
 
 func (r Release) atLeast(parts ...int) bool {
@@ -55,12 +55,11 @@ func (r Release) HasSemaphoreTTL() bool { return r.atLeast(3, 29) }
 // HasReleaseIfExists reports whether a release may require an existing semaphore (from 4.0).
 func (r Release) HasReleaseIfExists() bool { return r.atLeast(4) }
 
-// CountsPermits reports whether the total and taken permits of an expirable semaphore can be
-// read, and the total changed (from 3.20).
+// CountsPermits reports whether the permits of an expirable semaphore can be counted, and their total changed (from
+// 3.20).
 func (r Release) CountsPermits() bool { return r.atLeast(3, 20) }
 
-// TakesManyPermits reports whether a call can acquire or release several expirable permits; the
-// acquire then has other arguments (from 3.22).
+// TakesManyPermits reports whether a call can acquire or release several expirable permits (from 3.22).
 func (r Release) TakesManyPermits() bool { return r.atLeast(3, 22) }
 
 // ReleasesAllOrNone reports whether one unknown ID prevents the release of all (from 3.41).
@@ -72,37 +71,29 @@ func (r Release) TellsPermitLease() bool { return r.atLeast(3, 41) }
 // RenewsBatches reports whether one script renews many locks (from 3.44).
 func (r Release) RenewsBatches() bool { return r.atLeast(3, 44) }
 
-// RenewsOwnReaders reports whether a read renewal lists and renews only the client's readers
-// (from 4.4). Earlier ones name one reader and renew all.
+// RenewsOwnReaders reports whether a read renewal renews only the client's readers (from 4.4).
 func (r Release) RenewsOwnReaders() bool { return r.atLeast(4, 4) }
 
-// SpoilsReadRenewals reports whether a read renewal of several locks uses another lock's keys,
-// and fails for a reader that has entered twice (3.44 to 3.52).
+// SpoilsReadRenewals reports whether a read renewal of several locks uses another lock's keys (3.44 to 3.52).
 func (r Release) SpoilsReadRenewals() bool { return r.RenewsBatches() && !r.atLeast(4) }
 
-// LosesNestedWrites reports whether a thread's write hold is no longer renewed after the thread
-// releases a read hold (from 3.44).
+// LosesNestedWrites reports whether a thread that releases a read hold stops the renewal of its write hold (from 3.44).
 func (r Release) LosesNestedWrites() bool { return r.atLeast(3, 44) }
 
-// LosesReaders reports whether other threads' read holds are no longer renewed after a thread
-// releases several (3.37 to 4.6.1).
+// LosesReaders reports whether a thread that releases several read holds stops other threads' renewals (3.37 to 4.6.1).
 func (r Release) LosesReaders() bool { return r.atLeast(3, 37) && !r.atLeast(4, 6, 2) }
 
-// BearsHeadless reports whether the fair lock's scripts tolerate a first waiter without a
-// deadline (from 3.31); others fail.
+// BearsHeadless reports whether fair scripts tolerate a first waiter without a deadline (from 3.31).
 func (r Release) BearsHeadless() bool { return r.atLeast(3, 31) }
 
-// TellsQueuedLeft reports whether a queued waiter's retry returns the lock's remaining time (from
-// 3.32); others derive a time from the waiter's deadline.
+// TellsQueuedLeft reports whether a queued waiter's retry returns the lock's remaining time (from 3.32).
 func (r Release) TellsQueuedLeft() bool { return r.atLeast(3, 32) }
 
-// BearsLastless reports whether the fair lock can queue an owner behind a waiter without a
-// deadline (from 3.45); others fail.
+// BearsLastless reports whether an owner can queue behind a waiter without a deadline (from 3.45).
 func (r Release) BearsLastless() bool { return r.atLeast(3, 45) }
 
-// LeaseAfterUnlock returns the lease that a Java lock object uses after an unlock. It remembers
-// the last explicit lease: forever up to 3.19.1, until any unlock from 3.19.2, and until the
-// unlock that frees from 3.27.2.
+// LeaseAfterUnlock returns the lease that a Java lock object uses after an unlock. It remembers the last explicit
+// lease: forever up to 3.19.1, then until any unlock, and from 3.27.2 until the unlock that frees.
 func (r Release) LeaseAfterUnlock(remembered, watchdog int64, freed bool) int64 {
 	switch {
 	case !r.atLeast(3, 19, 2), r.atLeast(3, 27, 2) && !freed:

@@ -14,16 +14,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Failure is an error reply. Only its code is compared: the rest names the script.
+// Failure is the code of an error reply.
 type Failure string
 
-// wrongType is an any, for comparison with replies.
 var wrongType any = Failure("WRONGTYPE")
 
-// side is a server reserved for this package's use.
 type side struct {
 	conn     redis.Conn
-	listener redis.PubSubConn // receives every channel
+	listener redis.PubSubConn
 	marks    int
 }
 
@@ -89,7 +87,6 @@ func (s *side) run(r request) (any, error) {
 	return normal(s.conn.Do(c.name, c.args...))
 }
 
-// act runs scripts and reads the state in one round trip.
 func (s *side) act(all []request, list bool) (seen Seen, err error) {
 	var commands []command
 	for _, r := range all {
@@ -121,7 +118,7 @@ func oneOf(replies []any, list bool) any {
 }
 
 func normal(reply any, err error) (any, error) {
-	if refused, ok := reply.(redis.Error); ok { // one of several replies
+	if refused, ok := reply.(redis.Error); ok {
 		reply, err = nil, refused
 	}
 	var refused redis.Error
@@ -143,7 +140,7 @@ func texts(reply any) any {
 	return reply
 }
 
-// failure returns an error's code, which old servers and miniredis embed in another error's text.
+// Old servers and miniredis embed the code in another error's text.
 func failure(text string) Failure {
 	if transport.IsCode(&transport.ServerError{Text: text}, "WRONGTYPE") {
 		return "WRONGTYPE"
@@ -152,7 +149,7 @@ func failure(text string) Failure {
 	return Failure(code)
 }
 
-// mark returns a message that ends the pending ones, and the command that publishes it.
+// mark returns a message that ends the pending ones.
 func (s *side) mark() (mark string, publish command) {
 	s.marks++
 	mark = fmt.Sprintf("mark-%d", s.marks)
@@ -182,8 +179,7 @@ func (s *side) until(mark string) ([]string, error) {
 	}
 }
 
-// readAll returns the name, type, expiry (an error before 7.0) and value of all keys, in one
-// script because round trips dominate the tests' time.
+// readAll is one script because round trips dominate the tests' time. Servers before 7.0 have no absolute expiry.
 const readAll = `
 local readers = {hash = {'HGETALL'}, string = {'GET'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
 local all = {}
@@ -256,7 +252,7 @@ func valueOf(kind string, reply any) (any, error) {
 	return nil, fmt.Errorf("oracle: a key has type %q", kind)
 }
 
-// expires reads the remaining time, all that servers before 7.0 report, within one millisecond.
+// expires reads the remaining time within one millisecond.
 func (s *side) expires(name string) (int64, error) {
 	for {
 		before, err1 := s.now()
@@ -291,7 +287,6 @@ func (s *side) become(all State) error {
 	return s.make(all, commands...)
 }
 
-// make sets the state without TTLs, and runs more commands.
 func (s *side) make(all State, more ...command) error {
 	commands := []command{{"FLUSHDB", nil}}
 	for name, e := range all {

@@ -10,29 +10,28 @@ import (
 	"strconv"
 )
 
-// never is the expiry of a key without a TTL.
 const never = -1
 
 // Entry is a key on a server.
 type Entry struct {
 	Type string
-	// Value is a map of strings for a hash, a string, a list of strings, or a map of scores.
+	// Value is a map of strings, a string, a list of strings, or a map of scores.
 	Value any
-	// Expires is in milliseconds since 1970, or relative in recorded vectors; −1 for never.
+	// Expires is in milliseconds since 1970, or relative in recorded vectors.
 	Expires int64
 }
 
 // State is all keys of a server.
 type State map[string]Entry
 
-// Count returns an owner's hold count. isLock is false if the key is not a lock.
+// Count returns an owner's hold count.
 func (s State) Count(name, owner string) (count int64, isLock bool) {
 	e, ok := s[name]
 	if !ok {
 		return 0, true
 	}
 	fields, isLock := e.Value.(map[string]string)
-	count, _ = strconv.ParseInt(fields[owner], 10, 64) // no field: 0
+	count, _ = strconv.ParseInt(fields[owner], 10, 64)
 	return count, isLock
 }
 
@@ -56,7 +55,7 @@ func (s State) after(ms int64) State {
 type entryJSON struct {
 	Type  string          `json:"type"`
 	Value json.RawMessage `json:"value"`
-	Left  *int64          `json:"left,omitempty"` // milliseconds; nil for never
+	Left  *int64          `json:"left,omitempty"` // milliseconds
 }
 
 // MarshalJSON writes an entry of a recorded vector.

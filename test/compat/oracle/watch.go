@@ -14,14 +14,13 @@ const lineTimeout = 20 * time.Second
 
 // Watch records what clients send to a server. It is not safe for concurrent use.
 type Watch struct {
-	conn  redis.Conn // in MONITOR mode
+	conn  redis.Conn
 	mark  redis.Conn
 	marks int
 	tape  monitor.Tape
 }
 
-// NewWatch monitors with conn and sends marks with mark; the caller closes both. Start it before
-// the watched clients, to learn their scripts when they are loaded.
+// NewWatch monitors with conn and sends marks with mark. Start it before the watched clients load their scripts.
 func NewWatch(conn, mark redis.Conn) (*Watch, error) {
 	if _, err := conn.Do("MONITOR"); err != nil {
 		return nil, err
@@ -29,7 +28,7 @@ func NewWatch(conn, mark redis.Conn) (*Watch, error) {
 	return &Watch{conn: conn, mark: mark}, nil
 }
 
-// Since returns the commands with name in an argument since the last Since or Until.
+// Since returns the commands about name since the last Since or Until.
 func (w *Watch) Since(name string) ([]monitor.Call, error) {
 	w.marks++
 	mark := fmt.Sprintf("mark-%d", w.marks)

@@ -14,8 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// Harness returns the faults of a proxy for any server. The caller adds New and the server's functions, as
-// [Behind] does.
+// Harness returns the faults of a proxy for any server, without New and the server's functions.
 func Harness(proxy *redistest.Proxy) transporttest.Harness {
 	reset := func(testing.TB) { proxy.Reset() }
 	return transporttest.Harness{
@@ -36,7 +35,7 @@ func Harness(proxy *redistest.Proxy) transporttest.Harness {
 	}
 }
 
-// Behind returns the faults of a proxy and its server. The caller adds New.
+// Behind returns the faults of a proxy and its server, without New.
 func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harness {
 	h := Harness(proxy)
 	h.Do, h.Forbid, h.Replica = server.Do, Forbid(server), Replica(server)
@@ -45,8 +44,8 @@ func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harn
 	return h
 }
 
-// Outage returns a Stop and Start that make a running server unreachable. Before clients can reach it
-// again, do runs forget, the command that drops unsaved state.
+// Outage returns a Stop and Start that make a running server unreachable. Before it is reachable again, do runs forget,
+// which drops unsaved state.
 func Outage(
 	proxy *redistest.Proxy, do func(tb testing.TB, cmd string, args ...any) any, forget string, args ...any,
 ) (stop, start func(testing.TB)) {
@@ -61,7 +60,7 @@ func Outage(
 	}
 }
 
-// Alone returns the faults of a server without a proxy. The caller adds New.
+// Alone returns the faults of a server without a proxy or New.
 func Alone(server *redistest.Server) transporttest.Harness {
 	kill := func(kind string) func(testing.TB) {
 		return func(tb testing.TB) {
@@ -82,7 +81,7 @@ func Alone(server *redistest.Server) transporttest.Harness {
 	}
 }
 
-// Forbid returns the harness's Forbid for a server whose clients are the default user.
+// Forbid returns the harness's Forbid for the default user.
 func Forbid(server *redistest.Server) func(testing.TB, string) {
 	return func(tb testing.TB, cmd string) {
 		tb.Helper()
@@ -90,7 +89,7 @@ func Forbid(server *redistest.Server) func(testing.TB, string) {
 	}
 }
 
-// Replica returns the harness's Replica, which makes replicas that can be cut off.
+// Replica returns the harness's Replica.
 func Replica(server *redistest.Server) func(testing.TB) (stop, goOn func()) {
 	return func(tb testing.TB) (stop, goOn func()) {
 		tb.Helper()
@@ -103,9 +102,8 @@ func Replica(server *redistest.Server) func(testing.TB) (stop, goOn func()) {
 	}
 }
 
-// StopAnswering checks that calls end when a server stops answering, and that Close does not wait for tr's
-// client, which would wait for longer than a test may take. The reply limit and the dial timeout of tr are a
-// second; tr must connect through the proxy and is closed.
+// StopAnswering checks that calls end when a server stops answering, and that Close does not wait for tr's client. The
+// reply limit and the dial timeout of tr are a second; tr must use the proxy and is closed.
 func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport) {
 	t.Helper()
 	key := redistest.Key(t)
@@ -119,9 +117,9 @@ func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport)
 
 // Nodes sends a test's commands to a cluster of three masters, past its proxies.
 type Nodes struct {
-	Do       func(tb testing.TB, key, cmd string, args ...any) any // at the master of key's slot
+	Do       func(tb testing.TB, key, cmd string, args ...any) any
 	OnMaster []func(tb testing.TB, cmd string, args ...any) any
-	Sharded  bool // it has sharded pub/sub
+	Sharded  bool
 }
 
 // Cluster is [Nodes.Harness] for a redistest cluster with three masters.
@@ -133,8 +131,8 @@ func Cluster(c *redistest.Cluster, fence *redistest.Proxies, open func(testing.T
 	return nodes.Harness(fence, open)
 }
 
-// Harness builds the conformance suite's harness for nodes behind a fence that no other case uses. Transports
-// from open must connect through the fence only.
+// Harness returns the harness for nodes behind a fence that no other case uses. Transports from open must connect
+// through it only.
 func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
 	n := &network{proxies: fence}
 	h := n.harness()
@@ -145,13 +143,13 @@ func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport
 	h.Do, h.Subscribers = c.do, c.subscribers
 	h.Start = func(tb testing.TB) {
 		tb.Helper()
-		c.do(tb, "SCRIPT", "FLUSH") // as if they had been started again
+		c.do(tb, "SCRIPT", "FLUSH")
 		n.change(false, func(p *redistest.Proxy) { p.Refuse(false) })(tb)
 	}
 	return h
 }
 
-// do runs a command on the node of its first argument, and SCRIPT on all masters.
+// SCRIPT goes to all masters.
 func (c Nodes) do(tb testing.TB, cmd string, args ...any) (reply any) {
 	tb.Helper()
 	if cmd != "SCRIPT" {
@@ -206,23 +204,20 @@ func (n *network) harness() transporttest.Harness {
 // masters has a key of each of three masters: slots 5061, 9084 and 12182.
 var masters = []string{"bar", "one", "foo"}
 
-// network is the proxies between one case's transports and a cluster of three masters with equal parts of the
-// slots. It is for one goroutine.
+// network is the proxies of one case. It is for one goroutine.
 type network struct {
 	proxies *redistest.Proxies
 	made    []transport.Transport
-	cutOff  bool // the nodes answer no client
+	cutOff  bool
 }
 
-// add registers a transport and connects it to all masters, because the suite assumes that commands have a
-// single connection.
+// All masters, because the suite assumes that commands have a single connection.
 func (n *network) add(tr transport.Transport) transport.Transport {
 	n.made = append(n.made, tr)
 	n.connect()
 	return tr
 }
 
-// connect connects all transports, unless the nodes are cut off.
 func (n *network) connect() {
 	for _, tr := range n.made {
 		for _, key := range masters {
@@ -235,8 +230,7 @@ func (n *network) connect() {
 	}
 }
 
-// miss waits until all transports have noticed that every master is down: the suite only waits for one failed
-// call.
+// The suite only waits for one failed call.
 func (n *network) miss(tb testing.TB) {
 	tb.Helper()
 	for _, tr := range n.made {
@@ -254,14 +248,12 @@ func (n *network) miss(tb testing.TB) {
 	}
 }
 
-// run runs a command with one key as its only argument.
 func run(tr transport.Transport, cmd, key string) error {
 	came := make(chan error, 1)
 	tr.Start(&transport.Call{Command: cmd, NumKeys: 1, Args: []any{key}}, func(_ any, err error) { came <- err })
 	return <-came
 }
 
-// change returns a fault that applies do to every proxy, then connects all transports unless cutOff.
 func (n *network) change(cutOff bool, do func(p *redistest.Proxy)) func(testing.TB) {
 	return func(testing.TB) {
 		n.cutOff = cutOff
