@@ -14,8 +14,7 @@ import (
 
 var _ acquire.Claim = (*Hold)(nil)
 
-// Request implements acquire.Claim. A shared owner's lease is at least as long as its
-// other holds here need.
+// Request implements acquire.Claim.
 func (h *Hold) Request() *acquire.Request {
 	if !h.ownership.shared {
 		return &h.request
@@ -29,8 +28,7 @@ func (h *Hold) Request() *acquire.Request {
 	return &r
 }
 
-// Asks implements acquire.Claim. A shared owner's release sent during the attempt may reach the server
-// later, and must keep the attempt's lease.
+// Asks implements acquire.Claim. A release sent during a shared owner's attempt must keep its lease.
 func (h *Hold) Asks(yes bool) {
 	o := h.ownership
 	if !o.shared {
@@ -60,7 +58,7 @@ func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 		return nil
 	}
 	if o.remove(h); o.shared {
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // or the lease expires
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
 	} else {
 		o.discard()
 	}
@@ -70,15 +68,14 @@ func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 // Fail implements acquire.Claim.
 func (h *Hold) Fail() { h.ownership.notReusable.Store(true) }
 
-// Disown implements acquire.Claim: it frees the owner's lock and place in a queue, but never the
-// lock of a shared owner.
+// Disown implements acquire.Claim. A shared owner keeps the lock.
 func (h *Hold) Disown() {
 	if d := h.cleanUp(); d != nil {
 		h.ownership.lock.Engine.Resolve(d)
 	}
 }
 
-// Drop implements acquire.Claim. A hold that was added has been removed.
+// Drop implements acquire.Claim.
 func (h *Hold) Drop() {
 	o := h.ownership
 	if !o.shared {
@@ -92,7 +89,7 @@ func (h *Hold) Drop() {
 	}
 }
 
-// Placed implements acquire.Claim. All callers of an owner have one place, with one wait.
+// Placed implements acquire.Claim. All callers of an owner share one place.
 func (h *Hold) Placed(now bool) {
 	h.queued = true
 	if now {
@@ -112,8 +109,7 @@ func (h *Hold) Place() acquire.Request {
 	return r
 }
 
-// cleanUp returns how to undo an attempt that may have run, nil if nothing may be undone: a shared
-// owner's lock may be another user's.
+// cleanUp returns how to undo an attempt that may have run, nil for a shared owner: its lock may be another user's.
 func (h *Hold) cleanUp() *engine.InDoubt {
 	o := h.ownership
 	queue := h.queue()
@@ -138,7 +134,6 @@ func (h *Hold) cleanUp() *engine.InDoubt {
 	return d
 }
 
-// queue returns the queue on the server in which an attempt may have a place, if any.
 func (h *Hold) queue() Queueing {
 	queue, _ := h.ownership.lock.Kind.(Queueing)
 	if h.request.Try {
@@ -147,11 +142,11 @@ func (h *Hold) queue() Queueing {
 	return queue
 }
 
-// Late implements engine.Resolver: it undoes the abandoned attempt.
+// Late implements engine.Resolver.
 func (h *Hold) Late(reply any, err error) *engine.InDoubt {
 	o := h.ownership
 	if errors.Is(err, engine.ErrUncertain) {
-		o.leaveDoubt() // undoing may take long, and the next caller need not wait for it
+		o.leaveDoubt() // undoing may take long
 		return h.cleanUp()
 	}
 	queue := h.queue()
@@ -206,8 +201,7 @@ func (h *Hold) Settle(_ context.Context, err error) (any, error) { return nil, e
 // KeepSubscription implements acquire.Claim.
 func (h *Hold) KeepSubscription(s acquire.Reusable) { h.ownership.subscription = s }
 
-// leaveDoubt marks the attempt in doubt as resolved, or as no reason to wait, and passes on a
-// turn that was left here.
+// leaveDoubt marks the attempt in doubt as resolved and passes on a turn left here.
 func (o *ownership) leaveDoubt() {
 	o.mu.Lock()
 	o.resolved = true
@@ -227,14 +221,13 @@ func (o *ownership) undo(run engine.Run, r *acquire.Request) (freed bool, _ erro
 	return out == reply.Free, err
 }
 
-// inDoubt returns an in-doubt call of the owner without its Undo.
 func (o *ownership) inDoubt() *engine.InDoubt {
 	o.notReusable.Store(true)
 	text, _ := o.final.Owner.(string)
 	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: o.mayLast()}
 }
 
-// discard frees the owner's lock in the background, or, if it holds none, its former place.
+// discard frees the owner's lock or its former place in the background.
 func (o *ownership) discard() {
 	d := o.inDoubt()
 	queue, place := o.formerPlace()
@@ -251,8 +244,8 @@ func (o *ownership) discard() {
 	o.lock.Engine.Resolve(d)
 }
 
-// formerPlace returns the queue in which the owner waited before the grant, if any: a failover
-// that lost the grant may have restored the place.
+// formerPlace returns the queue of the owner before the grant: a failover that lost the grant may have restored the
+// place.
 func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
 	queue, queues := o.lock.Kind.(Queueing)
 	wait := o.queuedWith()
@@ -264,12 +257,11 @@ func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
 	return queue, &place
 }
 
-// correct sets the count to the number of holds in the background, and then ends the change that
-// the caller began. Until then, entering, if not nil, keeps its slot.
+// correct sets the count to the number of holds in the background, and then ends the caller's change. Until then,
+// entering, if not nil, keeps its slot.
 func (o *ownership) correct(entering *Hold) { o.lock.Engine.Resolve(o.correction(entering)) }
 
-// correction sets the count to the number of holds. It never frees the lock: that would look
-// like a loss to the caller that releases the last hold.
+// correction never frees the lock: that would look like a loss to the caller that releases the last hold.
 func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 	d := o.inDoubt()
 	d.Done = func(bool) {
@@ -307,7 +299,7 @@ func (l *lateRelease) Late(_ any, err error) *engine.InDoubt {
 	}}
 }
 
-// lateReentry is a hold whose re-entry is in doubt. It is the current change of the count.
+// lateReentry is a hold whose re-entry, the current change of the count, is in doubt.
 type lateReentry Hold
 
 // Late implements engine.Resolver. The count of a shared owner may be another user's.

@@ -11,15 +11,14 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// proofKey is the context key of a hold. A proof is valid for the kinds of one family, for one
-// name and client.
+// proofKey is the context key of a hold.
 type proofKey struct {
 	engine      *engine.Engine
 	family, key string
 }
 
-// Proof returns the hold of this lock that ctx proves, nil if there is none, it was released or the kind
-// is not reentrant. It returns an error if the hold was lost.
+// Proof returns the hold of this lock that ctx proves, nil if none or released or the kind is not reentrant, and an
+// error if it was lost.
 func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	h, ok := ctx.Value(l.proof).(*Hold)
 	if !ok || l.Owning == nil {
@@ -32,10 +31,9 @@ func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	return h, err
 }
 
-// Context returns a context that ends with parent or the hold, and proves the hold.
+// Context returns a context that ends with parent or h, and proves h.
 func (h *Hold) Context(parent context.Context) context.Context { return h.derive(parent, h) }
 
-// prove skips a released hold, so that an outer one is found.
 func (h *Hold) prove(key proofKey) *Hold {
 	if key == h.ownership.lock.proof {
 		if end := h.ended.Load(); end != endGiven && end != endHandedOver {
@@ -52,26 +50,22 @@ func (h *Hold) final() (end time.Time, ends bool) {
 	return h.lease.Final(), true
 }
 
-// holder is a hold or a group, which contexts are derived from.
 type holder interface {
 	// Err returns why it has ended, nil if it has not.
 	Err() error
-	// prove returns the hold that is proved, nil for none.
 	prove(key proofKey) *Hold
-	// final returns the time at which it ends despite renewals, if any.
+	// final returns its end despite renewals, if any.
 	final() (end time.Time, ends bool)
 }
 
-// life is the state of a holder: live, or ended for a reason.
 type life struct {
 	ended atomic.Pointer[ending] // nil while live
 
 	mu       sync.Mutex // guards the fields below; not held while contexts are ended
 	contexts []*holdContext
-	pruned   int32 // number of contexts after the ended ones were last removed
+	pruned   int32 // contexts left at the last pruning
 }
 
-// derive returns a context that ends with parent or of, whose life this is.
 func (l *life) derive(parent context.Context, of holder) context.Context {
 	inner, cancel := context.WithCancelCause(parent)
 	c := &holdContext{Context: inner, of: of, cancel: cancel}
@@ -91,7 +85,7 @@ func (l *life) derive(parent context.Context, of holder) context.Context {
 	return c
 }
 
-// end ends a life and its contexts. It returns false if it had ended.
+// end returns false if the life had ended.
 func (l *life) end(why *ending) bool {
 	if !l.ended.CompareAndSwap(nil, why) {
 		return false
@@ -117,12 +111,11 @@ func (c *holdContext) Err() error {
 		return err
 	}
 	if cause := c.of.Err(); cause != nil {
-		c.cancel(cause) // the goroutine that ended the hold may not be here yet
+		c.cancel(cause) // the goroutine that ended the hold may come later
 	}
 	return c.Context.Err()
 }
 
-// Value also returns the proof.
 func (c *holdContext) Value(key any) any {
 	if k, ok := key.(proofKey); ok {
 		if h := c.of.prove(k); h != nil {
@@ -140,7 +133,7 @@ func (c *holdContext) Deadline() (time.Time, bool) {
 	return deadline, ok
 }
 
-// end ends the hold, its contexts, and waits for its slot. It returns false if it had ended.
+// end ends the hold, its contexts and waits for its slot. It returns false if it had ended.
 func (h *Hold) end(why *ending) bool {
 	if !h.life.end(why) {
 		return false
@@ -160,10 +153,9 @@ func (h *Hold) whenKnown() uint32 {
 	return known
 }
 
-// grantReported says that the grant was reported to the observer, which returned ctx. If the hold has
-// ended, that is reported now.
+// grantReported records the context that the observer returned for the grant, and reports an earlier end now.
 func (h *Hold) grantReported(ctx context.Context) {
-	if u, is := ctx.(*unending); is { // of an earlier hold, which must not be retained
+	if u, is := ctx.(*unending); is { // must not be retained
 		ctx = u.of
 	}
 	h.observed.of = ctx
@@ -175,8 +167,7 @@ func (h *Hold) grantReported(ctx context.Context) {
 	}
 }
 
-// unending has the values of a context but no end. context.WithoutCancel allocates when it is
-// made and for each Value.
+// unending has the values of a context but no end; context.WithoutCancel allocates.
 type unending struct{ of context.Context } //nolint:containedctx // it is a context
 
 func (*unending) Deadline() (at time.Time, has bool) { return at, false }
@@ -184,7 +175,6 @@ func (*unending) Done() <-chan struct{}              { return nil }
 func (*unending) Err() error                         { return nil }
 func (u *unending) Value(key any) any                { return u.of.Value(key) }
 
-// context returns the context of later events, nil if there is none.
 func (u *unending) context() context.Context {
 	if u.of == nil {
 		return nil
@@ -192,11 +182,10 @@ func (u *unending) context() context.Context {
 	return u
 }
 
-// observeEnd reports the end of the hold, or leaves that to grantReported.
 func (h *Hold) observeEnd(why *ending) {
 	switch {
 	case h.ownership.lock.Engine.Hooks.Ended == nil, h.since.IsZero():
-	case h.known.CompareAndSwap(unknown, overBefore): // never returned to a caller
+	case h.known.CompareAndSwap(unknown, overBefore):
 	case h.known.CompareAndSwap(known, overKnown): // the grant is not reported yet
 	default:
 		h.reportEnd(why)
@@ -217,7 +206,6 @@ func (h *Hold) reportEnd(why *ending) {
 	}
 }
 
-// observeRelease reports the outcome of Unlock, if the grant was reported.
 func (h *Hold) observeRelease(began time.Time) {
 	hooks := &h.ownership.lock.Engine.Hooks
 	if hooks.Released == nil || !h.wasReported() {
@@ -249,7 +237,6 @@ func (h *Hold) observeQueued() {
 	}
 }
 
-// event returns an event of the hold without its details.
 func (h *Hold) event() engine.Event {
 	l := h.ownership.lock
 	return engine.Event{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner}
@@ -261,13 +248,12 @@ type Public interface {
 	Unlock() error
 }
 
-// Do calls fn with the context of public, which is h, and then releases it, even if fn panics. It
-// joins an error of Unlock to fn's.
+// Do calls fn with the context of public, which is h, and then releases it, even if fn panics. It joins both errors.
 func (h *Hold) Do(ctx context.Context, public Public, fn func(ctx context.Context) error) error {
 	return Do(ctx, &h.ownership.lock.Engine.Hooks, h.event(), public, fn)
 }
 
-// Do is [Hold.Do] for any hold, whose start and end it reports as event e.
+// Do is [Hold.Do] for any hold, reported as event e.
 func Do(ctx context.Context, hooks *engine.Hooks, e engine.Event, h Public, fn func(ctx context.Context) error) (err error) {
 	defer func() {
 		if unlockErr := h.Unlock(); unlockErr != nil {

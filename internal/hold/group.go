@@ -11,9 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
-// Group is the holds of several locks as one. When one is lost or reaches its maximum, all end;
-// their locks stay held until Unlock or their leases expire. A hold joins at most one group, and
-// is released with it. All methods are safe for concurrent use.
+// Group is several holds as one: when one is lost or reaches its maximum, all end, but their locks stay held until
+// Unlock or lease end. A hold joins at most one group. All methods are safe for concurrent use.
 type Group struct {
 	life
 	once sync.Once
@@ -24,8 +23,7 @@ type Group struct {
 	added [][]*Hold // the same, by the Add
 }
 
-// Add adds live holds. A hold that has ended ends the group. Holds that are added together have no
-// turn, and one call can free them.
+// Add adds live holds. A hold that has ended ends the group. One call can free holds that are added together.
 func (g *Group) Add(holds ...*Hold) {
 	g.mu.Lock()
 	g.added = append(g.added, holds)
@@ -42,7 +40,7 @@ func (g *Group) Add(holds ...*Hold) {
 	}
 }
 
-// Holds returns the members in the order in which they were added.
+// Holds returns the members in the order of Add.
 func (g *Group) Holds() []*Hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,7 +53,7 @@ func (g *Group) memberEnded(h *Hold, why *ending) {
 	}
 	switch {
 	case why == endClosed:
-		g.end(why) // which also ends the others
+		g.end(why)
 		return
 	case errors.Is(why.cause, engine.ErrLost):
 		why = &ending{fmt.Errorf("%s: %w", limits.Quote(h.ownership.lock.Name), why.cause), true}
@@ -65,7 +63,7 @@ func (g *Group) memberEnded(h *Hold, why *ending) {
 	}
 }
 
-// endOthers ends the live members, but keeps their locks: the holder's work may go on briefly.
+// endOthers ends the live members but keeps their locks: the work may continue briefly.
 func (g *Group) endOthers(why *ending) {
 	if !why.kept {
 		return
@@ -77,14 +75,13 @@ func (g *Group) endOthers(why *ending) {
 	}
 }
 
-// Err returns nil while all members are held, else why not, with the member's name. Like
-// [Hold.Err], it reads the clocks.
+// Err returns nil while all members are held, else why not, with the member's name.
 func (g *Group) Err() error {
 	if g.ended.Load() == nil {
 		now := time.Now()
 		for _, h := range g.Holds() {
 			if h.errAt(now) != nil {
-				g.memberEnded(h, h.ended.Load()) // the goroutine that ended it may not be there yet
+				g.memberEnded(h, h.ended.Load()) // the goroutine that ended it may come later
 				break
 			}
 		}
@@ -109,7 +106,7 @@ func (g *Group) Remaining() time.Duration {
 	return least
 }
 
-// Context returns a context that ends with parent or the group, and proves each of the holds.
+// Context returns a context that ends with parent or the group, and proves each hold.
 func (g *Group) Context(parent context.Context) context.Context { return g.derive(parent, g) }
 
 func (g *Group) prove(key proofKey) *Hold {
@@ -130,10 +127,9 @@ func (g *Group) final() (first time.Time, ends bool) {
 	return first, ends
 }
 
-// Unlock releases all members concurrently, and returns their errors in the order of the
-// members. Later calls return the same. For each of several holds that were added together and are
-// the last of their owners, free returns nil, ErrLost if it was not held, or why the outcome is
-// unknown, in which case it continues in the background.
+// Unlock releases all members concurrently, and returns their errors in the order of Add. For holds added together
+// that are the last of their owners, free returns nil, ErrLost, or why the outcome is unknown; it then continues in
+// the background.
 func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []error {
 	g.once.Do(func() {
 		if g.Err() == nil {
@@ -157,8 +153,7 @@ func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []
 	return g.errs
 }
 
-// unlockTogether releases holds that were added together: the last holds of their owners by free, and
-// the others, whose locks stay held by a reentry, individually.
+// unlockTogether releases the last holds of their owners by free, and the others individually.
 func unlockTogether(holds []*Hold, free func(holds []*Hold, bound time.Duration) []error) {
 	e := holds[0].ownership.lock.Engine
 	e.Join()

@@ -15,47 +15,45 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Hold is an acquired lock, until it is released or lost. Once granted, all methods are safe for
-// concurrent use.
+// Hold is an acquired lock, until it is released or lost. Once granted, it is safe for concurrent use.
 type Hold struct {
 	life
 	ownership *ownership
 	lease     watchdog.Lease
-	expiry    clock.Deadline  // of the lease on the server, if not renewed; guarded by ownership.mu
-	since     time.Time       // when the granted call was sent; set by ownership.add
-	request   acquire.Request // of its attempts
+	expiry    clock.Deadline // of the lease on the server, if not renewed; guarded by ownership.mu
+	since     time.Time      // when the granted call was sent; set by ownership.add
+	request   acquire.Request
 
 	// Guarded by ownership.mu.
 	outer   *Hold         // whose slot this hold has or waits for
 	inner   *Hold         // has this hold's slot
 	waiters []innerCaller // for the slot
 	warned  bool          // a waiter has waited long
-	counted bool          // it was added to the ownership
+	counted bool
 
 	queued bool
-	frees  bool          // the release frees the lock
-	known  atomic.Uint32 // whether the hold was returned to the caller and reported to the observer
-	within *Hold         // whose proof it was entered with; nil: none
+	frees  bool
+	known  atomic.Uint32 // returned and reported; see replicas.go
+	within *Hold         // whose proof it was entered with
 	// observed is the observer's context; written before known becomes reported.
 	observed unending
 	group    atomic.Pointer[Group]
-	deferred *engine.Event // to be reported; nil unless the caller waits for the replicas of several locks
+	deferred *engine.Event // to report; nil unless the caller waits for replicas of several locks
 
-	result error         // of giveUp
+	result error
 	giveUp sync.Once     // the first Unlock, LetExpire or HandOver
 	took   time.Duration // of Unlock, if it is observed
-	begun  func()        // called when the release was started; nil without UnlockAsync
+	begun  func()        // called when the release was started, by UnlockAsync
 
 	own ownership // of the owner's first hold
 }
 
 type ending struct {
 	cause error
-	// kept means that the lock stays held until its lease expires or Unlock.
+	// kept means that the lock stays held until the lease expires or Unlock.
 	kept bool
 }
 
-// The endings other than losses.
 var (
 	endMaxHold    = &ending{engine.ErrMaxHold, true}
 	endClosed     = &ending{cause: engine.ErrClosed}
@@ -63,8 +61,8 @@ var (
 	endHandedOver = &ending{cause: engine.ErrHandedOver}
 )
 
-// Init makes h, which is zero, a claim for the owner of the terms, for owner, whose text is not
-// nil, or for a new owner. Callers must Drop a claim that was not granted.
+// Init makes the zero h a claim for the owner of the terms, for owner if text is not nil, or for a new owner. Callers
+// must Drop a claim that was not granted.
 func (h *Hold) Init(l *Lock, terms *Terms, owner codec.Owner, text any) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
 	if terms.Several && l.Engine.Replicas > 0 {
@@ -100,8 +98,7 @@ func (h *Hold) prepare(terms *Terms) {
 	}
 }
 
-// live starts the lease of a grant whose call was sent at sent. After an error, the caller must
-// release the lock.
+// live starts the lease of a grant whose call was sent at sent. After an error, the caller must release the lock.
 func (h *Hold) live(sent time.Time) error {
 	e := h.ownership.lock.Engine
 	if !h.lease.Hold(sent, e.LossMargin) {
@@ -120,18 +117,17 @@ func (h *Hold) live(sent time.Time) error {
 // Lock returns the lock.
 func (h *Hold) Lock() *Lock { return h.ownership.lock }
 
-// Lasts returns the longest lease of the hold's owner: how long the lock may last
-// on the server.
+// Lasts returns how long the lock may last on the server.
 func (h *Hold) Lasts() time.Duration { return h.ownership.mayLast() }
 
-// ID implements acquire.Claim: it returns the owner.
+// ID implements acquire.Claim.
 func (h *Hold) ID() codec.Owner { return h.ownership.owner }
 
 // Token returns the owner's newest fencing token, 0 for kinds without.
 func (h *Hold) Token() int64 { return h.ownership.token.Load() }
 
-// Err returns nil while the lock is held, else why not: one of engine.Losses, ErrMaxHold,
-// ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It reads the clocks.
+// Err returns nil while the lock is held, else one of engine.Losses, ErrMaxHold, ErrNotHeld after Unlock or
+// LetExpire, ErrHandedOver or ErrClosed.
 func (h *Hold) Err() error { return h.errAt(time.Now()) }
 
 func (h *Hold) errAt(now time.Time) error {
@@ -149,8 +145,7 @@ func (h *Hold) errAt(now time.Time) error {
 	return h.ended.Load().cause
 }
 
-// Remaining returns how long the hold lasts without another renewal, less the loss margin; 0
-// after its end.
+// Remaining returns how long the hold lasts without another renewal, less the loss margin.
 func (h *Hold) Remaining() time.Duration {
 	if h.Err() != nil {
 		return 0
@@ -159,11 +154,10 @@ func (h *Hold) Remaining() time.Duration {
 	return max(0, min(h.lease.Deadline().Remaining(now), h.lease.Ends().Sub(now)))
 }
 
-// LetExpire ends the hold without freeing the lock, and without a call.
+// LetExpire ends the hold without freeing the lock.
 func (h *Hold) LetExpire() error { return h.leaveIt(endGiven, nil) }
 
-// leaveIt ends the hold but not the lock. If then, called before that, returns an error, the hold
-// continues. The count does not change in between.
+// leaveIt ends the hold but not the lock, unless then, called first, fails. The count does not change in between.
 func (h *Hold) leaveIt(end *ending, then func() error) error {
 	o := h.ownership
 	if err := h.Err(); err != nil {
@@ -201,7 +195,7 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 
 var errUnresolved = fmt.Errorf("%w: an earlier reentry or unlock is still unresolved", engine.ErrUncertain)
 
-// finish ends the hold on behalf of its holder. It returns why it had ended, if it had.
+// finish ends the hold for its holder, or returns why it had ended.
 func (h *Hold) finish(why *ending, now time.Time) error {
 	if err := h.errAt(now); err != nil {
 		return err
@@ -212,8 +206,7 @@ func (h *Hold) finish(why *ending, now time.Time) error {
 	return nil
 }
 
-// lose ends a hold that has expired or that the server forgot, and frees the lock: a renewal
-// whose reply was lost may have prolonged it.
+// lose ends a lost hold and frees the lock: a renewal whose reply was lost may have prolonged it.
 func (h *Hold) lose(why error) {
 	o := h.ownership
 	o.lock.Engine.Watchdog.Remove(&h.lease)
@@ -223,10 +216,10 @@ func (h *Hold) lose(why error) {
 	switch left := o.remove(h); {
 	case left > 0 && o.shared && h.lease.Over(time.Now()) != 0:
 		// The others keep the lock, and the server still counts this one.
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // logs its error
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
 	case left == 0 && o.base != nil && !o.isFreed():
 		// The owner keeps the lock in another role.
-		o.lock.Engine.Go(func() { _ = o.step(o.lock.Engine.Command, nil) }) // or the lease expires
+		o.lock.Engine.Go(func() { _ = o.step(o.lock.Engine.Command, nil) })
 	case left == 0:
 		if !o.shared {
 			o.discard()
@@ -247,8 +240,7 @@ func (h *Hold) overdue() error {
 	return why.NotRenewed
 }
 
-// gone returns why a hold was lost that the server does not have. A connection lost since the
-// last confirmation suggests that the server forgot it, in a restart or a failover.
+// gone returns why the server does not have the lock: after a lost connection, probably a restart or a failover.
 func (h *Hold) gone() error {
 	e := h.ownership.lock.Engine
 	if e.Watchdog.Doubted(&h.lease) {
@@ -257,8 +249,7 @@ func (h *Hold) gone() error {
 	return e.Losses.Taken
 }
 
-// endKept ends a hold, and keeps its lock, and the slot of an outer hold, until the lease expires
-// or Unlock: the work may continue briefly.
+// endKept ends a hold, but keeps its lock and slot until the lease expires or Unlock: the work may continue briefly.
 func (h *Hold) endKept(why *ending) {
 	o, e := h.ownership, h.ownership.lock.Engine
 	e.Watchdog.Remove(&h.lease)
@@ -275,7 +266,7 @@ func (h *Hold) endKept(why *ending) {
 	o.passTurn(false)
 	if o.lock.HasRoles() && !o.lock.shares() {
 		e.Go(func() {
-			// The owner's other role may keep the key when this lease has expired.
+			// The owner's other role may keep the key.
 			if e.Wait(left) && o.otherRole() != nil && o.remove(h) == 0 && o.isFreed() {
 				o.discard()
 			}
@@ -314,18 +305,17 @@ func (w *watched) LeaseLost(end watchdog.End) {
 	}
 }
 
-// LockHandle contains the lock of a public type, which embeds it under an unexported name: other
-// packages of this module reach the lock with [Of], and the type's documentation does not show it.
+// LockHandle contains the lock of a public type. Other packages of this module reach it with [Of].
 type LockHandle struct{ lock Lock }
 
 func (h *LockHandle) internal() *Lock { return &h.lock }
 
-// Handle contains the hold of a public type, like [LockHandle].
+// Handle contains the hold of a public type.
 type Handle struct{ hold Hold }
 
 func (h *Handle) internal() *Hold { return &h.hold }
 
-// AnyLock is a public type that embeds a [LockHandle], or an AnyLock.
+// AnyLock is a public type that embeds a [LockHandle].
 type AnyLock interface{ internal() *Lock }
 
 // AnyHold is a public type that embeds a [Handle].

@@ -16,11 +16,10 @@ type innerCaller struct {
 	ready chan struct{}
 }
 
-// errInner means that a slot is taken.
 var errInner = fmt.Errorf("%w: held by an inner hold of this context", engine.ErrNotAcquired)
 
-// takeSlot takes the slot of outer for h, and waits for it unless try is set. Even after an error
-// the caller must call leaveSlot.
+// takeSlot takes the slot of outer for h, and waits unless try is set. The caller must call leaveSlot, even after an
+// error.
 func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
 	taken, ready := h.requestSlot(outer, !try)
 	switch {
@@ -35,8 +34,7 @@ func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
 	return errInner
 }
 
-// requestSlot takes the slot of outer if it is free, else it joins its queue if wait is set. An ended
-// hold does not have a slot.
+// requestSlot takes the slot of outer if free, else joins its queue if wait is set.
 func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan struct{}) {
 	o := outer.ownership
 	o.mu.Lock()
@@ -81,8 +79,8 @@ func (h *Hold) awaitSlot(ctx context.Context, outer *Hold, ready <-chan struct{}
 	}
 }
 
-// refuse returns why ctx cannot enter outer, nil if it can: outer has ended, or held with the
-// end of ctx. ErrNotReentered sends the caller to the next outer hold that ctx proves.
+// refuse returns why ctx cannot enter outer, nil if it can. ErrNotReentered sends the caller to the next outer hold
+// that ctx proves.
 func refuse(ctx context.Context, outer *Hold, held error) error {
 	end := outer.Err()
 	given := errors.Is(end, engine.ErrNotHeld) || errors.Is(end, engine.ErrHandedOver)
@@ -101,7 +99,6 @@ func refuse(ctx context.Context, outer *Hold, held error) error {
 	return nil
 }
 
-// warnOfLongWait logs once for each hold that a caller waits for its inner hold.
 func (h *Hold) warnOfLongWait() {
 	o := h.ownership
 	o.mu.Lock()
@@ -123,8 +120,7 @@ func (h *Hold) leaveSlot() {
 	h.unlink()
 }
 
-// unlink is leaveSlot with ownership.mu held. An inner hold replaces h; without one, the slot
-// goes to the first waiter.
+// unlink is leaveSlot with ownership.mu held. An inner hold replaces h, else the first waiter gets the slot.
 func (h *Hold) unlink() {
 	outer, inner := h.outer, h.inner
 	h.outer, h.inner = nil, nil

@@ -1,35 +1,8 @@
-// Package hold implements acquired locks: their owners, leases and release. It is independent of lock
-// kinds and waiting strategies. A [Kind] makes the calls. It is also [Owning] or [Identifying], and may
-// be [Queueing].
-//
-// A [Hold] begins as the claim of an attempt (acquire.Claim), or re-enters the hold that a
-// context proves:
-//
-//	claim ──Grant──▶ live ──Unlock──▶ released, or transferred to the next caller of the process
-//	  │               │ ──LetExpire──▶ held until its lease expires
-//	  │               │ ──HandOver───▶ handed over
-//	  │               │ ──expired, or forgotten by the server──▶ lost
-//	  │               └ ──maximum────▶ held until its lease expires, or Unlock
-//	  │ refused
-//	  ├────────────▶ dropped
-//	  │ no reply
-//	  └────────────▶ in doubt: Late frees what the attempt acquired
-//
-// The holds of one owner are an ownership; the server's count is their number. Changes of the count are
-// sent one at a time. Each names its target, so it may run late or twice. Releasing the last hold frees
-// the lock.
-//
-// # Inner holds
-//
-// A hold has a slot for one inner hold, so that two callers with its proof exclude each other. The outer
-// hold's own code is not excluded. Other callers wait for the slot in this process, in FIFO order, and
-// send nothing. If the outer hold ends first, by a loss, Close or its maximum, they fail with its error;
-// if it is unlocked or handed over, they enter the next outer hold that their context proves, or acquire
-// the lock.
-//
-// An inner hold outlives its outer one and takes its place in the chain of holds. Re-entries in
-// doubt keep their slot until they are resolved. Each hold of a shared owner begins a chain, and
-// its re-entries in doubt are never resolved, since the count may be another user's.
+// Package hold implements acquired locks: their owners, leases, release and re-entry. A [Kind] makes the calls. A
+// [Hold] begins as the claim of an attempt, and ends when it is released, handed over or lost. The holds of one owner
+// are an ownership, and the server's count is their number. Changes of the count are sent one at a time and name
+// their target, so they may run late or twice. A hold has a slot for one inner hold: other callers with its proof
+// wait in FIFO order.
 package hold
 
 import (
@@ -46,15 +19,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is shared by all holds of a lock. It is immutable and safe for concurrent use.
+// Lock is shared by all holds of a lock. It is immutable.
 type Lock struct {
 	// Engine of the client.
 	Engine *engine.Engine
-	// Name of the lock, as the caller gave it.
+	// Name of the lock, before mapping.
 	Name string
 	// Kind makes the lock's calls.
 	Kind Kind
-	// Owning is the same kind, nil if its holders are IDs.
+	// Owning is Kind, nil if its holders are IDs.
 	Owning Owning
 	// Strategy is how callers in this process wait.
 	Strategy acquire.Strategy
@@ -83,10 +56,9 @@ func NewLock(e *engine.Engine, name string, make Make) Lock {
 	return l
 }
 
-// HasRoles reports whether an owner can hold the lock in several roles.
+// HasRoles reports whether a lock has several roles.
 func (l *Lock) HasRoles() bool { return l.Kind.Family() != l.Kind.Name() }
 
-// shares reports whether several owners can hold the lock at the same time.
 func (l *Lock) shares() bool { return l.Owning != nil && l.Owning.Shares() }
 
 func (l *Lock) newOwner() (codec.Owner, any) {
@@ -100,7 +72,7 @@ func (l *Lock) newOwner() (codec.Owner, any) {
 // Text returns owner's field in the lock's hash.
 func (l *Lock) Text(owner codec.Owner) string { return l.Owning.Field(owner.String()) }
 
-// Check returns why a call with ctx cannot begin, nil if it can.
+// Check returns why a call with ctx cannot begin.
 func (l *Lock) Check(ctx context.Context) error { return acquire.Check(ctx, l.Err) }
 
 // Ask runs an idempotent call: see [acquire.Ask].
@@ -121,22 +93,19 @@ func (l *Lock) ask(ctx context.Context, guards bool, fill func(*transport.Call))
 	return acquire.Ask(ctx, l.Engine, l.Kind, guards, fill)
 }
 
-// Kind makes the calls about one lock and decodes their replies. All methods are safe for
-// concurrent use, and pure, except that some kinds send the time. Each fills a reset call.
+// Kind makes the calls about one lock and decodes their replies. Methods are safe for concurrent use. Each fills a
+// reset call.
 type Kind interface {
 	acquire.Waitable
 
-	// Family groups kinds whose proofs are valid for each other, the roles of a lock. The family of
-	// a kind without roles is its name.
+	// Family groups kinds whose proofs are valid for each other; by default the kind's name.
 	Family() string
 
-	// Prepare reads the state that the scripts depend on. It returns early if ctx ends, or after a
-	// while.
+	// Prepare reads the state that the scripts depend on, for a limited time.
 	Prepare(ctx context.Context)
 
-	// Release fills c with the call that lowers r.Owner's count to r.Target; 0 frees the lock.
-	// The owner must not be shared: the call may run late or twice, and does nothing if the owner
-	// does not hold the lock. It is sent before waiting attempts.
+	// Release fills c with the call that lowers r.Owner's count to r.Target; 0 frees the lock. The owner must not be
+	// shared: the call may run late or twice. It is sent before waiting attempts.
 	Release(c *transport.Call, r *acquire.Request)
 	// Released decodes its reply.
 	Released(reply any) (reply.ReleaseOutcome, error)
@@ -144,37 +113,32 @@ type Kind interface {
 	// Renewal returns the script that renews leases.
 	Renewal() *watchdog.Renewal
 
-	// Replicate fills c with the call that rewrites an owner's lock unchanged.
+	// Replicate fills c with the call that rewrites a lock unchanged.
 	Replicate(c *transport.Call, owner any)
 	// Replicated decodes whether the owner holds the lock.
 	Replicated(reply any) (bool, error)
 }
 
-// Owning is a kind whose holders are owners. An owner can hold a lock more than once, and can be
-// used by several processes and languages.
+// Owning is a kind whose holders are owners, which can hold a lock more than once.
 type Owning interface {
-	// Field returns the field of an owner, given by its text, in the lock's hash.
+	// Field returns an owner's field in the lock's hash.
 	Field(owner string) string
 
-	// Reenter fills c with the call that enters the lock again for an owner that holds it: up to
-	// count r.Target, which may run more than once, or with target 0 by one, for a shared owner.
+	// Reenter fills c with the call that enters the lock again: up to count r.Target, idempotent, or with target 0 by
+	// one, for a shared owner.
 	Reenter(c *transport.Call, r *acquire.Request)
-	// Reentered decodes its reply: false means that the owner does not hold the lock. Token is the new
-	// token of a fenced kind, else 0.
+	// Reentered decodes its reply. Token is the new token of a fenced kind, else 0.
 	Reentered(reply any) (held bool, token int64, err error)
-	// Fences reports whether grants have tokens. Then Resume re-enters up to count 1, for a new one.
+	// Fences reports whether grants have tokens.
 	Fences() bool
 
-	// Under returns why an owner that holds the lock in another role cannot also enter it in this
-	// one, up to count 1; nil if it can.
+	// Under returns why an owner that holds the lock in another role cannot enter this one, nil if it can.
 	Under() error
-	// Shares reports whether several owners can hold the lock as this kind. If so, inner holds
-	// don't exclude each other, and Redisson's renewals for other owners may shorten the lock's
-	// TTL, but not below the watchdog timeout, which all clients share.
+	// Shares reports whether several owners can hold the lock. If so, inner holds don't exclude each other, and
+	// Redisson's renewals may shorten the TTL, but not below the watchdog timeout.
 	Shares() bool
 
-	// ReleaseShared fills c with the call that lowers the owner's count by one. The latch makes it
-	// idempotent. The reply is that of a release.
+	// ReleaseShared fills c with the call that lowers the owner's count by one. The latch makes it idempotent.
 	ReleaseShared(c *transport.Call, r *acquire.Request, latch string)
 
 	// ForceRelease fills c with the call that frees the lock.
@@ -182,13 +146,12 @@ type Owning interface {
 	// Forced decodes whether there was a holder.
 	Forced(reply any) (bool, error)
 
-	// IsLocked fills c with the call that reports whether the lock is held.
+	// IsLocked fills c with its call.
 	IsLocked(c *transport.Call)
 	// Locked decodes its reply.
 	Locked(reply any) (bool, error)
 
-	// Inspect fills c with the call that reads the lock, and the queue on the server from first
-	// to last, counted from 0; -1 is its end.
+	// Inspect fills c with the call that reads the lock, and its queue from first to last, from 0; -1 is the end.
 	Inspect(c *transport.Call, first, last int64)
 	// Inspected decodes its reply.
 	Inspected(reply any) (reply.Inspection, error)
@@ -202,8 +165,7 @@ type Identifying interface {
 
 // Queueing is a kind that queues refused owners on the server.
 type Queueing interface {
-	// Dequeue removes the owner from the queue of the lock, within one command timeout. It is
-	// idempotent.
+	// Dequeue removes the owner from the queue, within one command timeout. It is idempotent.
 	Dequeue(lock string, r *acquire.Request) error
 	// Leave is Dequeue in the background, with retries.
 	Leave(lock string, r *acquire.Request)
@@ -213,26 +175,24 @@ type Queueing interface {
 
 // Terms are the terms of an acquisition.
 type Terms struct {
-	// Owner is a shared owner if Given, the zero Owner for a new one.
+	// Owner is a shared owner if Given, else zero.
 	Owner codec.Owner
 	Given bool
-	// TTL is the lease; TTLArg is it in milliseconds, a boxed int64. Watchdog: it was given for a
-	// renewed hold.
+	// TTL is the lease; TTLArg is it in milliseconds, a boxed int64. Watchdog: given for a renewed hold.
 	TTL      time.Duration
 	TTLArg   any
 	Watchdog bool
 	// Fixed leases are not renewed.
 	Fixed bool
-	// Max is the maximum duration of a renewed hold if Capped, else 0 for none.
+	// Max is the maximum duration of a renewed hold if Capped.
 	Max    time.Duration
 	Capped bool
-	// Wait is how long a queue on the server keeps the owner's place, in milliseconds, a boxed
-	// int64.
+	// Wait is how long a queue keeps the owner's place, in milliseconds, a boxed int64.
 	Wait any
-	// Bound limits the wait if Bounded; otherwise only the context does.
+	// Bound limits the wait if Bounded.
 	Bound   time.Duration
 	Bounded bool
-	// Poll is the time between attempts without a subscription if Polled, else 0.
+	// Poll is the time between attempts without a subscription if Polled.
 	Poll   time.Duration
 	Polled bool
 	// Try is true for a caller that doesn't wait.
@@ -244,7 +204,7 @@ type Terms struct {
 // Ask applies options to the defaults and checks the result.
 func Ask[O ~func(*Terms)](l *Lock, opts []O) (Terms, error) {
 	e := l.Engine
-	if len(opts) == 0 { // does not allocate
+	if len(opts) == 0 {
 		return Terms{TTL: e.Lease, TTLArg: e.LeaseArg, Wait: e.FairWaitArg}, nil
 	}
 	a := Terms{TTL: e.Lease, Wait: e.FairWaitArg}

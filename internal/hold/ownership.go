@@ -17,46 +17,43 @@ type ownership struct {
 	lock  *Lock
 	owner codec.Owner
 	final *acquire.Request // of the release that frees the lock
-	// shared owners may be used elsewhere: another client may change the count at any time.
+	// shared owners may be used elsewhere: the count may change at any time.
 	shared bool
-	lease  time.Duration // of the first hold
+	lease  time.Duration
 
-	// floor is when the last fixed hold ends on the server: renewals keep the TTL above it.
+	// floor is when the last fixed hold ends: renewals keep the TTL above it.
 	floor clock.Atomic
-	// least is the longest lease of the renewed holds, in nanoseconds.
+	// least is the longest renewed lease, in nanoseconds.
 	least atomic.Int64
 	// pendingReleases counts abandoned releases that may still run.
 	pendingReleases atomic.Int64
-	// resent counts corrections of the count.
-	resent atomic.Int64
-	// notReusable means that something about the owner may be unresolved: it must not be reused.
+	resent          atomic.Int64
+	// notReusable means that something about the owner may be unresolved.
 	notReusable atomic.Bool
-	// token is the newest fencing token, 0 for kinds without.
+	// token is the newest fencing token.
 	token atomic.Int64
-	// subscription is that of an owner that was queued on the server, nil if it was not. It is set
-	// before the hold is returned.
+	// subscription is that of a queued owner. It is set before the hold is returned.
 	subscription acquire.Reusable
-	// base is the owner's ownership in the outer role, nil if there is none. While it lasts,
-	// holds may be added even if there are none.
+	// base is the owner's ownership in the outer role. While it lasts, holds may be added even if there are none.
 	base *ownership
 
 	// mu guards the fields below. It is not held during I/O.
 	mu        sync.Mutex
 	holds     []*Hold
-	first     [1]*Hold      // room for the usual number of holds
+	first     [1]*Hold
 	asking    []*Hold       // of a shared owner: attempts in progress
 	longest   time.Duration // lease of all attempts
-	reentered bool          // at least once
-	entering  int           // re-entries in progress
-	freed     bool          // the last hold was released: re-entry is impossible
+	reentered bool
+	entering  int  // re-entries in progress
+	freed     bool // re-entry is impossible
 	change    chan struct{}
-	wait      any          // with which the owner was queued on the server
-	turn      acquire.Turn // nil if the owner does not have its process's turn
-	resolved  bool         // the attempt in doubt is resolved
-	nested    *ownership   // the owner's holds in the inner role
+	wait      any          // its wait in the queue on the server
+	turn      acquire.Turn // nil without the process's turn
+	resolved  bool
+	nested    *ownership // the owner's holds in the inner role
 }
 
-// fence records the token of a grant. Tokens may arrive in any order.
+// fence records a token. Tokens may arrive in any order.
 func (o *ownership) fence(token int64) {
 	for {
 		newest := o.token.Load()
@@ -82,7 +79,7 @@ func (o *ownership) add(h *Hold, sent time.Time) {
 	o.setFloor()
 }
 
-// lasts records that the lock may last for lease on the server, also in the outer role, mu held.
+// lasts records that the lock may last for lease, mu held.
 func (o *ownership) lasts(lease time.Duration) {
 	o.longest = max(o.longest, lease)
 	if b := o.base; b != nil {
@@ -92,15 +89,14 @@ func (o *ownership) lasts(lease time.Duration) {
 	}
 }
 
-// mayLast returns how long the lock may last on the server.
 func (o *ownership) mayLast() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return max(o.lease, o.longest)
 }
 
-// remove removes a hold and returns how many remain, -1 if it was not there. The caller that
-// removes the last one must free the lock, unless a re-entry is in progress: then over decides.
+// remove returns how many holds remain, -1 if h was not there. The caller that removes the last one must free the
+// lock, unless a re-entry is in progress: then over decides.
 func (o *ownership) remove(h *Hold) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,19 +115,18 @@ func (o *ownership) remove(h *Hold) int {
 	return left
 }
 
-// IsCounted reports whether the hold is in the ownership: neither released nor lost.
+// IsCounted reports whether the hold is neither released nor lost.
 func (h *Hold) IsCounted() bool {
 	h.ownership.mu.Lock()
 	defer h.ownership.mu.Unlock()
 	return slices.Contains(h.ownership.holds, h)
 }
 
-// setFloor recomputes floor and least, mu held, without the holds that have ended and wait for
-// Unlock.
+// setFloor recomputes floor and least without ended holds, mu held.
 func (o *ownership) setFloor() {
 	var floor clock.Deadline
 	var least time.Duration
-	var now time.Time // set for fixed holds only
+	var now time.Time
 	for _, h := range o.holds {
 		switch {
 		case h.ended.Load() != nil:
@@ -150,9 +145,8 @@ func (o *ownership) setFloor() {
 	o.least.Store(int64(least))
 }
 
-// owed returns the number of holds and the lease they need: the rest of fixed ones and of those
-// at their maximum, the full lease of renewed ones. Without holds, it is the ownership's lease,
-// for a lock that another caller is about to free.
+// owed returns the number of holds and the lease they need: the rest of fixed and maximal ones, the full lease of
+// renewed ones. Without holds, it is the ownership's lease.
 func (o *ownership) owed() (holds int64, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -179,8 +173,7 @@ func (o *ownership) owes() (holds int64, lease time.Duration) {
 	return int64(len(o.holds)), max(most, time.Millisecond)
 }
 
-// most returns the longest lease that the holds, or if there are none none, and the current
-// attempts need.
+// most returns the longest lease that the holds (without any: none) and the current attempts need.
 func (o *ownership) most(none time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -200,7 +193,6 @@ func (o *ownership) count() int64 {
 	return int64(len(o.holds))
 }
 
-// others reports whether the ownership has other holds than h.
 func (o *ownership) others(h *Hold) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -218,18 +210,17 @@ func (o *ownership) isFreed() bool {
 	return o.freed
 }
 
-// hasBase reports whether the owner holds the lock in the outer role. Lock order: an ownership's
-// mu, then its base's.
+// hasBase reports whether the owner holds the outer role. Lock order: an ownership's mu, then its base's.
 func (o *ownership) hasBase() bool { return o.base != nil && !o.base.isFreed() }
 
-// otherRole returns the owner's ownership in the inner role, nil if there never was one.
+// otherRole returns the owner's ownership in the inner role, if any.
 func (o *ownership) otherRole() *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.nested
 }
 
-// inSeveralRoles reports whether the owner holds, or is about to hold, the lock in another role.
+// inSeveralRoles also counts roles about to be held.
 func (o *ownership) inSeveralRoles() bool {
 	nested := o.otherRole()
 	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())
@@ -241,8 +232,7 @@ func (o *ownership) isEntering() bool {
 	return o.entering > 0
 }
 
-// lose ends the holds of an owner that did not hold the lock at asked. Later ones may be valid:
-// a shared owner can acquire the lock again.
+// lose ends the holds of an owner that did not hold the lock at asked. A shared owner's later ones may be valid.
 func (o *ownership) lose(asked time.Time) {
 	o.mu.Lock()
 	holds := slices.Clone(o.holds)
@@ -254,9 +244,8 @@ func (o *ownership) lose(asked time.Time) {
 	}
 }
 
-// beginChange waits for the right to change the count on the server: one change at a time, so
-// that its target is right when it arrives. The caller must call endChange. After one command
-// timeout it returns errUnresolved.
+// beginChange waits for the right to change the count: one change at a time, so that its target is right. The caller
+// must call endChange. After one command timeout it returns errUnresolved.
 func (o *ownership) beginChange(ctx context.Context) error {
 	change := o.changes()
 	timer := time.NewTimer(o.lock.Engine.Command)
@@ -273,7 +262,7 @@ func (o *ownership) beginChange(ctx context.Context) error {
 	}
 }
 
-// beginChangeFor is beginChange for releases: it waits for d, also while the client closes.
+// beginChangeFor is beginChange for releases, also while the client closes.
 func (o *ownership) beginChangeFor(d time.Duration) bool {
 	change := o.changes()
 	select {
@@ -302,7 +291,7 @@ func (o *ownership) changes() chan struct{} {
 	return o.change
 }
 
-// passTurn gives the turn, if any, to the next caller. Released: the lock is being freed.
+// passTurn passes the turn, if any. Released: the lock is being freed.
 func (o *ownership) passTurn(released bool) {
 	o.mu.Lock()
 	turn := o.turn
@@ -313,8 +302,7 @@ func (o *ownership) passTurn(released bool) {
 	}
 }
 
-// transfer gives the turn, if any, and the lock to the next caller, which sends the call. It
-// returns nil if it has no next caller.
+// transfer passes the turn, if any, and the lock to the next caller. It returns nil if there is none.
 func (o *ownership) transfer() *acquire.Transfer {
 	o.mu.Lock()
 	defer o.mu.Unlock()

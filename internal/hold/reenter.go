@@ -10,13 +10,11 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// ErrNotReentered means that a proof is void: its hold was released, or its kind does not allow this
-// reentry.
+// ErrNotReentered means that a proof is void: its hold was released, or its kind does not allow re-entry.
 var ErrNotReentered = errors.New("not a valid proof")
 
-// Reenter makes h, which is zero, a hold of l for the owner of outer. It waits until outer has no
-// other inner hold, unless the role is shared. A caller that does not wait for the lock waits
-// neither for an inner hold nor long for another change of the count.
+// Reenter makes the zero h a hold of l for the owner of outer. It waits until outer has no other inner hold, unless
+// the role is shared.
 func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) error {
 	h.ownership = outer.ownership
 	o, outer, err := l.inRole(outer)
@@ -36,7 +34,7 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 	}
 	h.prepare(terms)
 	o.mu.Lock()
-	o.lasts(h.lease.TTL) // it may run without a reply
+	o.lasts(h.lease.TTL)
 	o.mu.Unlock()
 	h.Asks(true)
 	defer h.Asks(false)
@@ -62,7 +60,6 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 	return h.entered(outer, held, err, sent)
 }
 
-// reenters decodes the reply of a re-entry and records its token.
 func (o *ownership) reenters(answer any) (bool, error) {
 	held, token, err := o.lock.Owning.Reentered(answer)
 	o.fence(token)
@@ -75,7 +72,7 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 	}
 	entered := !o.shared || o.lock.joinShared(o.owner) == o
 	var err error
-	if entered && o.hasBase() { // which may be handed over, or left to its lease
+	if entered && o.hasBase() {
 		if err = o.base.awaitChange(ctx, outer, waits); err == nil {
 			defer o.base.endChange()
 		}
@@ -93,8 +90,7 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 	return err
 }
 
-// awaitChange is beginChange for a re-entry. A caller that waits for the lock waits as long as
-// there is something to enter.
+// awaitChange is beginChange for a re-entry.
 func (o *ownership) awaitChange(ctx context.Context, outer *Hold, waits bool) error {
 	err := o.beginChange(ctx)
 	for errors.Is(err, errUnresolved) && waits && outer.Err() == nil {
@@ -108,8 +104,7 @@ func (o *ownership) awaitChange(ctx context.Context, outer *Hold, waits bool) er
 	return err
 }
 
-// enter begins a re-entry. It returns false if the ownership has ended. If it returns true, the
-// caller must call over.
+// enter begins a re-entry, or returns false if the ownership has ended. Then the caller must call over.
 func (o *ownership) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -122,8 +117,8 @@ func (o *ownership) enter() bool {
 	return true
 }
 
-// over ends a re-entry, after adding its hold if it succeeded. It reports whether the caller must
-// free the lock, because all other holds have left.
+// over ends a re-entry, after adding its hold. It reports whether the caller must free the lock, because all other
+// holds have left.
 func (o *ownership) over() (free bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,7 +152,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 	case !held:
 		why := outer.gone()
 		if free := o.over(); free {
-			o.passTurn(false) // the outer holds were released
+			o.passTurn(false)
 		} else {
 			o.lose(sent)
 			outer.ownership.lose(sent)
@@ -176,8 +171,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 	return nil
 }
 
-// miscounted ends a re-entry that may have been counted, and corrects the count, unless the owner
-// is shared.
+// miscounted ends a re-entry that may have been counted, and corrects the count of an unshared owner.
 func (h *Hold) miscounted() {
 	o := h.ownership
 	free := o.over()
@@ -195,13 +189,11 @@ func (h *Hold) miscounted() {
 	}
 }
 
-// endEntering ends a re-entry without an effect.
 func (h *Hold) endEntering() {
 	h.leaveSlot()
 	h.ownership.endChange()
 }
 
-// undoReentry undoes a granted re-entry, and ends the change.
 func (o *ownership) undoReentry(h *Hold) {
 	left := o.remove(h)
 	if left == 0 && o.isFreed() {
@@ -209,7 +201,7 @@ func (o *ownership) undoReentry(h *Hold) {
 	}
 	switch {
 	case o.shared:
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // or the lease expires
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
 		o.endChange()
 	case left == 0 && o.isFreed():
 		o.discard()
@@ -219,12 +211,10 @@ func (o *ownership) undoReentry(h *Hold) {
 	}
 }
 
-// ErrSharedOwner is ErrNotReentered for a shared owner's hold in another role: the owner acquires
-// the lock in this one like any other.
+// ErrSharedOwner is ErrNotReentered for a shared owner's hold in another role.
 var ErrSharedOwner = fmt.Errorf("%w: its owner is shared", ErrNotReentered)
 
-// inRole returns the ownership to enter with the proof of outer, in the role of l, and the hold
-// that the new one is within.
+// inRole returns the ownership to enter with the proof of outer, in the role of l, and the enclosing hold.
 func (l *Lock) inRole(outer *Hold) (*ownership, *Hold, error) {
 	o := outer.ownership
 	if o.lock.Kind.Name() == l.Kind.Name() {
@@ -242,7 +232,6 @@ func (l *Lock) inRole(outer *Hold) (*ownership, *Hold, error) {
 	return o.inOtherRole(l), outer, nil
 }
 
-// around returns the nearest live outer hold in a role, nil if there is none.
 func (h *Hold) around(role string) *Hold {
 	for w := h.within; w != nil; w = w.within {
 		if w.ownership.lock.Kind.Name() == role && w.Err() == nil {
@@ -252,8 +241,8 @@ func (h *Hold) around(role string) *Hold {
 	return nil
 }
 
-// inOtherRole returns the owner's ownership in the role of l. It is always the same one: calls
-// in progress depend on its count.
+// inOtherRole returns the owner's ownership in the role of l, always the same one: calls in progress depend on its
+// count.
 func (o *ownership) inOtherRole(l *Lock) *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()

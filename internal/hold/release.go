@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Unlock releases the hold. The last hold of its owner frees the lock and wakes a waiter, or
-// transfers it to the next caller in this process. Later calls return the first one's result.
+// Unlock releases the hold. The last hold of its owner frees the lock, or transfers it to the next caller. Later
+// calls return the first result.
 func (h *Hold) Unlock() error { return h.unlock(nil) }
 
 func (h *Hold) unlock(begun func()) error {
@@ -43,16 +43,13 @@ func (h *Hold) release(now time.Time) error {
 	return h.endUnlock(l, h.lower(l.left, l.bound))
 }
 
-// putSubscription lets the next acquisition use the owner and its subscription, if the owner was
-// freed and nothing about it is in progress on either side:
+// putSubscription lets the next acquisition use the owner and its subscription, if the owner was freed and nothing
+// about it is in progress:
 //
-//   - every attempt for it was answered, and none was canceled or is in doubt;
+//   - every attempt was answered, and none was canceled or is in doubt;
 //   - it was never renewed, so no renewal can shorten the next lease;
-//   - it was not re-entered, handed over or shown to the caller, so no other code can use it;
-//   - its release was sent once, and the server replied that it freed the lock.
-//
-// The rest is harmless: a late heartbeat extends a place, an eviction needs the deadline that was
-// seen, and a late message costs one attempt.
+//   - it was not re-entered, handed over or shown to the caller;
+//   - its release was sent once and freed the lock.
 func (h *Hold) putSubscription() {
 	o := h.ownership
 	if o.subscription == nil {
@@ -71,17 +68,15 @@ func (o *ownership) closeSubscription() {
 	}
 }
 
-// leaving is an Unlock that has not reached the server.
 type leaving struct {
-	ended  error         // why the hold had ended, nil if it had not
-	left   int           // holds of its owner
-	bound  time.Duration // of the release
+	ended  error // nil if it had not ended
+	left   int   // holds left
+	bound  time.Duration
 	resent int64
 }
 
-// beginUnlock ends the hold and removes it from its ownership. The order is watchdog, hold,
-// server: a renewal that ran after the release would report a loss. Over means that no
-// release is needed.
+// beginUnlock ends the hold and removes it from its ownership. The order is watchdog, hold, server: a renewal after
+// the release would report a loss. Over means that no release is needed.
 func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 	o := h.ownership
 	e := o.lock.Engine
@@ -96,12 +91,11 @@ func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 	}
 	l.resent = o.resent.Load()
 	l.left = o.remove(h)
-	// When the lease has expired on the server, another user of the owner may hold the lock.
+	// When the lease has expired, another user of the owner may hold the lock.
 	return l, l.ended != nil && o.shared && l.left == 0 &&
 		h.lease.Deadline().Remaining(time.Now())+e.LossMargin(h.lease.TTL) <= 0
 }
 
-// endUnlock returns the result of Unlock after a release that ended with err.
 func (h *Hold) endUnlock(l leaving, err error) error {
 	if l.ended == nil && err == nil {
 		return nil
@@ -125,8 +119,7 @@ func (h *Hold) endUnlock(l leaving, err error) error {
 	return o.untold(err)
 }
 
-// untold returns ErrNotNotified for a release that freed the lock, but whose user may not
-// publish.
+// untold returns ErrNotNotified for a release whose user may not publish.
 func (o *ownership) untold(err error) error {
 	if o.lock.Engine.DeniedPublish(err) && o.isGone() {
 		return o.lock.Engine.NotNotified(o.lock.Kind.Channel(nil), err)
@@ -134,8 +127,7 @@ func (o *ownership) untold(err error) error {
 	return err
 }
 
-// isGone reports whether the owner does not hold the lock. For an ID it repeats the release,
-// which changes nothing then.
+// isGone reports whether the owner does not hold the lock. For an ID it repeats the release.
 func (o *ownership) isGone() bool {
 	l, at := o.lock, o.lock.Engine.Attempt()
 	ids := l.Owning == nil
@@ -180,7 +172,7 @@ func (h *Hold) free(bound time.Duration) error {
 	h.frees = true
 	var err error
 	if t := o.transfer(); t != nil {
-		(*releasing)(h).Started() // the next caller sends the call
+		(*releasing)(h).Started()
 		began := time.Now()
 		err = t.Wait(bound)
 		if err == nil || errors.Is(err, engine.ErrLost) {
@@ -198,8 +190,7 @@ func (h *Hold) free(bound time.Duration) error {
 	return err
 }
 
-// releasing is a hold as the follower of its release: it passes the turn on if that frees the
-// lock, and lets UnlockAsync return.
+// releasing is a hold as the follower of its release: it passes the turn on and lets UnlockAsync return.
 type releasing Hold
 
 func (r *releasing) Started() {
@@ -224,26 +215,25 @@ func (o *ownership) step(bound time.Duration, sent engine.Follower) error {
 	target, owed := o.owed()
 	if target == 0 && o.isFreed() {
 		o.endChange()
-		return nil // the last hold frees the lock
+		return nil
 	}
 	asked := time.Now()
 	err := o.releaseTo(target, owed.Milliseconds(), bound-asked.Sub(began), sent)
 	if unresolved(err) {
-		o.correct(nil) // ends the change
+		o.correct(nil)
 		return nil
 	}
 	o.endChange()
 	if errors.Is(err, engine.ErrLost) {
 		if o.isFreed() {
-			return nil // the last hold was released
+			return nil
 		}
 		o.lose(asked)
 	}
 	return err
 }
 
-// releaseTo sends the release to target, with lease for the other holds, for at most bound. It is
-// idempotent.
+// releaseTo sends the idempotent release to target, with lease for the other holds, for at most bound.
 func (o *ownership) releaseTo(target int64, lease any, bound time.Duration, sent engine.Follower) error {
 	r := acquire.Request{Owner: o.final.Owner, Lease: lease, Target: target}
 	return o.persist(bound, sent, false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })
@@ -252,8 +242,7 @@ func (o *ownership) releaseTo(target int64, lease any, bound time.Duration, sent
 // latchSafe is how long a release may be repeated under its latch.
 const latchSafe = 10 * time.Second
 
-// releaseShared lowers the count by one. A latch makes that idempotent, and is deleted as soon as
-// there is a reply, as in Redisson.
+// releaseShared lowers the count by one. A latch makes that idempotent, as in Redisson.
 func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) error {
 	e, id := o.lock.Engine, uuid.New()
 	latch := protocol.LatchKey(o.lock.Kind.Key(), hex.EncodeToString(id[:]))
@@ -266,7 +255,7 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 	}
 	forget := func() {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
-		e.Transport.Start(del, func(any, error) {}) // or it expires
+		e.Transport.Start(del, func(any, error) {})
 		o.restore(least)
 	}
 	err := o.persist(bound, sent, false, fill)
@@ -286,17 +275,16 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 	return err
 }
 
-// leaseForOthers returns the lease that the release of a shared owner leaves, at the time it is
-// sent: the longest of its holds and attempts here, else the client's. The holds that this
-// ownership was about may have left.
+// leaseForOthers returns the lease that the release of a shared owner leaves: the longest of its holds and attempts
+// here when it is sent, else the client's.
 func (o *ownership) leaseForOthers() int64 {
 	now := o.lock.joinShared(o.owner)
 	defer now.quitShared()
 	return now.most(o.lock.Engine.Lease).Milliseconds()
 }
 
-// restore renews, in the background, a longer lease than the left milliseconds of a shared
-// owner's release: an attempt may have overtaken the release.
+// restore renews a longer lease than the left milliseconds of a shared owner's release: an attempt may have overtaken
+// it.
 func (o *ownership) restore(left int64) {
 	now, e := o.lock.joinShared(o.owner), o.lock.Engine
 	defer now.quitShared()
@@ -316,8 +304,8 @@ func (o *ownership) restore(left int64) {
 	})
 }
 
-// persist repeats a release until the server answers, for at most bound. Sent, if not nil, is
-// notified when it was first sent. Open means that an earlier call may have had the effect.
+// persist repeats a release until the server answers, for at most bound. Sent, if not nil, is notified at the first
+// send. Open means that an earlier call may have had the effect.
 func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool, fill func(*transport.Call)) error {
 	var out reply.ReleaseOutcome
 	again, err := o.lock.Engine.Persist(bound, func(rest time.Duration) error {
@@ -345,19 +333,18 @@ func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool
 	return err
 }
 
-// UnlockAsync is [Hold.Unlock] on another goroutine, which Close waits for. It returns as soon as
-// the release was started, so that later calls reach the server after it, or if there is none.
-// The channel receives explain's result for Unlock's error.
+// UnlockAsync is [Hold.Unlock] on another goroutine, which Close waits for. It returns when the release was started,
+// so later calls reach the server after it. The channel receives explain's result.
 func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 	outcome, begun := make(chan error, 1), make(chan struct{})
-	var once sync.Once // sync.OnceFunc would cost an allocation more
+	var once sync.Once // sync.OnceFunc allocates more
 	started := func() { once.Do(func() { close(begun) }) }
 	unlock := func() {
 		outcome <- explain(h.unlock(started))
 		started()
 	}
 	if !h.ownership.lock.Engine.Go(unlock) {
-		unlock() // the client is closed: it sends nothing
+		unlock()
 	}
 	<-begun
 	return outcome

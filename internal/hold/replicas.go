@@ -11,18 +11,18 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Whether a hold was returned to its caller, which may wait for replicas, and reported.
+// Whether a hold was returned to its caller and reported.
 const (
-	reported     uint32 = iota // or not observed: its end is reported
-	known                      // to the caller; the observer is next
-	unknown                    // to the caller, which waits for replicas
-	overBefore                 // ended while unknown
-	overKnown                  // ended while known
-	endTold                    // its end was reported
-	releaseWaits               // Unlock has returned, and the end is being reported
+	reported uint32 = iota // or not observed: its end is reported
+	known                  // to the caller; the observer is next
+	unknown                // to the caller, which waits for replicas
+	overBefore
+	overKnown
+	endTold
+	releaseWaits // Unlock has returned, and the end is being reported
 )
 
-// Replicated implements acquire.Claim. The hold is renewed during the wait.
+// Replicated implements acquire.Claim.
 func (h *Hold) Replicated(ctx context.Context) error {
 	if h.deferred != nil {
 		return nil
@@ -44,7 +44,6 @@ func (h *Hold) replicate() *engine.Replication {
 	return o.lock.Engine.Replicate(func(c *transport.Call) { kind.Replicate(c, o.final.Owner) }, kind.Replicated)
 }
 
-// becomeKnown marks the hold as replicated, or returns an error if it has ended.
 func (h *Hold) becomeKnown() error {
 	if h.Err() == nil && h.known.CompareAndSwap(unknown, h.whenKnown()) {
 		return nil
@@ -52,9 +51,8 @@ func (h *Hold) becomeKnown() error {
 	return fmt.Errorf("%w: by then it had expired or been removed", engine.ErrNotReplicated)
 }
 
-// AwaitReplicas waits until enough replicas have the locks of all holds with Terms.Several, and
-// reports them to the observer. With an error it returns the hold that it is about; the caller
-// releases all, see [Hold.ObserveGivenBack].
+// AwaitReplicas waits until enough replicas have the locks of all holds with Terms.Several, and reports them. With an
+// error it returns the failed hold; the caller releases all.
 func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	holds = slices.DeleteFunc(slices.Clone(holds), func(h *Hold) bool { return h.deferred == nil })
 	all := make([]*engine.Replication, len(holds))
@@ -80,7 +78,7 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	return nil, nil
 }
 
-// ObserveAcquired reports the acquisition, now or when enough replicas have the lock.
+// ObserveAcquired reports the acquisition, now or when it is replicated.
 func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Event) {
 	tell := h.ownership.lock.Engine.Hooks.Acquired
 	switch {
@@ -92,7 +90,7 @@ func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Event) {
 	}
 }
 
-// ObserveGivenBack reports that the call failed with err before replicas had all locks.
+// ObserveGivenBack reports a call that failed with err before replication.
 func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell := h.ownership.lock.Engine.Hooks.NotAcquired
 	if tell == nil || h.deferred == nil || h.wasReported() {
@@ -103,8 +101,7 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell(h.observed.of, e)
 }
 
-// revoke releases a hold that no caller knows of. If wait is set, it waits up to one command
-// timeout; otherwise it continues in the background.
+// revoke releases a hold that no caller knows of, with wait for up to one command timeout, else in the background.
 func (h *Hold) revoke(wait bool) {
 	o := h.ownership
 	e := o.lock.Engine
@@ -113,7 +110,7 @@ func (h *Hold) revoke(wait bool) {
 	left := o.remove(h)
 	o.closeSubscription()
 	if left < 0 {
-		return // lost: the lock is being freed
+		return
 	}
 	release := func() {
 		if err := h.lower(left, e.Command); err != nil && !errors.Is(err, engine.ErrLost) {

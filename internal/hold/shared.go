@@ -17,15 +17,14 @@ type sharedKey struct {
 	owner     codec.Owner
 }
 
-// shared are the ownerships of a client's shared owners.
 var shared = engine.Slot[*engine.Registry[sharedKey, *ownership]]{
 	Make: func(*engine.Engine) *engine.Registry[sharedKey, *ownership] {
 		return &engine.Registry[sharedKey, *ownership]{}
 	},
 }
 
-// joinShared returns the ownership of a shared owner. All holds of one client under that owner
-// have it, so that none shortens another's lease. Each join needs a quitShared.
+// joinShared returns the one ownership of a shared owner, so that no hold shortens another's lease. Each join needs a
+// quitShared.
 func (l *Lock) joinShared(owner codec.Owner) *ownership {
 	return shared.Of(l.Engine).Join(sharedKey{l.Kind.Name(), l.Kind.Key(), owner}, func() *ownership {
 		return &ownership{lock: l, owner: owner, shared: true, final: &acquire.Request{Owner: l.Text(owner)}}
@@ -42,8 +41,8 @@ func (o *ownership) queuedWith() any {
 	return o.wait
 }
 
-// HandOver renews the lease once, ends the hold without freeing the lock, and returns the owner
-// for another process to resume. After an error the hold continues.
+// HandOver renews the lease, ends the hold without freeing the lock, and returns the owner for another process. After
+// an error the hold continues.
 func (h *Hold) HandOver() (codec.Owner, error) {
 	o := h.ownership
 	if o.lock.Owning == nil {
@@ -78,8 +77,7 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 	return o.owner, nil
 }
 
-// alone sets the count to one for the only hold: lost inner holds may still be counted. No other
-// change is in progress.
+// alone sets the count to one for the only hold: lost inner holds may still be counted.
 func (o *ownership) alone(lease any) error {
 	o.mu.Lock()
 	counted := o.reentered && !o.shared
@@ -90,8 +88,7 @@ func (o *ownership) alone(lease any) error {
 	return o.releaseTo(1, lease, o.lock.Engine.Command, nil)
 }
 
-// Resume makes h, which is zero, a hold of the lock that the owner of the terms holds. It renews
-// the lease, now and later.
+// Resume makes the zero h a hold of the lock that the owner of the terms holds.
 func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	if err := l.Engine.Enter(); err != nil {
 		return err
@@ -114,14 +111,13 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	}
 	h.ownership.add(h, sent)
 	if err := h.live(sent); err != nil {
-		h.ownership.remove(h) // the owner keeps the lock
+		h.ownership.remove(h)
 		return err
 	}
 	return nil
 }
 
-// resume renews the lock and reports whether the owner holds it. A kind with tokens issues the
-// next one.
+// resume renews the lock and reports whether the owner holds it.
 func (o *ownership) resume(ctx context.Context, lease any) (bool, error) {
 	kind, fences := o.lock.Owning, o.lock.Owning.Fences()
 	var answer any
@@ -159,7 +155,7 @@ func (o *ownership) renewed(answer any, err error) (bool, error) {
 	return o.lock.Kind.Renewal().Renewed(answer, 0, 1)
 }
 
-// UnlockAs lowers the owner's count by one; the last one frees the lock.
+// UnlockAs lowers the owner's count by one; 0 frees the lock.
 func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
 	if err := l.Engine.Enter(); err != nil {
 		return err
