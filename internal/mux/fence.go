@@ -9,18 +9,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errNoFence means that the ID of the call's connection is unknown, so the server cannot be queried
-// about it.
+// errNoFence means that the ID of the call's connection is unknown.
 var errNoFence = errors.New("mux: the server does not know the call's connection")
 
-// Fence returns nil if call, which was abandoned or whose done has run, has either run on the
-// server or never will. Any error leaves the call in doubt. ctx bounds the wait.
+// Fence returns nil if call, which was abandoned or whose done has run, has either run or never will. Any error
+// leaves the call in doubt. ctx bounds the wait.
 //
-// A former connection is killed with CLIENT KILL ID; if it is gone already, that is equally
-// good. The current connection is not killed, to spare its other calls: the reply to a PING
-// behind the call proves that the call is over.
-//
-// If the server rejects or lacks CLIENT KILL, later calls return that error without sending.
+// A former connection is killed with CLIENT KILL ID. On the current one, the reply to a PING behind the call proves
+// that the call is over, which spares other calls. If the server rejects or lacks CLIENT KILL, later calls return
+// that error without sending.
 func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 	name := call.Conn()
 	if name == 0 {
@@ -41,7 +38,6 @@ func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 	return m.kill(ctx, who)
 }
 
-// nameless returns why the IDs of our connections are unknown.
 func (m *Mux) nameless() error {
 	refusal := m.history.latest().noID
 	if refusal == "" {
@@ -52,8 +48,8 @@ func (m *Mux) nameless() error {
 	return err
 }
 
-// deny records that calls in doubt cannot be fenced, and logs it once. right is the missing
-// right, "" if the server lacks the command.
+// deny records that calls in doubt cannot be fenced, and logs it once. right is the missing right, "" if the server
+// lacks the command.
 func (m *Mux) deny(right string, err error) {
 	if m.denied.Swap(&err) != nil {
 		return
@@ -62,8 +58,7 @@ func (m *Mux) deny(right string, err error) {
 		"right", right, "error", err)
 }
 
-// passed sends PING and reports whether the connection called name replied: a server runs the
-// commands of one connection in order.
+// passed reports whether the connection called name replied to PING: a server runs its commands in order.
 func (m *Mux) passed(ctx context.Context, name int64) bool {
 	ping := &transport.Call{Command: "PING"}
 	_, err := Do(ctx, m, ping)
@@ -78,7 +73,7 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 	}
 	c := &transport.Call{Command: "CLIENT", Args: []any{"KILL", "ID", who.id}, Urgent: true}
 	if who.addr != "" {
-		// After a failover the ID may belong to another server's client; the address does not.
+		// After a failover the ID may belong to another server's client.
 		c.Args = append(c.Args, "ADDR", who.addr)
 	} else if who.noAddr != "" {
 		m.noAddr.Do(func() {
@@ -89,7 +84,7 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 	_, err := Do(ctx, m, c)
 	var refusal *transport.ServerError
 	if !errors.As(err, &refusal) {
-		return err // nil for 1, killed, and 0, already gone
+		return err // nil for 1 (killed) and 0 (already gone)
 	}
 	if strings.HasPrefix(refusal.Text, "ERR No such client") {
 		return nil

@@ -9,34 +9,29 @@ import (
 )
 
 const (
-	// flightMax bounds the calls in flight when a call that is not urgent is added. Renewals
-	// cannot overtake calls in flight, which are in doubt when their callers time out or the
-	// connection breaks; queued calls are not. The bound limits the replies per round trip: at
-	// 1 ms, to more than a server can do.
+	// flightMax bounds the calls in flight when a call that is not urgent is added. Renewals cannot overtake calls in
+	// flight, and a broken connection leaves those in doubt, but not queued calls.
 	flightMax = 1024
 
-	// urgentMax bounds urgent calls: about one for each answered call.
+	// urgentMax bounds urgent calls.
 	urgentMax = 2 * flightMax
 
-	// boundless is the bound for the few others.
 	boundless = 1 << 30
 )
 
-// flightOf is the bound on calls in flight for each lane.
+// flightOf is the bound on calls in flight by lane.
 var flightOf = [lanes]int{laneRepeat: boundless, laneVital: boundless, laneUrgent: urgentMax, laneNormal: flightMax}
 
-// resume is the number in flight at which a full lane is no longer full: low enough for a batch
-// of calls to share a packet.
+// resume is the number in flight at which a full lane accepts calls again: low enough for a batch to share a packet.
 func resume(lane int) int { return flightOf[lane] / 4 * 3 }
 
 // room is how many calls of each lane may be added.
 type room [lanes]int
 
-// all is the room of an empty flight.
 var all = room(flightOf)
 
-// inflight is the calls written to a connection, in the order of their replies. The goroutine with the
-// write token adds calls, and the goroutine with the read token removes them.
+// inflight is the calls written to a connection, in reply order. The goroutine with the write token adds calls, and
+// the goroutine with the read token removes them.
 type inflight struct {
 	more func() // called when a full lane has room again
 
@@ -69,7 +64,6 @@ func (f *inflight) push(e entry) {
 	f.mu.Unlock()
 }
 
-// pop removes the oldest call, if any.
 func (f *inflight) pop() (e entry, ok bool) {
 	f.mu.Lock()
 	if ok = f.calls.len() > 0; ok {
@@ -86,7 +80,7 @@ func (f *inflight) pop() (e entry, ok bool) {
 	return e, ok
 }
 
-// resumes reports whether a full lane has room again. f.mu is held.
+// resumes reports whether a full lane has room again, f.mu held.
 func (f *inflight) resumes() (some bool) {
 	n := f.calls.len()
 	for lane, full := range f.full {
@@ -103,7 +97,6 @@ func (f *inflight) len() int {
 	return f.calls.len()
 }
 
-// oldest returns when the oldest call, if any, was added.
 func (f *inflight) oldest() (at time.Duration, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,17 +107,15 @@ func (f *inflight) oldest() (at time.Duration, ok bool) {
 }
 
 const (
-	// leadFor bounds a caller's read, at half of it at least; then the reader takes over. A
-	// timer due sooner would turn each park of the process into a timed wait, which costs
-	// more than leading saves.
+	// leadFor bounds a caller's read, at half of it at least; then the reader takes over. A timer due sooner would
+	// make each park of the process a timed wait, which is slow.
 	leadFor = time.Second
 
-	// idleFor is how long no caller has read before the reader does, to notice the end of an
-	// idle connection; it may take twice that.
+	// idleFor is how long no caller has read before the reader does, to notice a closed connection; it may take twice
+	// that.
 	idleFor = 125 * time.Millisecond
 
-	// aloneFor is how many calls in a row must not have overlapped before the reader frees
-	// the read token.
+	// aloneFor is how many calls in a row must not overlap before the reader frees the read token.
 	aloneFor = 8
 )
 
@@ -135,8 +126,7 @@ const (
 	withCaller
 )
 
-// readToken is the right to read from a connection and to take calls out of flight. It is
-// guarded by inflight.mu.
+// readToken is the right to read from a connection and to take calls out of flight. It is guarded by inflight.mu.
 //
 //	           a caller of Lead, with nothing queued, being written or in flight
 //	  free ◀──────────────────────────────────────────────▶ with a caller
@@ -146,41 +136,40 @@ const (
 //	with the reader ◀─────────────────────────────────────────────┘ are in flight
 //	     8 calls in a row did not overlap: free again
 //
-// The write token, in queue, is with the run goroutine while that is awake, and with a leading
-// caller until its call is flushed. The invariants:
+// The write token, in queue, is with the run goroutine while that is awake, and with a leading caller until its call
+// is flushed. The invariants:
 //
-//   - Only the holder of the write token writes and puts calls in flight; only the holder of the
-//     read token reads and takes calls out.
-//   - A caller gets both tokens or none, only while no call is queued, being written or in flight.
-//     So it writes one small call into empty buffers, reads its own reply, and runs no other done.
+//   - Only the holder of the write token writes and puts calls in flight; only the holder of the read token reads and
+//     takes calls out.
+//   - A caller gets both tokens or none, only while no call is queued, being written or in flight. So it reads its
+//     own reply and runs no other done.
 //   - The read token is taken while a flushed call is in flight.
-//   - While a queued call has room, the write token is with the run goroutine, or with a caller,
-//     which wakes the run goroutine on returning it.
-//   - An interrupted wait has buffered whole bytes and parsed none, so the reader continues there.
-//   - The connection is over when the reader has the token for good. It waits for a caller that
-//     has it, so Close does as well.
+//   - While a queued call has room, the write token is with the run goroutine, or with a caller, which wakes the run
+//     goroutine on returning it.
+//   - An interrupted wait has parsed no bytes, so the reader continues there.
+//   - The connection is over when the reader has the token for good. It waits for a caller that has it, so Close does
+//     as well.
 //
-// If the socket cannot be peeked at (Windows, AIX, in memory, or made outside of package
-// respconn), the reader has the token for good.
+// If the socket cannot be peeked at (Windows, AIX, in memory, not made by respconn), the reader has the token for
+// good.
 type readToken struct {
 	conn  *respconn.Guarded // nil: callers cannot read
 	turn  chan struct{}     // cap 1: the reader got the token, or a caller returned it
 	with  int
-	ended bool // callers no longer get it
-	alone int  // calls answered in a row that did not overlap
+	ended bool
+	alone int // answered calls in a row that did not overlap
 
 	// Of the caller that has the token.
 	call        *transport.Call
-	ctxDone     <-chan struct{} // its context's Done; nil until it waits
+	ctxDone     <-chan struct{} // nil until it waits
 	interrupted bool            // it must return the token
 
 	idle  *time.Timer // nil until first used
 	armed bool
-	given int // how often a caller has returned the token
+	given int // returns by callers
 	seen  int // given when idle last fired
 }
 
-// lead gives a caller the token if it is free and nothing is in flight.
 func (f *inflight) lead(call *transport.Call) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +181,7 @@ func (f *inflight) lead(call *transport.Call) bool {
 	return true
 }
 
-// bound bounds the wait of the caller with the token again, unless it was interrupted.
+// bound bounds the caller's wait again, unless it was interrupted.
 func (f *inflight) bound() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,7 +192,7 @@ func (f *inflight) bound() {
 	f.conn.Within(leadFor)
 }
 
-// attend gives the reader a free token, because calls are about to be written.
+// attend gives the reader a free token before calls are written.
 func (f *inflight) attend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,7 +202,7 @@ func (f *inflight) attend() {
 	}
 }
 
-// give gives the token to the reader. f.mu is held.
+// give gives the token to the reader, f.mu held.
 func (f *inflight) give() {
 	f.with = withReader
 	f.tell()
@@ -222,11 +211,11 @@ func (f *inflight) give() {
 func (f *inflight) tell() {
 	select {
 	case f.turn <- struct{}{}:
-	default: // a wake-up is pending
+	default:
 	}
 }
 
-// leave takes the token from a caller. The reader gets it if a call is in flight.
+// leave takes the token from a caller, and gives it to the reader if a call is in flight.
 func (f *inflight) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -242,7 +231,7 @@ func (f *inflight) leave() {
 	f.free()
 }
 
-// free frees the token. f.mu is held.
+// free frees the token, f.mu held.
 func (f *inflight) free() {
 	f.with = withNone
 	f.given++
@@ -257,8 +246,7 @@ func (f *inflight) free() {
 	f.armed, f.seen = true, f.given
 }
 
-// look gives the reader the token if no caller has had it since the last look. That keeps
-// alone: the reader frees the token after the next reply.
+// look gives the reader the token if no caller has had it since the last look, but keeps alone.
 func (f *inflight) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -274,8 +262,7 @@ func (f *inflight) look() {
 	}
 }
 
-// settled takes the token from the reader, which has nothing left to read, if calls have not
-// overlapped for a while. It reports whether it did.
+// settled takes the token from the reader if calls have not overlapped for a while, and reports whether it did.
 func (f *inflight) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -286,7 +273,7 @@ func (f *inflight) settled() bool {
 	return true
 }
 
-// await waits until the reader has the token. It returns false if the connection is dead.
+// await returns false if the connection is dead before the reader has the token.
 func (f *inflight) await(dead <-chan struct{}) bool {
 	for {
 		select {
@@ -303,8 +290,7 @@ func (f *inflight) await(dead <-chan struct{}) bool {
 	}
 }
 
-// end gives the reader the token for good. A caller that has it does not block, since the
-// connection is dead.
+// end gives the reader the token for good. A caller that has it does not block: the connection is dead.
 func (f *inflight) end() {
 	f.mu.Lock()
 	f.ended = true
@@ -320,7 +306,7 @@ func (f *inflight) end() {
 	f.mu.Unlock()
 }
 
-// waits records that the caller with the token waits until done is closed.
+// waits records that the caller waits until done is closed.
 func (f *inflight) waits(done <-chan struct{}) {
 	f.mu.Lock()
 	f.ctxDone = done
@@ -336,7 +322,7 @@ func (f *inflight) interrupt(call *transport.Call) {
 	}
 }
 
-// contextEnded makes the caller with the token return it if its context has ended.
+// contextEnded interrupts the caller if its context has ended.
 func (f *inflight) contextEnded() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

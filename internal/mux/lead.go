@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// leadBytes is about the size up to which a caller may write its call: with nothing in
-	// flight, the socket buffer has that much room, so the write does not block.
+	// leadBytes is about the size up to which a caller may write its call: with nothing in flight, the socket buffer
+	// has that room.
 	leadBytes = 4 << 10
 
-	// soundFor is how long after a reply a connection that nobody reads counts as working.
+	// soundFor is how long after a reply an unread connection counts as working.
 	soundFor = time.Millisecond
 )
 
-// Lead is Start, but writes the call and reads its reply on the caller's goroutine if no other
-// call is queued, being written or in flight; see builtin.Leader. It waits up to a second.
+// Lead is Start, but writes the call and reads its reply on the caller's goroutine if no other call is queued, being
+// written or in flight; see builtin.Leader.
 func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	var l *link
 	if small(call) {
@@ -40,13 +40,12 @@ func (m *Mux) Interrupt(call *transport.Call) {
 	}
 }
 
-// lead runs with both tokens of l. It returns the write token before it calls Started, and the
-// read token at the end.
+// lead runs with both tokens of l. It returns the write token before it calls Started.
 func (m *Mux) lead(ctx context.Context, l *link, e entry, caller builtin.Caller) {
 	returned := false
 	defer func() {
 		if !returned {
-			// A callback panicked or ended the goroutine: replies may be out of step.
+			// Replies may be out of step.
 			l.fail(errAborted)
 		}
 		l.flight.leave()
@@ -59,8 +58,7 @@ func (m *Mux) lead(ctx context.Context, l *link, e entry, caller builtin.Caller)
 	returned = true
 }
 
-// writeOne writes and flushes the call. It returns false if it could not: then the call has
-// ended or was queued for the next connection.
+// writeOne writes and flushes the call. If it returns false, the call has ended or was queued again.
 func (m *Mux) writeOne(l *link, e entry) bool {
 	defer m.queue.written()
 	if !l.sound() || l.retired() {
@@ -83,7 +81,7 @@ func (m *Mux) writeOne(l *link, e entry) bool {
 	return err == nil
 }
 
-// readOne reads one reply, that of the only call in flight.
+// readOne reads the reply of the only call in flight.
 func (m *Mux) readOne(l *link) {
 	for !l.below.Whole() {
 		if err := l.below.Fill(); err != nil {
@@ -111,8 +109,8 @@ func (l *link) sound() bool {
 	return err == nil
 }
 
-// attentive interrupts the caller that reads l when ctx ends, and returns false if it has
-// ended. The registration stays for the next call with ctx: a new one costs allocations.
+// attentive interrupts the caller that reads l when ctx ends, and returns false if it has ended. The registration
+// stays for the next call with ctx, to save allocations.
 func (l *link) attentive(ctx context.Context) bool {
 	done := ctx.Done()
 	if done == nil {
@@ -126,7 +124,6 @@ func (l *link) attentive(ctx context.Context) bool {
 	return !isClosed(done)
 }
 
-// unwatch drops the registration made by attentive.
 func (l *link) unwatch() {
 	if l.watched != nil {
 		l.stop()
@@ -134,7 +131,6 @@ func (l *link) unwatch() {
 	}
 }
 
-// small reports whether a caller may write the call.
 func small(call *transport.Call) bool {
 	n := len(call.Command)
 	for _, arg := range call.Args {
@@ -144,7 +140,7 @@ func small(call *transport.Call) bool {
 		case []byte:
 			n += len(a)
 		}
-		n += 16 // a number, and the protocol's overhead
+		n += 16 // protocol overhead
 	}
 	return n <= leadBytes
 }

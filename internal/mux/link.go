@@ -20,26 +20,26 @@ type link struct {
 	who    identity
 	born   time.Time
 	flight inflight
-	heard  atomic.Int64 // age of the link at the latest reply
+	heard  atomic.Int64 // age at the latest reply
 
 	once  sync.Once
-	cause error         // why it failed; set before dead is closed
-	dead  chan struct{} // closed by fail
+	cause error // set before dead is closed
+	dead  chan struct{}
 
 	last sync.Once
-	full chan struct{} // closed by retire or fail: nothing more is written
+	full chan struct{} // nothing more is written
 	news chan struct{} // cap 1: a reply arrived on a retired link
 
-	readerDone chan struct{} // closed when the reader has ended
-	answered   bool          // a call was answered; guarded by the read token, until readerDone
+	readerDone chan struct{}
+	answered   bool // guarded by the read token, until readerDone
 
 	// Guarded by the read token.
 	watched <-chan struct{} // Done of the context that runs ended
-	stop    func() bool     // unregisters ended
-	ended   func()          // bound once: a method value costs an allocation
+	stop    func() bool
+	ended   func() // bound once, to save allocations
 }
 
-// newLink returns a link of conn. more is called when there is room for calls in flight again.
+// newLink calls more when there is room for calls in flight again.
 func newLink(conn redis.Conn, who identity, more func()) *link {
 	l := &link{
 		conn:       conn,
@@ -55,8 +55,8 @@ func newLink(conn redis.Conn, who identity, more func()) *link {
 	return l
 }
 
-// own takes over the waiting for replies from the client library, if possible, so that callers
-// can read. No reply may be outstanding.
+// own takes over the waiting for replies from the client library, if possible, so that callers can read. No reply may
+// be outstanding.
 func (l *link) own() error {
 	below := respconn.Below(l.conn)
 	if below == nil {
@@ -71,13 +71,13 @@ func (l *link) own() error {
 
 func (l *link) age() time.Duration { return time.Since(l.born) }
 
-// fail closes the connection, which also ends reads and writes on it. The first cause stays.
+// fail closes the connection, which ends reads and writes. The first cause stays.
 func (l *link) fail(cause error) {
 	l.once.Do(func() {
 		l.cause = cause
 		close(l.dead)
 		l.retire()
-		_ = l.conn.Close() // cause is the error to report
+		_ = l.conn.Close()
 	})
 }
 
@@ -111,18 +111,16 @@ func (l *link) drain() {
 func (l *link) tell() {
 	select {
 	case l.news <- struct{}{}:
-	default: // a wake-up is pending
+	default:
 	}
 }
 
 // looks is how often Gone is called within ReplyLimit.
 const looks = 6
 
-// guard fails the link when the oldest call and every other call have been without a reply for
-// limit, or when the Mux is closed. A server that still replies, if late, is alive, and another
-// connection to it would be no faster. guard is the only timer for all calls: it sleeps until
-// the call that is oldest now, or a later one, could be due. If gone is not nil, it is called
-// on the way.
+// guard fails the link when every call has been without a reply for limit, or when the Mux is closed. A server that
+// still replies, if late, is alive. guard is the only timer for all calls: it sleeps until the oldest call could be
+// due. If gone is not nil, it is called on the way.
 func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bool) {
 	step := limit
 	if gone != nil {
@@ -152,8 +150,7 @@ func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bo
 	}
 }
 
-// waited returns how long the oldest call has waited without a reply to any call, 0 if there
-// is no call.
+// waited returns how long the oldest call, if any, has waited without a reply to any call.
 func (l *link) waited() time.Duration {
 	at, ok := l.flight.oldest()
 	if !ok {
@@ -162,29 +159,26 @@ func (l *link) waited() time.Duration {
 	return max(0, l.age()-max(at, time.Duration(l.heard.Load())))
 }
 
-// identity is how the server identifies a connection of ours.
 type identity struct {
-	id   int64  // CLIENT ID, 0 if unknown
-	name int64  // id with the Mux's tag, as in transport.Call.Conn
-	addr string // addr in CLIENT INFO, "" if unknown
+	id   int64 // CLIENT ID, 0 if unknown
+	name int64 // see transport.Call.Conn
+	addr string
 
-	noID, noAddr string // the server's error if it denied us id or addr
+	noID, noAddr string // the server's error if denied
 }
 
-// historySize is the number of connections remembered. A call that stays in doubt through more
-// reconnects can no longer be fenced.
+// historySize is the number of connections remembered. Later, a call in doubt cannot be fenced.
 const historySize = 64
 
-// history remembers the current connection and those before it.
 type history struct {
-	mu          sync.Mutex // held for a few instructions only
-	current     *link      // nil while disconnected
-	past        []identity // the latest historySize, the current one included
+	mu          sync.Mutex
+	current     *link
+	past        []identity // includes the current one
 	reconnected chan struct{}
 	lost        chan struct{}
 }
 
-// enter makes l the current connection and reports whether there were others before it.
+// enter makes l the current connection and reports whether it had predecessors.
 func (r *history) enter(l *link) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,7 +221,6 @@ func (r *history) nextReconnected() <-chan struct{} {
 	return r.reconnected
 }
 
-// latest returns the newest connection, or the zero identity.
 func (r *history) latest() identity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,7 +230,7 @@ func (r *history) latest() identity {
 	return r.past[len(r.past)-1]
 }
 
-// find returns the newest connection called name, and whether it still works.
+// find returns the newest connection called name, and whether it works.
 func (r *history) find(name int64) (who identity, live, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

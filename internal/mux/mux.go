@@ -1,15 +1,7 @@
-// Package mux is a transport for calls to one Redis server: any number of callers share one
-// connection. It implements the Start half of transport.Transport and knows nothing of locks.
-//
-// The first call dials. When the connection breaks, calls in flight end with ErrUncertain and
-// queued calls wait for the next connection. When a dial fails, queued calls end with ErrNotSent,
-// and the next dial follows after a jittered pause. A server that replies READONLY has become a
-// replica: once calls in flight are answered, the connection is replaced, since the address may
-// lead to the new master by now.
-//
-// Overlapping calls go through a queue, a writer and a reader. A caller of Lead that finds the
-// connection unused writes its call and reads the reply itself; [readToken] has the rules. No mutex
-// is held across I/O or while a done runs. Close waits for all goroutines.
+// Package mux is a transport for calls to one Redis server: any number of callers share one connection, through a
+// queue, a writer and a reader. A caller of Lead that finds the connection unused does the I/O itself; see
+// [readToken]. When the connection breaks, calls in flight end with ErrUncertain and queued calls wait for the next
+// one; when a dial fails, these end with ErrNotSent. No mutex is held across I/O or while a done runs.
 package mux
 
 import (
@@ -27,44 +19,40 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errClosedNotSent is the error of calls that were not sent before Close.
 var errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
 
 // Config configures a [Mux]. Only Dial is required.
 type Config struct {
-	// Dial opens a connection for the Mux alone, with TLS, credentials and database set. The
-	// connection must support redis.ConnWithTimeout and needs no timeouts. If Dial ignores
-	// ctx, only Close waits for it.
+	// Dial opens a connection for the Mux alone, with TLS, credentials and database set. It must support
+	// redis.ConnWithTimeout and needs no timeouts.
 	Dial func(ctx context.Context) (redis.Conn, error)
 
-	// ReplyLimit is how long the oldest call may be unanswered, with no reply to any other
-	// call, before the connection is closed. It must exceed the slowest script. Default 10 s.
+	// ReplyLimit is how long the oldest call may be unanswered, with no reply to any other, before the connection is
+	// closed. It must exceed the slowest script. Default 10 s.
 	ReplyLimit time.Duration
 
 	// DialTimeout bounds one dial and its first commands. Default 5 s.
 	DialTimeout time.Duration
 
-	// Tag is added to the connection IDs in transport.Call.Conn, to tell servers of a cluster
-	// apart: bits above the 36th, unique for each Mux. Default 0.
+	// Tag is added to the connection IDs in transport.Call.Conn, to tell servers of a cluster apart: bits above the
+	// 36th. Default 0.
 	Tag int64
 
-	// Logger logs lost and restored connections. Default: no logging.
+	// Logger logs lost and restored connections.
 	Logger *slog.Logger
 
-	// OnReconnect, if not nil, runs after every connection except the first, on the goroutine
-	// that handles late replies. It must return soon; it may start calls.
+	// OnReconnect, if not nil, runs after every connection except the first, on the goroutine that handles late
+	// replies. It must not block; it may start calls.
 	OnReconnect func()
 
-	// Gone, if not nil, reports whether the server has been replaced; the connection is then
-	// closed. It is called every sixth of ReplyLimit while a dial or the oldest call waits,
-	// and must not block.
+	// Gone, if not nil, reports whether the server has been replaced; the connection is then closed. It is called
+	// every sixth of ReplyLimit during a dial or wait, and must not block.
 	Gone func() bool
 
 	// OnLost, if not nil, runs like OnReconnect after a connection ended other than by Close.
 	OnLost func()
 
-	// OnMoved, if not nil, runs like OnReconnect when a connection replaced one whose server had become
-	// a replica: other connections to that address should also be replaced.
+	// OnMoved, if not nil, runs like OnReconnect when a connection replaced one whose server had become a replica.
 	OnMoved func()
 }
 
@@ -86,21 +74,21 @@ type Mux struct {
 	queue   queue
 	history history
 	late    lateRunner
-	denied  atomic.Pointer[error] // why the server does not let us kill connections
-	noAddr  sync.Once             // logs that connections are killed by ID only
+	denied  atomic.Pointer[error] // why connections cannot be killed
+	noAddr  sync.Once
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // every goroutine of the Mux
+	wg     sync.WaitGroup
 
 	// Owned by the run goroutine.
 	backoff  clock.Backoff
-	moved    bool // the last connection's server had become a replica
-	notified bool // moved was logged
+	moved    bool // the last server had become a replica
+	notified bool
 	writer   writer
 }
 
-// New returns a Mux that dials when the first call is started. It panics if cfg has no Dial.
+// New returns a Mux that dials at the first call. It panics if cfg has no Dial.
 func New(cfg Config) *Mux {
 	m := &Mux{cfg: cfg.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -110,19 +98,17 @@ func New(cfg Config) *Mux {
 	return m
 }
 
-// Start queues call and returns immediately. done runs exactly once, with a reply or an error
-// of package transport's contract, on a goroutine of the Mux, or on the caller's if the Mux is
-// closed. It must not block, and must not call Close.
+// Start queues call and returns immediately. done runs exactly once, with a reply or an error of package transport's
+// contract, on a goroutine of the Mux, or on the caller's if the Mux is closed. It must not block, and must not call
+// Close.
 //
-// A call withdrawn with Abandon ends when the Mux would have written it: after the current dial
-// or the next one if there is no connection, within DialTimeout + a second, or up to
+// A call withdrawn with Abandon ends when the Mux would have written it: after the current or next dial, or up to
 // ReplyLimit later if the server has stopped reading.
 func (m *Mux) Start(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done})
 }
 
-// Ask is Start for a call that another node of a cluster has redirected here with ASK: ASKING is
-// sent before it, because this node does not own the slot yet.
+// Ask is Start for a call that another node of a cluster redirected here: ASKING is sent before it.
 func (m *Mux) Ask(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done, asking: true})
 }
@@ -136,16 +122,15 @@ func (m *Mux) start(e entry) {
 	}
 }
 
-// Reconnected returns a channel that is closed when the next connection has replaced an earlier
-// one. Close does not close it.
+// Reconnected returns a channel that is closed when the next connection has replaced an earlier one, but not by
+// Close.
 func (m *Mux) Reconnected() <-chan struct{} { return m.history.nextReconnected() }
 
-// Lost returns a channel that is closed when a connection ends. The next call dials again.
+// Lost returns a channel that is closed when a connection ends.
 func (m *Mux) Lost() <-chan struct{} { return m.history.nextLost() }
 
-// Close closes the connection and waits for all goroutines. Calls in flight end with
-// transport.ErrUncertain, queued calls with transport.ErrNotSent, both with
-// transport.ErrClosed. It always returns nil and may be called again, but not from a done.
+// Close closes the connection and waits for all goroutines. Calls in flight end with transport.ErrUncertain, queued
+// ones with transport.ErrNotSent, both with transport.ErrClosed. It returns nil, and must not be called from a done.
 func (m *Mux) Close() error {
 	m.queue.close()
 	m.cancel()
@@ -153,8 +138,8 @@ func (m *Mux) Close() error {
 	return nil
 }
 
-// finish ends a call, which must not be used afterwards. An abandoned call's done may be slow
-// because it starts the clean-up for its caller, so the late runner runs it.
+// finish ends a call, which must not be used afterwards. The late runner runs the done of an abandoned call, which
+// may be slow.
 func (m *Mux) finish(e entry, reply any, err error) {
 	if e.call.Abandoned() {
 		m.late.do(func() { e.done(reply, err) })
@@ -163,9 +148,8 @@ func (m *Mux) finish(e entry, reply any, err error) {
 	e.done(reply, err)
 }
 
-// lateRunner runs functions in order on a goroutine that exists while there are any. Only
-// goroutines counted in wg may call do, and callers with the read token, whose reader is
-// counted: so wg cannot reach zero in between.
+// lateRunner runs functions in order on a goroutine that exists while there are any. Only goroutines counted in wg
+// may call do, and callers with the read token, whose reader is counted: so wg cannot reach zero in between.
 type lateRunner struct {
 	wg *sync.WaitGroup
 

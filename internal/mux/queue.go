@@ -11,11 +11,11 @@ type entry struct {
 	call   *transport.Call
 	done   transport.Done
 	at     time.Duration // when it was put in flight, by the link's clock
-	eval   bool          // the server did not know the script: send its text
+	eval   bool          // after NOSCRIPT: send the script's text
 	asking bool          // see Mux.Ask
 }
 
-// The lanes of the queue, in order of priority.
+// The lanes, in order of priority.
 const (
 	laneRepeat = iota // calls answered with NOSCRIPT
 	laneVital
@@ -36,26 +36,23 @@ func (e entry) lane() int {
 	return laneNormal
 }
 
-// queue holds the calls to write. Any goroutine adds calls; only the run goroutine takes them.
-//
-// It also holds the write token: the run goroutine has it unless sleeps, else a caller if
-// leads, else it is free.
+// queue holds the calls to write. Any goroutine adds calls; only the run goroutine takes them. It also holds the
+// write token: the run goroutine has it unless sleeps, else a caller if leads, else it is free.
 type queue struct {
-	wake chan struct{} // cap 1: there is work for the run goroutine if it sleeps
+	wake chan struct{} // cap 1: work for the sleeping run goroutine
 
 	mu      sync.Mutex // held for a few instructions only
 	lanes   [lanes]ring[entry]
-	sleeps  bool // the run goroutine found nothing to take and waits on wake
-	room    room // while it sleeps: the lanes that it has room for
-	started bool // a call was pushed
+	sleeps  bool // the run goroutine waits on wake
+	room    room // while it sleeps: its room by lane
+	started bool
 	closed  bool
-	leads   bool  // a caller has the write token
-	link    *link // where a caller may write, or nil
+	leads   bool // a caller has the write token
+	link    *link
 }
 
-// push adds a call at the end of its lane, unless the queue is closed. For the very first call
-// it counts the run goroutine in wg, under the mutex so that a later Close waits for it; the
-// caller must start it.
+// push adds a call to its lane, unless the queue is closed. The first call counts the run goroutine in wg, under the
+// mutex so that a later Close waits for it; the caller must start it.
 func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 	q.mu.Lock()
 	if q.closed {
@@ -76,8 +73,8 @@ func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 	return first, true
 }
 
-// lead gives a caller both tokens of the returned link, on which it must write its call. It
-// returns nil if there is no connection, or other calls are queued, being written or in flight.
+// lead gives a caller both tokens of the returned link, on which it must write its call. It returns nil without a
+// connection, or if other calls are queued, being written or in flight.
 func (q *queue) lead(call *transport.Call) *link {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +85,6 @@ func (q *queue) lead(call *transport.Call) *link {
 	return q.link
 }
 
-// written takes the write token from a caller.
 func (q *queue) written() {
 	q.mu.Lock()
 	q.leads = false
@@ -100,14 +96,13 @@ func (q *queue) written() {
 	}
 }
 
-// offer lets callers write to l, if not nil.
 func (q *queue) offer(l *link) {
 	q.mu.Lock()
 	q.link = l
 	q.mu.Unlock()
 }
 
-// restore puts calls back at the front of their lanes, in order, even if the queue is closed.
+// restore puts calls back at the front of their lanes, even if the queue is closed.
 func (q *queue) restore(es []entry) {
 	if len(es) == 0 {
 		return
@@ -124,7 +119,7 @@ func (q *queue) restore(es []entry) {
 func (q *queue) rouse() {
 	select {
 	case q.wake <- struct{}{}:
-	default: // a wake-up is pending
+	default:
 	}
 }
 
@@ -144,8 +139,8 @@ func (q *queue) take(dst []entry, r room) []entry {
 	return dst
 }
 
-// wait returns true when there are calls to take, and false when the queue or stop is closed.
-// Calls that flight, if not nil, has no room for do not count: making room must rouse the queue.
+// wait returns true when there are calls to take, false when the queue or stop is closed. Calls without room in
+// flight, if not nil, do not count: making room must rouse the queue.
 func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
 		r := all
@@ -167,7 +162,7 @@ func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	}
 }
 
-// some reports whether there are calls to take. q.mu is held.
+// some reports whether there are calls to take, q.mu held.
 func (q *queue) some(r room) bool {
 	for i := range q.lanes {
 		if q.lanes[i].len() > 0 && r[i] > 0 {
@@ -177,7 +172,7 @@ func (q *queue) some(r room) bool {
 	return false
 }
 
-// drain removes and returns all calls, even if the queue is closed.
+// drain removes all calls, even if the queue is closed.
 func (q *queue) drain() []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -190,7 +185,6 @@ func (q *queue) drain() []entry {
 	return es
 }
 
-// close makes push fail and the run goroutine stop.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -198,16 +192,14 @@ func (q *queue) close() {
 	q.rouse()
 }
 
-// isClosed reports whether Close has begun: it closes the queue first, and the writer stops
-// before Close cancels the context. So isClosed tells Close from a lost connection.
+// isClosed reports whether Close has begun, which closes the queue first. So it tells Close from a lost connection.
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed
 }
 
-// ring is a growing circular buffer. The zero ring is empty and ready. It is not safe for
-// concurrent use.
+// ring is a growing circular buffer. The zero ring is ready.
 type ring[T any] struct {
 	buf  []T // its length is a power of two
 	head int
@@ -216,7 +208,7 @@ type ring[T any] struct {
 
 const (
 	ringMin  = 64
-	ringKeep = 4096 // a larger buffer is released when the ring is empty
+	ringKeep = 4096 // a larger buffer is released when empty
 )
 
 func (r *ring[T]) len() int { return r.n }
@@ -234,11 +226,11 @@ func (r *ring[T]) pushFront(v T) {
 	r.n++
 }
 
-// popFront removes and returns the oldest value; the ring must not be empty.
+// popFront requires a nonempty ring.
 func (r *ring[T]) popFront() T {
 	var zero T
 	v := r.buf[r.head]
-	r.buf[r.head] = zero // for the garbage collector
+	r.buf[r.head] = zero
 	r.head = (r.head + 1) & (len(r.buf) - 1)
 	r.n--
 	if r.n == 0 && len(r.buf) > ringKeep {
@@ -247,7 +239,7 @@ func (r *ring[T]) popFront() T {
 	return v
 }
 
-// front returns the oldest value; the ring must not be empty.
+// front requires a nonempty ring.
 func (r *ring[T]) front() T { return r.buf[r.head] }
 
 func (r *ring[T]) grow() {

@@ -7,19 +7,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errReadOnly means that the server has become a replica: it grants no locks, and the address
-// may lead to another server by now.
+// errReadOnly means that the server has become a replica.
 var errReadOnly = errors.New("the server is a replica, which rejects writes")
 
-// errUnasked means that requests and replies are out of step: no reply on this connection can
-// be trusted.
+// errUnasked means that requests and replies are out of step.
 var errUnasked = errors.New("the server sent an unsolicited reply")
 
-// errAborted means that a callback did not return.
 var errAborted = errors.New("a call's callback panicked or exited its goroutine")
 
-// read gives replies to the calls in flight, in order, until l breaks. It reads only while it
-// has the read token.
+// read gives replies to the calls in flight until l breaks. It reads only while it has the read token.
 func (m *Mux) read(l *link) {
 	defer close(l.readerDone)
 	if l.below == nil {
@@ -36,7 +32,7 @@ func (m *Mux) read(l *link) {
 	l.unwatch()
 }
 
-// follow reads until callers may read again. It returns false if l is broken.
+// follow reads until callers may read again, or l is broken: false.
 func (m *Mux) follow(l *link) bool {
 	l.unwatch()
 	l.below.Unbound()
@@ -60,7 +56,7 @@ func (m *Mux) follow(l *link) bool {
 	}
 }
 
-// receive gives one reply to its call. It returns false if l is broken.
+// receive returns false if l is broken.
 func (m *Mux) receive(l *link) bool {
 	e, reply, refusal, ok := m.next(l)
 	if ok {
@@ -88,7 +84,7 @@ func (m *Mux) next(l *link) (e entry, reply any, refusal *transport.ServerError,
 	return e, reply, refusal, true
 }
 
-// deliver ends a call that was taken out of flight, or queues it again.
+// deliver ends a call, or queues it again.
 func (m *Mux) deliver(l *link, e entry, reply any, refusal *transport.ServerError) {
 	m.answer(e, reply, refusal)
 	if l.retired() {

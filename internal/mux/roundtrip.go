@@ -7,13 +7,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Starter starts calls: a Mux, or any transport.Transport. The functions below are for code
-// that waits for replies without deadlines, retries and resolution; locks use internal/engine.
+// Starter starts calls: a Mux, or any transport.Transport. The functions below wait without deadlines, retries and
+// resolution; locks use internal/engine.
 type Starter interface {
 	Start(call *transport.Call, done transport.Done)
 }
 
-// Pending is a started call. One goroutine waits for it.
+// Pending is a started call, with one waiting goroutine.
 type Pending struct {
 	call *transport.Call
 	came chan outcome // cap 1
@@ -31,9 +31,8 @@ func Begin(on Starter, call *transport.Call) *Pending {
 	return p
 }
 
-// Wait returns the call's outcome. It may be called once. If ctx ends first, the call is
-// abandoned, and the error wraps transport.ErrNotSent or transport.ErrUncertain and the cause
-// of ctx.
+// Wait returns the call's outcome, once. If ctx ends first, the call is abandoned, and the error wraps
+// transport.ErrNotSent or transport.ErrUncertain and the cause of ctx.
 func (p *Pending) Wait(ctx context.Context) (any, error) {
 	select {
 	case o := <-p.came:
@@ -58,12 +57,12 @@ func (p *Pending) Name() string { return p.call.Name() }
 // Abandon abandons the call.
 func (p *Pending) Abandon() { p.call.Abandon() }
 
-// Do starts call and waits for its outcome: see [Pending.Wait].
+// Do starts call and waits for its outcome.
 func Do(ctx context.Context, on Starter, call *transport.Call) (any, error) {
 	return Begin(on, call).Wait(ctx)
 }
 
-// Ping sends an urgent PING and returns nil if the server replies.
+// Ping sends an urgent PING.
 func Ping(ctx context.Context, on Starter) error {
 	_, err := Do(ctx, on, &transport.Call{Command: "PING", Urgent: true})
 	if transport.IsCode(err, "NOPERM") {

@@ -29,10 +29,9 @@ func (m *Mux) run() {
 	}
 }
 
-// errGone ends a dial to a server that has been replaced.
 var errGone = errors.New("no connection yet, and the server has been replaced")
 
-// dial returns a connection ready for calls. It returns after DialTimeout even if Dial hangs.
+// dial returns a ready connection, or an error after DialTimeout even if Dial hangs.
 func (m *Mux) dial() (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(m.ctx, m.cfg.DialTimeout,
 		fmt.Errorf("no connection within %v: %w", m.cfg.DialTimeout, context.DeadlineExceeded))
@@ -48,7 +47,7 @@ func (m *Mux) dial() (*link, error) {
 		case came <- outcome{l, err}:
 		case <-ctx.Done():
 			if l != nil {
-				_ = l.conn.Close() // too late
+				_ = l.conn.Close()
 			}
 		}
 	})
@@ -77,14 +76,14 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	// conn does not know ctx: closing it ends its reads and writes.
+	// conn does not know ctx.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	who, err := introduce(conn)
 	if !stop() {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		_ = conn.Close() // the first error is the cause
+		_ = conn.Close()
 		return nil, err
 	}
 	if who.id != 0 {
@@ -98,9 +97,9 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// introduce queries, in one round trip, whether the server accepts commands and how it
-// identifies the connection. An error reply to PING concerns all calls (LOADING, NOAUTH), unless the user
-// may just not PING. Old servers and restricted users get no ID, which is not an error.
+// introduce queries, in one round trip, whether the server accepts commands and how it identifies the connection. An
+// error reply to PING concerns all calls (LOADING, NOAUTH), unless it is NOPERM. Old servers and restricted users get
+// no ID, without an error.
 func introduce(conn redis.Conn) (who identity, err error) {
 	if err = errors.Join(conn.Send("PING"), conn.Send("CLIENT", "ID"), conn.Send("CLIENT", "INFO"), conn.Flush()); err != nil {
 		return who, err
@@ -110,7 +109,7 @@ func introduce(conn redis.Conn) (who identity, err error) {
 	for i := range replies {
 		replies[i], refusals[i], err = respconn.Receive(conn, 0)
 		if ping := refusals[0]; ping != nil && denied(ping) == "" {
-			return who, redis.Error(ping.Text) // the server may hang up now
+			return who, redis.Error(ping.Text)
 		}
 		if err != nil {
 			return who, err
@@ -123,7 +122,7 @@ func introduce(conn redis.Conn) (who identity, err error) {
 	return who, nil
 }
 
-// denied returns the server's error if the user lacks a right, else "".
+// denied returns the server's error if it is a missing right, else "".
 func denied(refusal *transport.ServerError) string {
 	if refusal != nil && refusal.Code() == "NOPERM" {
 		return refusal.Text
@@ -140,14 +139,14 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// dialFailed ends all queued calls: their callers decide whether to retry.
+// dialFailed ends all queued calls: their callers may retry.
 func (m *Mux) dialFailed(err error) {
 	if m.queue.isClosed() {
-		return // run ends them as closed
+		return
 	}
 	log := m.cfg.Logger.Warn
 	if m.backoff.Failures() > 0 {
-		log = m.cfg.Logger.Debug // the first failure in a row was logged
+		log = m.cfg.Logger.Debug // the first failure was logged
 	}
 	m.backoff.Failed()
 	calls := m.queue.drain()
@@ -158,7 +157,7 @@ func (m *Mux) dialFailed(err error) {
 	}
 }
 
-// serve uses l until it breaks or the Mux is closed, and ends the calls in flight.
+// serve uses l until it breaks or the Mux is closed.
 func (m *Mux) serve(l *link) {
 	m.wg.Go(func() { m.read(l) })
 	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit, m.cfg.Gone) })
@@ -182,7 +181,7 @@ func (m *Mux) serve(l *link) {
 		l.drain()
 		l.fail(errReadOnly)
 	}
-	l.fail(transport.ErrClosed) // unless there is another cause, Close stopped the writer
+	l.fail(transport.ErrClosed) // otherwise Close stopped the writer
 	<-l.readerDone
 	m.history.leave()
 	m.over(l)
@@ -191,14 +190,14 @@ func (m *Mux) serve(l *link) {
 	}
 }
 
-// over ends the calls in flight. Reader and writer have stopped.
+// over ends the calls in flight, after reader and writer.
 func (m *Mux) over(l *link) {
 	readOnly := errors.Is(l.cause, errReadOnly)
 	if l.answered && (!readOnly || l.age() >= demotedAgain) {
 		m.backoff.Reset()
 	}
 	if !l.answered || readOnly {
-		m.backoff.Failed() // a useless connection: pause before the next
+		m.backoff.Failed()
 	}
 	switch {
 	case m.queue.isClosed():
@@ -213,8 +212,7 @@ func (m *Mux) over(l *link) {
 	}
 }
 
-// demotedAgain is how long a connection must have worked before READONLY is logged again and
-// the pauses start over. Until the address leads to a master, each connection fails.
+// demotedAgain is how long a connection must have worked before READONLY is logged again and the pauses start over.
 const demotedAgain = 10 * time.Second
 
 func (m *Mux) demoted(l *link) {

@@ -10,20 +10,19 @@ import (
 )
 
 const (
-	// batchMax is how many calls are taken from the queue at a time. Urgent calls cannot
-	// overtake them.
+	// batchMax is how many calls are taken at a time. Urgent calls cannot overtake them.
 	batchMax = 64
 
-	// manyCalls is the number of calls in flight above which a yield before the flush, to let
-	// other goroutines add to the batch, costs less than the packets it saves.
+	// manyCalls is the number of calls in flight above which a yield before the flush costs less than the packets it
+	// saves.
 	manyCalls = 8
 
 	// flushEvery bounds the calls written without a flush while the queue is not empty.
 	flushEvery = 256
 )
 
-// writer writes calls to one link after the other. args belongs to the goroutine with the write
-// token, the rest to the run goroutine.
+// writer writes calls to one link after the other. args belongs to the goroutine with the write token, the rest to
+// the run goroutine.
 type writer struct {
 	batch     [batchMax]entry
 	args      encodeBuffer
@@ -31,8 +30,7 @@ type writer struct {
 	yielded   bool // since the last flush
 }
 
-// serve writes calls to l until l breaks or is retired, or the Mux is closed. It returns unwritten
-// calls to the queue.
+// serve writes calls until l breaks or is retired, or the Mux is closed. It returns unwritten calls to the queue.
 func (w *writer) serve(m *Mux, l *link) {
 	w.unflushed, w.yielded = 0, false
 	for !l.retired() {
@@ -42,10 +40,10 @@ func (w *writer) serve(m *Mux, l *link) {
 		}
 		n := w.write(m, l, calls)
 		if n > 0 {
-			l.flight.attend() // the reader may have freed the token when nothing was in flight
+			l.flight.attend() // the reader may have freed the token
 		}
 		m.queue.restore(calls[n:])
-		clear(calls) // for the garbage collector
+		clear(calls)
 		if n > 0 && w.unflushed < flushEvery {
 			continue
 		}
@@ -64,8 +62,8 @@ func (w *writer) rest(l *link) {
 	}
 }
 
-// settle runs when no call is queued: it yields once, flushes, or waits for calls. It returns false if
-// the Mux was closed or l is dead.
+// settle runs when no call is queued: it yields once, flushes, or waits for calls. It returns false if the Mux was
+// closed or l is dead.
 func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
 	case w.unflushed == 0:
@@ -82,8 +80,7 @@ func (w *writer) settle(m *Mux, l *link) bool {
 	return true
 }
 
-// write writes calls and returns how many are done with: fewer than all if l broke. The call
-// that was being written then is in flight.
+// write returns how many calls are done with: fewer than all if l broke. The call being written then is in flight.
 func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	if len(calls) == 0 {
 		return 0
@@ -103,8 +100,7 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 		}
 		w.unflushed++
 		err := w.args.send(l.conn, e)
-		// Not before: a reply that the server does not owe would end a call that is still
-		// being read. The server cannot answer a call that is not fully flushed.
+		// Not before: an unsolicited reply would end a call that is still being read.
 		l.flight.push(e)
 		if err != nil {
 			l.fail(err)
@@ -114,18 +110,17 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	return len(calls)
 }
 
-// claim reports whether the call may be written to l. An abandoned call that was answered with
-// NOSCRIPT, or redirected here, has not run and must not be repeated; Fence relies on that.
+// claim reports whether the call may be written to l. An abandoned call after NOSCRIPT or a redirection must not be
+// repeated; Fence relies on that.
 func claim(e entry, l *link) bool { return e.call.Claim(l.who.name) && !e.call.Abandoned() }
 
-// encodeBuffer builds the arguments of EVALSHA and EVAL without allocating: it reuses one slice
-// and boxes each script's digest once.
+// encodeBuffer builds the arguments of EVALSHA and EVAL without allocating.
 type encodeBuffer struct {
 	args []any
 	shas map[*transport.Script]any
 }
 
-// shasMax bounds the boxed digests, for callers that make scripts on the fly.
+// shasMax bounds the boxed digests.
 const shasMax = 256
 
 func (s *encodeBuffer) send(conn redis.Conn, e entry) error {
@@ -139,7 +134,7 @@ func (s *encodeBuffer) send(conn redis.Conn, e entry) error {
 	}
 	s.args = append(append(s.args[:0], script, c.NumKeys), c.Args...)
 	err := conn.Send(command, s.args...)
-	clear(s.args) // for the garbage collector
+	clear(s.args)
 	return err
 }
 
@@ -155,8 +150,8 @@ func (s *encodeBuffer) sha(script *transport.Script) any {
 	return sha
 }
 
-// ask writes ASKING and puts it in flight. If the server rejects it, it rejects the next call as
-// well. ask returns false if the link broke.
+// ask writes ASKING and puts it in flight. A server that rejects it also rejects the next call. ask returns false if
+// the link broke.
 func (w *writer) ask(l *link, now time.Duration) bool {
 	asking := &transport.Call{Command: "ASKING"}
 	l.flight.push(entry{call: asking, done: func(any, error) {}, at: now})
