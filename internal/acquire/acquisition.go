@@ -1,16 +1,7 @@
-// Package acquire implements the loop in which a caller waits for a lock, once for all kinds of
-// locks and all waiting strategies.
-//
-//	           Enter                 granted
-//	caller ───────────▶ attempt ──────────────────────▶ Granted, and the replicas have it
-//	  │                  ▲   │ refused                    │ no
-//	  │ gave up          │   ▼                            ▼
-//	  ▼           listen │  sleep ── gave up, closed ──▶ Leave
-//	Leave                └───┘ message, wake-up or timeout
-//
-// A [Waitable] makes the calls. A [Strategy] decides which of the callers in a process sends them,
-// and what wakes the others. A [Claim] becomes the hold, and handles attempts in doubt. The loop
-// subscribes before the second attempt, so that no release is missed.
+// Package acquire implements the loop in which a caller waits for a lock, for all kinds and strategies. A [Waitable]
+// makes the calls, a [Strategy] decides which callers of a process send them and what wakes the others, and a [Claim]
+// becomes the hold and handles attempts in doubt. The loop subscribes before the second attempt, so that it misses no
+// release.
 package acquire
 
 import (
@@ -24,8 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquisition is one call that acquires a lock. It belongs to the caller's goroutine. The fields
-// up to Poll are its parameters.
+// Acquisition is one call that acquires a lock, for the caller's goroutine. The fields up to Poll are its parameters.
 type Acquisition struct {
 	// Engine of the client.
 	Engine *engine.Engine
@@ -36,52 +26,51 @@ type Acquisition struct {
 	Claims Claims
 	// Try is true for a caller that doesn't wait.
 	Try bool
-	// Given is true for a shared owner: a second attempt could count twice.
+	// Given is true for a shared owner: a second attempt counts twice.
 	Given bool
-	// Unbounded is the caller's context if that of the call has a wait limit below [Overdue],
-	// else nil: see [Acquisition.Within].
+	// Unbounded is the caller's context if the call's has a wait limit below [Overdue], else nil: see
+	// [Acquisition.Within].
 	Unbounded context.Context //nolint:containedctx // it ends with the call
 	// Began is set by [Acquisition.Start].
 	Began time.Time
-	// Observed is the context that the observer's Started returned, nil without one.
+	// Observed is the context returned by the observer's Started.
 	Observed context.Context //nolint:containedctx // it ends with the call
-	// Poll is the time between attempts of a caller without a subscription, 0 for a subscriber.
+	// Poll is the time between attempts without a subscription, 0 for a subscriber.
 	Poll time.Duration
 
 	// Attempts counts the attempts.
 	Attempts int
-	// Holder is the last known holder, the zero Owner if unknown, and TTL the rest of its lease.
+	// Holder is the last known holder, and TTL the rest of its lease.
 	Holder codec.Owner
 	TTL    time.Duration
-	// Available is the number of permits of a semaphore at the last attempt.
+	// Available is a semaphore's permits at the last attempt.
 	Available int64
-	// Away is why the last attempt got no answer, nil if it got one.
+	// Away is why the last attempt got no answer.
 	Away error
-	// Answered is true if Redis has answered since the caller began to wait.
+	// Answered is true if Redis has answered during the wait.
 	Answered bool
-	// Passed is true if the turn came with the lock, from a hold of this client.
+	// Passed is true if the turn came with the lock.
 	Passed bool
 
-	hint    error // Outcome.Hint of the last refusal
+	hint    error // of the last refusal
 	counted bool  // as a waiter
-	suspect bool  // the key may be another program's
-	looked  bool  // whether it is
+	suspect bool  // the key may not be a lock
+	looked  bool  // for that
 
-	unsubscribed bool // Subscribe failed
+	unsubscribed bool
 
-	// Transfer is the lock that came with the turn, nil after its attempt.
+	// Transfer is the lock that came with the turn, until its attempt.
 	Transfer *Transfer
 
 	waiter  Waiter
 	claim   Claim
-	inDoubt Claim // of the last attempt, if its outcome is unknown
+	inDoubt Claim // of the last attempt, if unknown
 	waiting engine.Waiting
-	place   int         // when last put into a queue on the server; 0: never
-	timer   *time.Timer // nil unless a sleep has a timeout
+	place   int // last place in a queue on the server; 0: never
+	timer   *time.Timer
 }
 
-// Check returns why a call cannot begin: err, which is about the lock's name, or the end of ctx;
-// nil if it can.
+// Check returns why a call cannot begin: err, about the lock's name, or the end of ctx.
 func Check(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", engine.ErrNotSent, engine.EndOf(ctx))
@@ -89,8 +78,8 @@ func Check(ctx context.Context, err error) error {
 	return err
 }
 
-// Ask runs a call about a lock, with retries while it does not run, for one command timeout or
-// until ctx ends. Guards means that its script publishes.
+// Ask runs a call about a lock, with retries while it does not run, for one command timeout or until ctx ends. Guards
+// means that it publishes.
 func Ask(ctx context.Context, e *engine.Engine, k Waitable, guards bool, fill func(*transport.Call)) (reply any, err error) {
 	if err := e.Enter(); err != nil {
 		return nil, err
@@ -109,7 +98,7 @@ func Ask(ctx context.Context, e *engine.Engine, k Waitable, guards bool, fill fu
 	return reply, e.ExplainKey(ctx, k.Name(), k.Key(), engine.WithEnd(ctx, err))
 }
 
-// Within returns ctx with a limit on the wait.
+// Within returns ctx with a wait limit.
 func (a *Acquisition) Within(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	if wait < Overdue {
 		a.Unbounded = ctx // the first attempt may outlive a short limit
@@ -117,7 +106,7 @@ func (a *Acquisition) Within(ctx context.Context, wait time.Duration) (context.C
 	return context.WithTimeoutCause(ctx, wait, engine.ErrWaitOver)
 }
 
-// Run returns nil when the caller has the lock: the last claim is the hold.
+// Run returns nil when the last claim is the hold.
 func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 	a.waiter = s.Waiter(a)
 	err := a.enter(ctx)
@@ -162,7 +151,7 @@ func (a *Acquisition) enter(ctx context.Context) error {
 	return a.wait(ctx)
 }
 
-// BeginWait counts the caller as a waiter, once. It returns an error if there are too many.
+// BeginWait counts the caller as a waiter, once, or fails if there are too many.
 func (a *Acquisition) BeginWait() error {
 	if a.counted {
 		return nil
@@ -184,14 +173,14 @@ func (a *Acquisition) Claim() Claim {
 	return a.claim
 }
 
-// Renew makes a claim for a new owner, or for the owner of s if it is not nil.
+// Renew makes a claim for a new owner, or for that of s.
 func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
 
-// InDoubt returns the claim of the last attempt if its outcome is unknown, else nil.
+// InDoubt returns the last attempt's claim if its outcome is unknown.
 func (a *Acquisition) InDoubt() Claim { return a.inDoubt }
 
-// open makes the first attempt. It retries for one command timeout from the start of the call;
-// if the caller has waited already, it continues to wait.
+// open makes the first attempt, with retries for one command timeout from the start of the call, unless the caller
+// has waited already.
 func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	var granted bool
 	began := a.Began
@@ -205,7 +194,7 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 		first, cancel = context.WithTimeoutCause(a.Unbounded, Overdue-time.Since(a.Began), engine.ErrWaitOver)
 		defer cancel()
 	}
-	var before error // of the attempt before
+	var before error
 	err := a.Engine.RetrySince(ctx, began, func() (err error) {
 		sent := time.Now()
 		granted, err = a.Attempt(first)
@@ -241,9 +230,9 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	sent := time.Now() // before Acquire, which may read the clock
 	guarded := false
 	if transfer != nil {
-		kind, _ := a.Kind.(Transferable) // every transfer's kind is
+		kind, _ := a.Kind.(Transferable)
 		kind.Transfer(&at.Call, claim.Request(), transfer.owner)
-		at.Call.Urgent = true // sent before waiting acquires: it ends a hold
+		at.Call.Urgent = true // before waiting acquires: it ends a hold
 	} else {
 		a.Kind.Acquire(&at.Call, claim.Request())
 		if !a.Engine.MayPublish(a.Kind.Name()) {
@@ -271,7 +260,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	return granted, err
 }
 
-// answered handles the reply. Again means that the holder did not have the lock to transfer.
+// answered handles the reply. Again: the holder did not have the lock to transfer.
 func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
 	if transfer != nil {
 		again, taken := transfer.taken(a.Kind, reply, err)
@@ -312,7 +301,7 @@ func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, 
 	return err == nil, false, err
 }
 
-// unanswered handles a failed attempt. After an unknown outcome, its owner is never used again.
+// unanswered handles a failed attempt. After an unknown outcome, its owner is not used again.
 func (a *Acquisition) unanswered(err error) {
 	a.claim.Fail()
 	switch {
@@ -331,9 +320,8 @@ func (a *Acquisition) unanswered(err error) {
 	}
 }
 
-// foreign returns an error if the key that refused an attempt certainly is another program's,
-// which never frees it. It looks once per acquisition, after a suspicious refusal. If it cannot
-// tell, the key counts as a lock.
+// foreign returns an error if the key that refused an attempt certainly is another program's, which never frees it.
+// It looks once per acquisition.
 func (a *Acquisition) foreign(ctx context.Context) error {
 	kind, can := a.Kind.(Foreigner)
 	if !a.suspect || !can || a.looked {

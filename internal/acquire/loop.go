@@ -15,12 +15,11 @@ import (
 // Overdue is how long a reply may take before Redis seems to be in trouble.
 const Overdue = 500 * time.Millisecond
 
-// wait makes an attempt whenever the lock may be free. It subscribes first, so that no release is
-// missed.
+// wait subscribes and makes an attempt whenever the lock may be free.
 func (a *Acquisition) wait(ctx context.Context) error {
 	var pause engine.Backoff
 	if events, _ := a.waiter.Signals(); events != nil && a.Away == nil {
-		// Subscribed when it was refused. After a failed attempt, the next one is immediate.
+		// Subscribed when it was refused. A failed attempt is followed immediately.
 		if err := a.Sleep(ctx, a.napFor()); err != nil {
 			return err
 		}
@@ -57,8 +56,7 @@ func (a *Acquisition) wait(ctx context.Context) error {
 	}
 }
 
-// Sleep waits for an event, a wake-up, or d unless it is negative. It returns an error if the
-// wait must end.
+// Sleep waits for an event, a wake-up, or d unless negative. It returns an error if the wait must end.
 func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 	over := a.after(d)
 	for {
@@ -97,8 +95,8 @@ func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// after returns a channel that receives after d, nil if d is negative. An acquisition has at most
-// one timer, and none when it needs none: thousands of callers may wait.
+// after returns a channel that receives after d, nil if d is negative. An acquisition has at most one timer:
+// thousands of callers may wait.
 func (a *Acquisition) after(d time.Duration) <-chan time.Time {
 	switch {
 	case d < 0:
@@ -119,10 +117,9 @@ func (a *Acquisition) stopTimer() {
 	}
 }
 
-// Subscribe subscribes to a channel. If that takes too long, it returns nil without an error: the
-// caller polls and tries again.
+// Subscribe subscribes to a channel. If that takes too long, it returns nil: the caller polls and tries again.
 func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
-	open, cancel := a.Engine.Open(ctx) // also ends with the client
+	open, cancel := a.Engine.Open(ctx)
 	defer cancel()
 	open, stop := context.WithTimeout(open, max(Overdue, min(a.Engine.PollCap, a.Engine.Command)))
 	defer stop()
@@ -149,13 +146,11 @@ func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.
 	}
 }
 
-// isAway records why Redis cannot be reached.
 func (a *Acquisition) isAway(ctx context.Context, err error) {
 	a.Away = engine.Reason(ctx, a.Away, err)
 	a.waiter.Unanswered(a.Away)
 }
 
-// napFor returns how long to sleep without a signal.
 func (a *Acquisition) napFor() time.Duration {
 	limit := a.Engine.PollCap
 	if a.unsubscribed {
@@ -167,8 +162,8 @@ func (a *Acquisition) napFor() time.Duration {
 	return a.waiter.Sleep(nap(a.TTL, limit), a.TTL)
 }
 
-// nap returns how long to sleep if the holder's lease has ttl left: until its end, at most limit.
-// A lock that is about to expire is tried again soon, but not immediately.
+// nap returns how long to sleep if the lease has ttl left: until its end, at most limit. A lock about to expire is
+// not tried immediately.
 func nap(ttl, limit time.Duration) time.Duration {
 	switch {
 	case ttl < 0:
@@ -179,17 +174,17 @@ func nap(ttl, limit time.Duration) time.Duration {
 	return min(limit, min(ttl, limit)+time.Millisecond) // without overflow
 }
 
-// cutShort reports whether a recent attempt failed only because the wait ended. Then the outcome
-// before it is the reason.
+// cutShort reports whether a recent attempt failed only because the wait ended: then the earlier outcome is the
+// reason.
 func (a *Acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
 	if a.Given && errors.Is(err, engine.ErrUncertain) {
-		return false // the outcome is unknown
+		return false
 	}
 	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, engine.ErrWaitOver))
 	return ended && time.Since(began) < Overdue
 }
 
-// rides reports whether the wait continues after err.
+// rides reports whether the wait survives err.
 func (a *Acquisition) rides(err error) bool {
 	if errors.Is(err, engine.ErrUncertain) {
 		return !a.Given && !errors.Is(err, engine.ErrClosed)
@@ -197,12 +192,12 @@ func (a *Acquisition) rides(err error) bool {
 	return engine.Passing(err)
 }
 
-// Peek makes an attempt without the turn. It returns only errors that end the wait.
+// Peek makes an attempt without the turn. Its errors end the wait.
 func (a *Acquisition) Peek(ctx context.Context) (bool, error) {
 	granted, err := a.Attempt(ctx)
 	if err != nil && (ctx.Err() != nil || a.rides(err)) {
 		a.claim.Drop()
-		a.Renew(nil) // the next attempt needs a new claim
+		a.Renew(nil)
 		err = nil
 	}
 	return granted, err
@@ -216,16 +211,15 @@ func (a *Acquisition) GaveUp(ctx context.Context) error {
 	return engine.WithEnd(ctx, engine.ErrNotAcquired)
 }
 
-// QueueState is a local queue's knowledge about its lock.
+// QueueState is a local queue's view of its lock.
 type QueueState struct {
-	// Known is true if Redis has answered since the queue began.
+	// Known is true if Redis has answered the queue.
 	Known bool
 	// Held is true while a caller of this process holds the lock.
 	Held bool
-	// Away is why Redis did not answer the last attempt, nil if it did.
+	// Away is why Redis did not answer the last attempt.
 	Away error
-	// Holder at the last answer, the zero Owner if unknown, and TTL, the rest of its lease then,
-	// 0 for a hold of this process.
+	// Holder at the last answer, and TTL, the rest of its lease then, 0 for a hold of this process.
 	Holder codec.Owner
 	TTL    time.Duration
 }
@@ -236,19 +230,19 @@ type Queued interface {
 	State() QueueState
 	// Came reports whether the turn has come.
 	Came() bool
-	// Poll is called when a poll is due, or earlier. It returns true if the caller has the lock.
+	// Poll is called when a poll is due, or earlier, and returns true if the lock was granted.
 	Poll(ctx context.Context, a *Acquisition) (granted bool, err error)
 }
 
-// AwaitTurn waits for c's turn: it has come if the result is neither true nor an error. c polls
-// after each interval every, since Redis may have forgotten the lock; with every 0, whenever its
-// sleep ends. It fails if Redis answers nobody in the queue for one command timeout.
+// AwaitTurn waits for c's turn: it has come if the result is neither true nor an error. c polls at each interval
+// every, since Redis may have forgotten the lock; with 0, whenever its sleep ends. It fails if Redis answers nobody
+// in the queue for one command timeout.
 func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Duration) (granted bool, err error) {
 	a.Answered = c.State().Known
 	if err := a.BeginWait(); err != nil {
 		return false, err
 	}
-	var silence, poll time.Time // zero: none; they share a timer
+	var silence, poll time.Time // they share a timer
 	if !a.Answered {
 		silence = a.Began.Add(a.Engine.Command)
 	}
@@ -282,7 +276,7 @@ func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Durati
 	}
 }
 
-// leftQueue returns the error of a wait in a queue that err or the end of ctx ended.
+// leftQueue returns the error of a wait in a queue ended by err or ctx.
 func (a *Acquisition) leftQueue(ctx context.Context, s QueueState, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -294,8 +288,7 @@ func (a *Acquisition) leftQueue(ctx context.Context, s QueueState, err error) er
 	return a.GaveUp(ctx)
 }
 
-// untilFirst returns the time until the earlier of two deadlines, of which zero ones don't count;
-// it is negative if there is none.
+// untilFirst returns the time until the earlier of two deadlines, negative if both are zero.
 func untilFirst(a, b time.Time) time.Duration {
 	if b.IsZero() || !a.IsZero() && a.Before(b) {
 		b = a
@@ -306,11 +299,10 @@ func untilFirst(a, b time.Time) time.Duration {
 	return max(0, time.Until(b))
 }
 
-// countPatience limits counting subscribers.
 const countPatience = 200 * time.Millisecond
 
-// Listeners counts the subscribers of the lock's channel, including this process. It returns
-// false if that fails or takes too long.
+// Listeners counts the subscribers of the lock's channel, including this process. It returns false on failure or
+// delay.
 func (a *Acquisition) Listeners(ctx context.Context) (n int, counted bool) {
 	ctx, cancel := context.WithTimeout(ctx, countPatience)
 	defer cancel()
@@ -329,8 +321,7 @@ func (a *Acquisition) Learn(s QueueState) {
 	}
 }
 
-// IsLate returns an error if the callers before this one have just failed: its attempt would end
-// long after its command timeout.
+// IsLate returns an error if the callers before this one have just failed: its attempt would end too late.
 func (a *Acquisition) IsLate(ctx context.Context, s QueueState) error {
 	if s.Away != nil && !a.Answered && time.Since(a.Began) >= a.Engine.Command/2 {
 		return engine.WithEnd(ctx, s.Away)

@@ -13,7 +13,7 @@ func (a *Acquisition) event() engine.Event {
 	return engine.Event{Op: a.Op, Name: a.Lock, Kind: a.Kind.Name()}
 }
 
-// Start begins a call about a number of locks and reports it.
+// Start begins and reports a call about a number of locks.
 func (a *Acquisition) Start(ctx context.Context, locks int) {
 	a.Began = time.Now()
 	if tell := a.Engine.Hooks.Started; tell != nil {
@@ -23,7 +23,7 @@ func (a *Acquisition) Start(ctx context.Context, locks int) {
 	}
 }
 
-// ObserveFailed reports that the call failed with err.
+// ObserveFailed reports the call's failure.
 func (a *Acquisition) ObserveFailed(err error) {
 	if tell := a.Engine.Hooks.NotAcquired; tell != nil {
 		e := a.ended()
@@ -32,7 +32,7 @@ func (a *Acquisition) ObserveFailed(err error) {
 	}
 }
 
-// Acquired returns the event of a call that acquired the lock for owner.
+// Acquired returns the event of an acquisition for owner.
 func (a *Acquisition) Acquired(owner codec.Owner) engine.Event {
 	e := a.ended()
 	e.Owner, e.Transferred = owner, a.Passed

@@ -13,36 +13,33 @@ import (
 
 // Resolver handles a call whose Run returned an error that wraps ErrUncertain.
 type Resolver interface {
-	// Late receives the call's final reply or error, once, on any goroutine. It must not block.
-	// ErrNotSent means that nothing ran, ErrUncertain that the call may have run or may still run.
-	// It returns what to do about that, nil for no action.
+	// Late receives the call's final reply or error, once, on any goroutine. It must not block. ErrNotSent means that
+	// nothing ran, ErrUncertain that the call may have run or may still run. It returns what to do about that, nil
+	// for nothing.
 	Late(reply any, err error) *InDoubt
 }
 
-// Follower is notified when a call was started. It is an interface because a method value
-// costs an allocation.
+// Follower is notified when a call was started. It is an interface because a method value allocates.
 type Follower interface {
 	// Started runs once, on the goroutine that started the call.
 	Started()
 }
 
-// Attempt is one call and the wait for its reply. Get one from [Engine.Attempt], fill Call, and
-// run it once.
+// Attempt is one call and the wait for its reply. It runs once.
 type Attempt struct {
 	// Call is what Run sends.
 	Call transport.Call
-	// Sent, if not nil, is notified before the wait for the reply: calls started then reach
-	// the server after this one.
+	// Sent, if not nil, is notified before the wait for the reply: later calls reach the server after this one.
 	Sent Follower
 
 	engine   *Engine
 	resolver Resolver
 	state    atomic.Uint32
 	result   chan outcome   // room for one
-	alarm    chan struct{}  // room for one: the call timed out or the client closes
-	done     transport.Done // bound once: a method value costs an allocation
-	closes   bool           // closing the client ends the wait
-	leads    atomic.Bool    // the runner is in Lead, which an alarm must interrupt
+	alarm    chan struct{}  // room for one: timeout or closing client
+	done     transport.Done // bound once, to save allocations
+	closes   bool
+	leads    atomic.Bool // an alarm must interrupt Lead
 
 	// Guarded by timeouts.mu.
 	prev, next *Attempt
@@ -55,7 +52,7 @@ type outcome struct {
 	err   error
 }
 
-// errNotYet means that a call was not sent in time, for no known reason.
+// errNotYet means that a call was not sent in time.
 var errNotYet = errors.New("not sent")
 
 const (
@@ -82,10 +79,9 @@ func (a *Attempt) free() {
 	a.engine.attempts.Put(a)
 }
 
-// Run starts the call and waits for its outcome: at most one command timeout, less if ctx ends
-// or the client closes. An error wraps ErrNotSent if the call certainly did not run and
-// ErrUncertain if it may have run, together with the context's error or ErrClosed if these
-// ended the wait. After ErrUncertain, r, if not nil, handles the call's final outcome. The
+// Run starts the call and waits for its outcome: at most one command timeout, less if ctx ends or the client closes.
+// An error wraps ErrNotSent if the call certainly did not run and ErrUncertain if it may have run, together with the
+// cause, such as the context's error or ErrClosed. After ErrUncertain, r, if not nil, handles the final outcome. The
 // attempt must not be used after Run.
 func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
 	a.resolver = r
@@ -93,19 +89,17 @@ func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
 	return a.run(ctx, a.engine.Command)
 }
 
-// RunFor is Run for calls that may be repeated and also run while the client closes: only
-// bound ends the wait.
+// RunFor is Run for calls that may be repeated: only bound ends the wait, also while the client closes.
 func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 	a.resolver = r
 	return a.run(context.Background(), bound)
 }
 
-// run allows half of bound for sending, and all of it for the reply. Otherwise many calls sent
-// at the last moment would be answered too late and be in doubt.
+// run allows half of bound for sending: calls sent at the last moment would be answered too late and be in doubt.
 func (a *Attempt) run(ctx context.Context, bound time.Duration) (any, error) {
 	e, rest := a.engine, bound/2
 	e.timeouts.add(a, bound-rest)
-	if e.leader != nil { // on this goroutine
+	if e.leader != nil {
 		a.leads.Store(true)
 		e.leader.Lead(ctx, &a.Call, a.done, a)
 		a.leads.Store(false)
@@ -149,7 +143,7 @@ func (a *Attempt) Started() {
 	}
 }
 
-// Waits implements builtin.Caller: there is neither an outcome nor an alarm.
+// Waits implements builtin.Caller.
 func (a *Attempt) Waits() bool { return len(a.result) == 0 && len(a.alarm) == 0 }
 
 func (a *Attempt) finish(out outcome) (any, error) {
@@ -162,8 +156,7 @@ func (a *Attempt) finish(out outcome) (any, error) {
 	return out.reply, out.err
 }
 
-// leave ends the wait for an attempt without an outcome. The order matters: once the state is
-// attemptLeft, complete may free the attempt at any time.
+// leave ends the wait without an outcome. Once the state is attemptLeft, complete may free the attempt at any time.
 func (a *Attempt) leave(why error) (any, error) {
 	a.engine.timeouts.remove(a)
 	withdrawn := a.Call.Abandon()
@@ -191,7 +184,7 @@ func (a *Attempt) complete(reply any, err error) {
 	e := a.engine
 	if a.Call.Abandoned() {
 		a.resolve(reply, err)
-	} else { // withdrawn: Run has said so
+	} else { // withdrawn: Run returned that
 		a.free()
 	}
 	e.Leave()
@@ -212,9 +205,8 @@ func (a *Attempt) resolve(reply any, err error) {
 	}
 }
 
-// timeouts wakes attempts when they time out or the client closes. They share one timer, which
-// is set only if it is missing or too late: a timer for each call would cost more than the rest
-// of the call.
+// timeouts wakes attempts when they time out or the client closes. They share one timer, because one for each call
+// costs more than the rest of the call.
 type timeouts struct {
 	mu    sync.Mutex // guards the fields below; held briefly
 	first *Attempt   // in no particular order
@@ -223,13 +215,12 @@ type timeouts struct {
 	due   time.Duration // when the timer fires, by elapsed; 0: never
 }
 
-// epoch is the zero of elapsed.
 var epoch = time.Now()
 
-// elapsed is the clock of timeouts: cheaper to compare than a time.Time.
+// elapsed is the clock of timeouts, cheaper than a time.Time.
 func elapsed() time.Duration { return time.Since(epoch) }
 
-// add wakes a after d, and when the client closes if a.closes. Each add needs a remove.
+// add wakes a after d, and at the client's end if a.closes. Each add needs a remove.
 func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -237,7 +228,7 @@ func (t *timeouts) add(a *Attempt, d time.Duration) {
 	case <-a.alarm: // of an earlier add
 	default:
 	}
-	if a.closes && a.engine.IsClosing() { // close wakes those listed before
+	if a.closes && a.engine.IsClosing() {
 		a.wake()
 		return
 	}
@@ -250,7 +241,7 @@ func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.arm(a.due)
 }
 
-// remove ends what add began. After it, no alarm comes.
+// remove ends add. After it, no alarm comes.
 func (t *timeouts) remove(a *Attempt) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -259,7 +250,7 @@ func (t *timeouts) remove(a *Attempt) {
 	}
 }
 
-// unlink removes a from the list, mu held.
+// unlink requires mu.
 func (t *timeouts) unlink(a *Attempt) {
 	if a.prev != nil {
 		a.prev.next = a.next
@@ -293,12 +284,10 @@ func (t *timeouts) arm(due time.Duration) {
 	t.timer.Reset(in)
 }
 
-// among is how late a timeout may be for each waiting attempt, which bounds the share of time
-// spent scanning them.
+// among is how late a timeout may be for each waiting attempt, which bounds the time spent scanning them.
 const among = 250 * time.Nanosecond
 
-// fire wakes attempts that have timed out. A timer that is moved while it fires may fire once
-// too often, which is harmless.
+// fire wakes attempts that have timed out. It may fire once too often, which is harmless.
 func (t *timeouts) fire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -321,7 +310,6 @@ func (t *timeouts) fire() {
 	}
 }
 
-// close wakes attempts that end with the client, now and later.
 func (t *timeouts) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -335,7 +323,7 @@ func (t *timeouts) close() {
 	}
 }
 
-// wake wakes an attempt that is no longer listed, whose channel has room.
+// wake wakes an unlisted attempt, whose channel has room.
 func (a *Attempt) wake() {
 	a.alarm <- struct{}{}
 	if a.leads.Load() {

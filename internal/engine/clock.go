@@ -17,23 +17,22 @@ const (
 	clockApart = time.Second
 )
 
-// Clock is the time sent to scripts. It compares this machine's clock with the server's. All
-// methods are safe for concurrent use.
+// Clock is the time sent to scripts, and compares this machine's clock with the server's. All methods are safe for
+// concurrent use.
 type Clock struct {
 	engine *Engine
 
 	mu       sync.Mutex    // guards the fields below; not held during I/O
 	ahead    time.Duration // the server's clock of this machine's
 	accuracy time.Duration // maximum error of ahead
-	known    bool          // there was a comparison
-	at       time.Time     // of the last comparison or refusal
-	asking   chan struct{} // closed when the current comparison ends; nil: none
-	apart    bool          // the clocks were apart at the last comparison
+	known    bool
+	at       time.Time     // last comparison or refusal
+	asking   chan struct{} // closed when the current comparison ends
+	apart    bool          // at the last comparison
 }
 
-// store records a comparison and reports whether the clocks have just come apart. A much less
-// accurate comparison that agrees with the last one is ignored: a single slow request must not
-// move the clock.
+// store records a comparison and reports whether the clocks have just come apart. A much less accurate comparison
+// that agrees with the last one is ignored, so a slow request does not move the clock.
 func (c *Clock) store(ahead, accuracy time.Duration) (news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +47,7 @@ func (c *Clock) store(ahead, accuracy time.Duration) (news bool) {
 	return news
 }
 
-// NowMillis returns the time for scripts in milliseconds since 1970: this machine's, as in
-// Redisson, or with Config.ServerTime the server's.
+// NowMillis returns the time for scripts, Unix milliseconds: this machine's, or with Config.ServerTime the server's.
 func (c *Clock) NowMillis() int64 {
 	now := time.Now()
 	if c.engine.ServerTime {
@@ -60,7 +58,7 @@ func (c *Clock) NowMillis() int64 {
 	return now.UnixMilli()
 }
 
-// Offset is Compare for callers that have not entered the engine.
+// Offset is Compare for callers outside the engine.
 func (c *Clock) Offset(ctx context.Context) (time.Duration, error) {
 	if err := c.engine.Enter(); err != nil {
 		return 0, err
@@ -69,8 +67,7 @@ func (c *Clock) Offset(ctx context.Context) (time.Duration, error) {
 	return c.Compare(ctx)
 }
 
-// Compare reads the server's time and returns how far it is ahead of this machine's, to
-// within half the round trip.
+// Compare returns how far the server's clock is ahead, to within half the round trip.
 func (c *Clock) Compare(ctx context.Context) (time.Duration, error) {
 	var began, ended time.Time
 	var reply any
@@ -117,14 +114,14 @@ func serverTime(reply any) (time.Time, error) {
 	return time.Unix(n[0], n[1]*1000), nil
 }
 
-// Keep compares the clocks once a minute, in the background. With Config.ServerTime it waits
-// for the first comparison.
+// Keep compares the clocks once a minute, in the background. With Config.ServerTime it waits for the first
+// comparison.
 func (c *Clock) Keep(ctx context.Context) {
 	known, over := c.refresh()
 	if over == nil || known || !c.engine.ServerTime {
 		return
 	}
-	// Half of the command timeout, so that the call itself has the other half.
+	// The call itself has the other half.
 	patience := time.NewTimer(c.engine.Command / 2)
 	defer patience.Stop()
 	select {
@@ -138,8 +135,8 @@ func (c *Clock) Keep(ctx context.Context) {
 // Refresh is Keep without waiting.
 func (c *Clock) Refresh() { c.refresh() }
 
-// refresh begins a comparison if one is due. It returns whether the offset is known, and what
-// is closed when the current comparison ends.
+// refresh begins a comparison if due. It returns whether the offset is known, and a channel closed at the current
+// comparison's end.
 func (c *Clock) refresh() (known bool, over <-chan struct{}) {
 	c.mu.Lock()
 	due := c.asking == nil && (c.at.IsZero() || time.Since(c.at) >= clockFresh)
@@ -154,8 +151,7 @@ func (c *Clock) refresh() (known bool, over <-chan struct{}) {
 	return known, over
 }
 
-// compare runs a comparison. If the server cannot be reached, the next call tries again; after
-// a refusal, a call a minute later.
+// compare runs a comparison. After a refusal, the next one is a minute later.
 func (c *Clock) compare() {
 	ctx, cancel := c.engine.Open(context.Background())
 	defer cancel()

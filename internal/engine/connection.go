@@ -17,7 +17,7 @@ var (
 	ErrOwnNotCounted = errors.New("the server does not count this client's own listeners")
 )
 
-// Subscribe subscribes to channel, and counts the subscription for Stats.
+// Subscribe subscribes to channel and counts the subscription.
 func (e *Engine) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	sub, err := e.Transport.Subscribe(ctx, channel)
 	if err != nil {
@@ -38,8 +38,7 @@ func (c *counted) Close() {
 	c.once.Do(func() { c.n.Add(-1) })
 }
 
-// Listeners returns how many connections subscribe to each channel, if the transport is a
-// [transport.Counter].
+// Listeners returns how many connections subscribe to each channel, if the transport can count.
 func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	c, ok := e.Transport.(transport.Counter)
 	if !ok {
@@ -48,9 +47,8 @@ func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, er
 	return c.Listeners(ctx, channels...)
 }
 
-// ProvenListeners is [Engine.Listeners] while subscribed to the proof channel: a zero is
-// reliable only if that one is counted. It takes at most one command timeout. The error wraps
-// ErrNotCounted.
+// ProvenListeners is [Engine.Listeners] while subscribed to the proof channel: a zero is reliable only if that one is
+// counted. The error wraps ErrNotCounted.
 func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...string) ([]int64, error) {
 	ctx, cancel := e.Open(ctx)
 	defer cancel()
@@ -63,7 +61,7 @@ func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...
 	case e.IsClosing():
 		err = ErrClosed
 	case ctx.Err() != nil:
-		err = fmt.Errorf("%w: %w", EndOf(ctx), err) // names the side that did not answer
+		err = fmt.Errorf("%w: %w", EndOf(ctx), err)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNotCounted, err)
 }
@@ -84,15 +82,14 @@ func (e *Engine) proven(ctx context.Context, proof string, channels []string) ([
 	return counts[1:], nil
 }
 
-// LossTeller is a transport that reports a lost connection immediately, not only when it is
-// replaced.
+// LossTeller is a transport that reports a lost connection before it is replaced.
 type LossTeller interface {
 	// Lost returns a channel that is closed at the next loss.
 	Lost() <-chan struct{}
 }
 
-// doubted returns a channel that is closed when the server may have forgotten locks: a
-// connection was lost, or the master changed. nil if the transport doesn't report that.
+// doubted returns a channel that is closed when the server may have forgotten locks, after a lost connection or a new
+// master; nil if the transport doesn't report that.
 func (e *Engine) doubted() <-chan struct{} {
 	if t, ok := e.Transport.(LossTeller); ok {
 		return t.Lost()
@@ -100,8 +97,8 @@ func (e *Engine) doubted() <-chan struct{} {
 	return e.Reconnected()
 }
 
-// Reconnected returns a channel that is closed when a lost command connection was replaced,
-// nil if the transport doesn't report that.
+// Reconnected returns a channel that is closed when a lost command connection was replaced, nil if the transport
+// doesn't report that.
 func (e *Engine) Reconnected() <-chan struct{} {
 	if r, ok := e.Transport.(transport.Reconnecter); ok {
 		return r.Reconnected()

@@ -1,12 +1,7 @@
-// Package engine is the part of a client that every kind of lock uses: it runs calls, keeps
-// the client's state, and shuts it down. It knows no kind of lock and no waiting strategy.
-//
-// An [Attempt] is one call and its caller's wait for the reply. The script always runs to
-// completion; a context, the command timeout or Close ends only the wait, with ErrUncertain.
-// The attempt's [Resolver] then receives the late reply, or the error of a lost connection, and
-// may return an [InDoubt]: a call that may have run. It is resolved in the background: its
-// connection is killed if the server permits that, and its effect is undone until the server's
-// answer is certain, or until the server has answered for one lease.
+// Package engine is the part of a client that every kind of lock uses: it runs calls, keeps the client's state, and
+// shuts it down. An [Attempt] is one call and its caller's wait. A context, the command timeout or Close ends only
+// the wait, with ErrUncertain. The attempt's [Resolver] then receives the late reply or error, and may return an
+// [InDoubt], which is resolved in the background: its connection is killed if permitted, and its effect undone.
 package engine
 
 import (
@@ -27,39 +22,39 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Config contains a client's settings, with defaults filled in.
+// Config contains a client's settings.
 type Config struct {
 	Transport  transport.Transport // closed with the engine
 	ClientID   uuid.UUID           // prefix of owners
 	Lease      time.Duration       // default lease
 	FairWait   time.Duration       // default wait of fair waiters
 	Command    time.Duration       // limit on waiting for one command
-	PollCap    time.Duration       // limit on sleeping without an attempt
-	Margin     time.Duration       // loss margin; 0: min(lease/10, 1 s)
-	MaxWaiters int64               // limit on waiting callers; 0: none
-	Grace      time.Duration       // absence after which a fair waiter is dead; 0: never
-	Hooks      Hooks               // observer callbacks
-	Losses     Losses              // errors of lost holds; required if there are holds
-	ServerTime bool                // scripts use the server's time, not this machine's
-	Label      string              // readable name of the client; "": none
-	Replicas   int                 // replicas that must have a lock before it is acquired; 0: none
-	SyncWait   time.Duration       // limit on waiting for them
-	Mapper     Mapper              // nil: names are keys
-	AnyName    bool                // accept names that are not UTF-8: for tools, which find such keys
-	Opener     any                 // opened the client and can do more for tools; nil: nothing
-	Logger     *slog.Logger        // required
+	PollCap    time.Duration       // longest sleep without an attempt
+	Margin     time.Duration       // 0: min(lease/10, 1 s)
+	MaxWaiters int64               // 0: no limit
+	Grace      time.Duration       // a fair waiter absent for so long is dead; 0: never
+	Hooks      Hooks
+	Losses     Losses        // required if there are holds
+	ServerTime bool          // scripts use the server's time
+	Label      string        // readable name of the client; "": none
+	Replicas   int           // that must have a lock before it is acquired; 0: none
+	SyncWait   time.Duration // limit on waiting for them
+	Mapper     Mapper        // nil: names are keys
+	AnyName    bool          // accept names that are not UTF-8, for tools
+	Opener     any           // opened the client; nil without tools
+	Logger     *slog.Logger  // required
 
-	// KindOf fills a call that returns the kind of object under a key; nil: errors name none.
+	// KindOf fills a call that returns the kind of object under a key, or is nil.
 	KindOf func(c *transport.Call, key any)
 }
 
-// Engine is the part of a client that locks use. All methods are safe for concurrent use.
+// Engine is the part of a client that locks use. It is safe for concurrent use.
 type Engine struct {
 	Config
 	Lifecycle
 	// Clock is the time sent to scripts.
 	Clock Clock
-	// Watchdog renews leases and declares losses.
+	// Watchdog renews leases and reports losses.
 	Watchdog *watchdog.Loop
 	// LeaseArg is Config.Lease in milliseconds, a boxed int64.
 	LeaseArg any
@@ -73,21 +68,21 @@ type Engine struct {
 	lacked    sync.Map                        // missing rights, each logged once
 	published atomic.Pointer[map[string]bool] // kinds whose channels the user may publish to
 
-	subscriptions, inDoubt atomic.Int64 // for Stats
+	subscriptions, inDoubt atomic.Int64
 
 	waitMu  sync.Mutex // guards waiting
 	waiting map[*Waiting]struct{}
 
-	leader   builtin.Leader // nil: calls don't run on callers' goroutines
+	leader   builtin.Leader // nil: no calls on callers' goroutines
 	attempts sync.Pool      // of *Attempt
-	timeouts timeouts       // of attempts
+	timeouts timeouts
 	label    label
 
 	closer sync.Once
 	err    error
 }
 
-// New returns an engine for cfg.Transport. It does no I/O.
+// New returns an engine. It does no I/O.
 func New(cfg Config) *Engine {
 	e := &Engine{Config: cfg}
 	e.init()
@@ -111,7 +106,7 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// NeedContext panics if ctx is nil, as the standard library does.
+// NeedContext panics if ctx is nil.
 func NeedContext(ctx context.Context) {
 	if ctx == nil {
 		panic("redlatch: nil Context")
@@ -136,11 +131,11 @@ func (e *Engine) LossMargin(lease time.Duration) time.Duration {
 
 // Mapper maps lock names to keys.
 type Mapper interface {
-	// Map returns the key of the lock called name.
+	// Map returns the key of a lock.
 	Map(name string) string
 }
 
-// Map returns the key of the lock called name. An error wraps limits.ErrInvalid.
+// Map returns the key of a lock. An error wraps limits.ErrInvalid.
 func (e *Engine) Map(name string) (string, error) {
 	if err := e.checkName(name); err != nil {
 		return "", err
@@ -164,12 +159,11 @@ func (e *Engine) checkName(name string) error {
 	return limits.Name(name)
 }
 
-// Close ends every hold with ErrClosed and all waits, gives in-doubt calls one command timeout
-// to be resolved, and closes the transport. Locks stay held until their leases expire. Later
-// calls return the same error.
+// Close ends every hold with ErrClosed and all waits, gives in-doubt calls one command timeout to be resolved, and
+// closes the transport. Locks stay held until their leases expire.
 func (e *Engine) Close() error { return e.CloseWithin(e.Command) }
 
-// CloseWithin is Close with bound instead of the command timeout.
+// CloseWithin is Close with bound for in-doubt calls.
 func (e *Engine) CloseWithin(bound time.Duration) error {
 	e.closer.Do(func() {
 		e.beginClosing()
@@ -189,14 +183,12 @@ func (e *Engine) CloseWithin(bound time.Duration) error {
 	return e.err
 }
 
-// beginClosing rejects new calls and wakes waiting ones.
 func (e *Engine) beginClosing() {
 	e.refuse()
 	e.timeouts.close()
 }
 
-// Shutdown rejects new calls, waits until all holds have ended or ctx ends, and closes. Locks
-// granted in the meantime are released.
+// Shutdown rejects new calls, waits until all holds have ended or ctx ends, and closes.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	NeedContext(ctx)
 	e.beginClosing()
@@ -213,16 +205,16 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	return fmt.Errorf("redlatch: %d holds were not unlocked: %w", left, why)
 }
 
-// Lifecycle tracks the end of an engine: open, closing (new calls are rejected, waits end) and
-// closed (background work stops).
+// Lifecycle tracks the end of an engine: open, closing (new calls rejected, waits ended), closed (background work
+// stopped).
 type Lifecycle struct {
 	closing context.Context    //nolint:containedctx // ends first
 	refuse  context.CancelFunc // ends closing
 	running context.Context    //nolint:containedctx // ends last
 	end     context.CancelFunc // ends running
 
-	inFlight atomic.Int64  // users' calls, abandoned calls, calls in doubt
-	draining atomic.Bool   // finish waits until inFlight is zero
+	inFlight atomic.Int64 // users' calls, abandoned calls and calls in doubt
+	draining atomic.Bool
 	idle     chan struct{} // one slot: inFlight was zero while draining
 
 	work     sync.WaitGroup
@@ -249,8 +241,7 @@ func (l *Lifecycle) Open(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel() }
 }
 
-// Enter begins a user's call, unless the client is closing. If it returns nil, the caller must
-// call [Lifecycle.Leave].
+// Enter begins a user's call, unless the client is closing; [Lifecycle.Leave] ends it.
 func (l *Lifecycle) Enter() error {
 	l.Join()
 	if l.IsClosing() {
@@ -260,7 +251,7 @@ func (l *Lifecycle) Enter() error {
 	return nil
 }
 
-// Join begins work that may run while the client closes. Leave ends it.
+// Join begins work that may run while the client closes; Leave ends it.
 func (l *Lifecycle) Join() { l.inFlight.Add(1) }
 
 // Leave ends what Enter or Join began.
@@ -273,8 +264,7 @@ func (l *Lifecycle) Leave() {
 	}
 }
 
-// Go runs f, which must end soon, on a goroutine that Close waits for. It returns false, without
-// running f, if the client is closed.
+// Go runs f, which must end soon, on a goroutine that Close waits for. It returns false if the client is closed.
 func (l *Lifecycle) Go(f func()) bool {
 	l.spawning.Lock()
 	defer l.spawning.Unlock()
@@ -285,14 +275,14 @@ func (l *Lifecycle) Go(f func()) bool {
 	return true
 }
 
-// Sleep sleeps for d. It returns false if ctx ended or the client closes.
+// Sleep returns false if ctx ended or the client closes.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := l.Open(ctx)
 	defer cancel()
 	return clock.Sleep(ctx, d)
 }
 
-// Wait sleeps for d, also while the client closes. It returns false if the client is closed.
+// Wait sleeps for d, also while the client closes. It returns false once closed.
 func (l *Lifecycle) Wait(d time.Duration) bool { return clock.Sleep(l.running, d) }
 
 // finish waits for open work until ctx ends. Then Go returns false.
@@ -304,8 +294,7 @@ func (l *Lifecycle) finish(ctx context.Context) {
 	l.spawning.Unlock()
 }
 
-// drain waits until no work is in flight, or ctx ends. Unlike a WaitGroup's Wait, it lets work
-// begin.
+// drain waits until no work is in flight, or ctx ends. Unlike WaitGroup.Wait, it lets work begin.
 func (l *Lifecycle) drain(ctx context.Context) {
 	l.draining.Store(true)
 	defer l.draining.Store(false)

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Errors that package redlatch exports under the same names.
+// Errors that package redlatch exports.
 var (
 	ErrNotAcquired = errors.New("redlatch: lock not acquired")
 	ErrNotHeld     = errors.New("redlatch: lock not held")
@@ -35,23 +35,21 @@ var (
 	ErrNotSent   = transport.ErrNotSent
 )
 
-// Losses are the reasons of a loss. They wrap ErrLost, and have an exported type of package
-// redlatch.
+// Losses are the reasons of a loss, which wrap ErrLost.
 type Losses struct {
-	NotRenewed error // the lease was not renewed in time
+	NotRenewed error // not renewed in time
 	LeaseOver  error // a fixed lease expired
-	Taken      error // the server says that the owner does not hold the lock
-	Forgotten  error // the same, after a lost connection or a change of the master
+	Taken      error // the owner does not hold the lock
+	Forgotten  error // the same, after a lost connection or a new master
 }
 
-// refused lists the temporary errors with which a server rejects a call before it runs.
+// refused lists the temporary errors that precede execution.
 var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF", "OOM"}
 
-// Passing reports whether the call did not run and may succeed later: it was not sent, or the
-// server rejected it temporarily.
+// Passing reports whether the call did not run and may succeed later.
 func Passing(err error) bool {
 	if err == nil {
-		return false // avoids the allocations below
+		return false // saves allocations
 	}
 	if errors.Is(err, transport.ErrNotSent) && !errors.Is(err, transport.ErrClosed) {
 		return true
@@ -69,7 +67,7 @@ func Passing(err error) bool {
 	return builtin.IsFull(se) || transport.IsCode(se, "READONLY") || transport.IsCode(se, "MISCONF") || transport.IsCode(se, "OOM")
 }
 
-// Halfway reports whether a script failed after it may have changed something.
+// Halfway reports whether a failed script may have changed something.
 func Halfway(err error) bool {
 	var se *transport.ServerError
 	return errors.As(err, &se) && !Passing(err) && !transport.IsCode(err, "WRONGTYPE") && !isGuarded(err)
@@ -83,15 +81,14 @@ func Explain(err error) error {
 	return err
 }
 
-// keyKinds maps the replies to Config.KindOf to the kinds of locks with such a key.
+// keyKinds maps replies to Config.KindOf to kinds of locks.
 var keyKinds = map[string]struct{ text, usedBy string }{
 	"lock":       {"a plain, fair or fenced lock", "plain fair fenced fair-fenced"},
 	"read/write": {"a read/write lock", "read write"},
 	"number":     {"a semaphore or a count-down latch", "permits counter latch"},
 }
 
-// ExplainKey is [Explain] for a call about the key of a kind of lock. For a key of another kind
-// it reads which one, and names it.
+// ExplainKey is [Explain] for a call about the key of a kind of lock. It reads and names the kind of a wrong key.
 func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) error {
 	if err = Explain(err); !errors.Is(err, ErrWrongType) || e.KindOf == nil {
 		return err
@@ -111,23 +108,21 @@ func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) er
 	return fmt.Errorf("%w: it is %s", err, is.text)
 }
 
-// Foreign returns the error for another program's hash, which has this field.
+// Foreign returns the error for another program's hash with this field.
 func Foreign(field string) error {
 	return fmt.Errorf("%w: a hash with the field %s, which is not an owner", ErrWrongType, limits.Quote(field))
 }
 
-// ErrWaitOver is the cause of contexts that our own wait limit ended.
+// ErrWaitOver is the cause of a context ended by a wait limit.
 var ErrWaitOver = errors.New("wait time exceeded")
 
-// ours are the errors about a call or a hold.
 var ours = []error{
 	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrReentered,
 	ErrWrongType, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotNotified, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
-// EndOf returns why ctx ended: its error, with its cause if that differs. A cause that is one
-// of our errors, such as the loss of another lock, is included as text only: it says nothing
-// about the current call.
+// EndOf returns why ctx ended: its error, with its cause if that differs. A cause that is one of our errors, such as
+// the loss of another lock, is included as text only.
 func EndOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -147,8 +142,7 @@ func EndOf(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// WithEnd adds the context's error to err, if ctx has ended and err does not include it. It
-// returns nil for nil.
+// WithEnd adds the context's error, if any, to err, unless err is nil or includes it.
 func WithEnd(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(context.Cause(ctx), ErrWaitOver) {
 		return err
@@ -159,13 +153,13 @@ func WithEnd(ctx context.Context, err error) error {
 // Backoff spaces all retries.
 type Backoff = clock.Backoff
 
-// Retry calls do while it returns a [Passing] error, for one command timeout, or
-// until ctx ends or the client closes. It returns the last error that names a reason.
+// Retry calls do while it returns a [Passing] error, for one command timeout, or until ctx ends or the client closes.
+// It returns the last error with a reason.
 func (e *Engine) Retry(ctx context.Context, do func() error) error {
 	return e.RetrySince(ctx, time.Now(), do)
 }
 
-// RetrySince is Retry for a call that began at began.
+// RetrySince is Retry for a call begun earlier.
 func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() error) error {
 	var pause Backoff
 	var reason error
@@ -182,8 +176,7 @@ func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() erro
 	}
 }
 
-// Reason returns err, or the error of an earlier attempt if err says only that time ran out
-// before the call was sent.
+// Reason returns err, or the earlier error if err says only that time ran out before the call was sent.
 func Reason(ctx context.Context, earlier, err error) error {
 	switch {
 	case earlier == nil || !errors.Is(err, ErrNotSent):
@@ -196,8 +189,8 @@ func Reason(ctx context.Context, earlier, err error) error {
 	return err
 }
 
-// notSentSince returns the last error of several attempts since began. If it says only that the
-// attempt was not sent in time, the result names the total time.
+// notSentSince returns the last error of several attempts since began, with the total time if it says only that time
+// ran out.
 func notSentSince(began time.Time, err error) error {
 	if !errors.Is(err, errNotYet) {
 		return err
@@ -205,9 +198,8 @@ func notSentSince(began time.Time, err error) error {
 	return fmt.Errorf("%w: %w within %v", ErrNotSent, errNotYet, time.Since(began).Round(time.Millisecond))
 }
 
-// Persist calls try until it succeeds or fails for good, for at most bound. Try receives the
-// rest of bound. Open reports that an attempt before the last may have run. Callers that may
-// run while the client closes must have joined the engine.
+// Persist calls try until it succeeds or fails for good, for at most bound, with the rest of bound. Open reports that
+// an attempt before the last may have run. Callers that may run while the client closes must have joined the engine.
 func (e *Engine) Persist(bound time.Duration, try func(rest time.Duration) error) (open bool, err error) {
 	began, rest := time.Now(), bound
 	var pause Backoff

@@ -8,9 +8,9 @@ import (
 	"github.com/redlatch/redlatch/internal/watchdog"
 )
 
-// Hooks are the functions of a redlatch.Observer, which documents them; nil if not observed.
-// They run on the goroutine of the event, without a mutex held. Their context has the values of
-// the caller's context, or of the one that an earlier hook returned; it may be nil.
+// Hooks are the functions of a redlatch.Observer, nil if not observed. They run on the goroutine of the event,
+// without a mutex held. Their context has the values of the caller's, or of the one that an earlier hook returned; it
+// may be nil.
 type Hooks struct {
 	Started, Acquired, DoStarted func(context.Context, Event) context.Context
 	Attempted, Queued, Woken     func(context.Context, Event)
@@ -21,13 +21,12 @@ type Hooks struct {
 	Closed                       func()
 }
 
-// Event is the event of any hook with a context. It has the fields of that event in package
-// redlatch.
+// Event is the event of any hook with a context.
 type Event struct {
 	Op, Name, Kind string
 	Owner          codec.Owner
-	Number         int           // of locks or attempts, or the position in a queue
-	Took           time.Duration // how long the call, the attempt, the hold or the function lasted
+	Number         int           // of locks or attempts, or position in a queue
+	Took           time.Duration // of the call, the attempt, the hold or the function
 	Err            error
 	Holder         codec.Owner
 	TTL            time.Duration
@@ -52,9 +51,9 @@ type Evicted struct {
 
 // What wakes a waiting call.
 const (
-	WokenByMessage = "message" // on the lock's channel
-	WokenByGap     = "gap"     // messages may have been missed
-	WokenByTurn    = "turn"    // another caller of this process
+	WokenByMessage = "message"
+	WokenByGap     = "gap"  // messages may have been missed
+	WokenByTurn    = "turn" // another caller of this process
 )
 
 func (h *Hooks) observeRenewal(began time.Time, held []bool, leases []*watchdog.Lease, err error) {

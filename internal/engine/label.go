@@ -15,14 +15,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// LabelKey returns the key of a client's label, a text that names the program behind a client's
-// UUID. It has a TTL and is not a key of Redisson's. No decision depends on it.
+// LabelKey returns the key of a client's label, a text that names its program. It has a TTL. No decision depends on
+// it.
 func LabelKey(client uuid.UUID) string { return "redlatch:label:" + client.String() }
 
-// MaxLabel is the length of the longest label, in bytes.
+// MaxLabel is the maximum length of a label, in bytes.
 const MaxLabel = 200
 
-// CheckLabel returns why text is not a valid label, nil if it is.
+// CheckLabel returns why text is not a valid label.
 func CheckLabel(text string) error {
 	switch {
 	case len(text) > MaxLabel:
@@ -38,15 +38,15 @@ func CheckLabel(text string) error {
 const (
 	labelLife   = 10 * time.Minute // TTL
 	labelPeriod = time.Minute      // between two writes
-	labelRetry  = time.Second      // first pause after a failed write, which doubles up to labelPeriod
+	labelRetry  = time.Second      // first pause after a failed write, doubled up to labelPeriod
 )
 
-// label writes a client's label, from its first acquisition until it closes, each labelPeriod and
-// after each reconnect. It is never part of a lock's script: the key has another
-// slot in a cluster, and its errors must not fail locks.
+// label writes a client's label, from its first acquisition until it closes, each labelPeriod and after each
+// reconnect. It is not part of a lock's script: in a cluster the key has another slot, and its errors must not fail
+// locks.
 type label struct {
 	engine *Engine
-	begun  atomic.Bool     // run has begun, or never will
+	begun  atomic.Bool
 	ctx    context.Context //nolint:containedctx // ends the writing
 	stop   context.CancelFunc
 
@@ -55,8 +55,7 @@ type label struct {
 	stopped bool
 }
 
-// Announce keeps the client's label, if any, on the server until the client closes. It does not
-// block.
+// Announce keeps the client's label, if any, on the server. It does not block.
 func (e *Engine) Announce() {
 	l := &e.label
 	if e.Label == "" || l.begun.Load() {
@@ -77,7 +76,7 @@ func (l *label) close() {
 	}
 	l.stopped = true
 	if l.running {
-		l.engine.Join() // until run has returned
+		l.engine.Join()
 	}
 	l.stop()
 }
@@ -85,11 +84,11 @@ func (l *label) close() {
 func (l *label) run() {
 	e, key := l.engine, LabelKey(l.engine.ClientID)
 	defer e.Leave()
-	var failing time.Duration // the last pause after a failure, 0 after a success
+	var failing time.Duration // last pause after a failure
 	for {
-		again := e.Reconnected() // before the write, so that no reconnect is missed
+		again := e.Reconnected() // before the write: no reconnect is missed
 		err := l.send(l.ctx, "SET", key, e.Label, "PX", labelLife.Milliseconds())
-		if transport.IsCode(err, "OOM") { // an existing label can be kept without memory
+		if transport.IsCode(err, "OOM") { // an existing label needs no memory
 			_ = l.send(l.ctx, "PEXPIRE", key, labelLife.Milliseconds())
 		}
 		pause := labelPeriod
@@ -113,13 +112,13 @@ func (l *label) run() {
 		}
 		timer.Stop()
 		if l.ctx.Err() != nil {
-			_ = l.send(context.Background(), "DEL", key) // or it expires
+			_ = l.send(context.Background(), "DEL", key)
 			return
 		}
 	}
 }
 
-// send runs one command, also during Shutdown, for at most one command timeout.
+// send runs one command, also during Shutdown.
 func (l *label) send(ctx context.Context, command string, args ...any) error {
 	a := l.engine.Attempt()
 	a.Call.Command, a.Call.NumKeys = command, 1

@@ -7,14 +7,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// slotsOf returns a function for the hash slot of a lease's key, nil without a cluster.
 func slotsOf(t transport.Transport) func(*watchdog.Lease) int {
 	cluster, ok := t.(transport.Slotter)
 	if !ok {
 		return nil
 	}
 	return func(l *watchdog.Lease) int {
-		key, _ := l.Key.(string) // always one
+		key, _ := l.Key.(string)
 		return cluster.Slot(key)
 	}
 }
@@ -51,8 +50,8 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 	return held, nil
 }
 
-// lease returns the TTL that a renewal sets, in milliseconds: the longest lease of the same owner. A
-// fixed lease needs only its remaining time.
+// lease returns the TTL that a renewal sets, in milliseconds: the longest lease of the same owner, or the rest of a
+// fixed one.
 func lease(l *watchdog.Lease) any {
 	owed := max(l.Holder.Owed(), time.Millisecond)
 	if !l.Fixed {

@@ -21,13 +21,12 @@ type Replication struct {
 	held   func(reply any) (bool, error)
 	call   *transport.Call
 	came   chan replicated
-	until  time.Time // deadline of the answer
-	err    error     // the transport cannot wait for replicas
+	until  time.Time
+	err    error // from a transport that cannot wait
 }
 
-// Replicate begins to wait until Config.Replicas replicas have a lock. Fill fills a call that
-// rewrites the lock unchanged, and held decodes whether the owner still holds it. Concurrent
-// calls share WAIT commands.
+// Replicate begins to wait until Config.Replicas replicas have a lock. Fill fills a call that rewrites the lock
+// unchanged; held decodes whether it is still held.
 func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (bool, error)) *Replication {
 	r, ok := e.Transport.(transport.Replicator)
 	if !ok {
@@ -45,8 +44,8 @@ func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (boo
 	return n
 }
 
-// Wait returns nil when enough replicas have the lock. An error wraps ErrNotReplicated, and the
-// context's error or ErrClosed if these ended the wait. It is called once.
+// Wait returns nil when enough replicas have the lock. An error wraps ErrNotReplicated, and the context's error or
+// ErrClosed. It is called once.
 func (n *Replication) Wait(ctx context.Context) error {
 	if n.err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, n.err)
@@ -68,7 +67,7 @@ func (n *Replication) Wait(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrNotReplicated, why)
 }
 
-// Abandon ends a wait early. The call itself changes nothing.
+// Abandon ends a wait early.
 func (n *Replication) Abandon() {
 	if n.call != nil {
 		n.call.Abandon()
@@ -91,8 +90,7 @@ func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) er
 	return nil
 }
 
-// inWords strips what errors.Is would misread: the fate of this call says nothing about the
-// acquisition.
+// inWords strips what errors.Is would misread: this call's fate says nothing about the acquisition.
 func inWords(err error) error {
 	switch {
 	case errors.Is(err, ErrClosed):
@@ -103,7 +101,7 @@ func inWords(err error) error {
 	return err
 }
 
-// NoReplicator returns the error of a transport that is not a Replicator, else nil.
+// NoReplicator returns an error if t is not a Replicator.
 func NoReplicator(t transport.Transport) error {
 	if _, ok := t.(transport.Replicator); ok {
 		return nil

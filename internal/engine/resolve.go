@@ -11,31 +11,28 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Pauses between attempts to resolve a call: short at first, since most are resolved as soon as
-// the server can be reached.
+// Pauses between attempts to resolve a call: short at first, since most are resolved soon.
 const (
 	askSoon      = 250 * time.Millisecond
 	askSoonUntil = 5 * time.Second
 	askLater     = time.Second
 )
 
-// InDoubt is a call that may have run or may still run, but whose effect is unwanted; or,
-// without a call, unwanted state on the server.
+// InDoubt is a call that may have run or may still run, but whose effect is unwanted, or unwanted state without a
+// call.
 type InDoubt struct {
-	// Name and Owner of the lock, for the log.
+	// For the log.
 	Name, Owner string
-	// Undo removes the effect by idempotent calls, each within one command timeout, and
-	// reports whether there was one. nil: the call is only kept from running.
+	// Undo removes the effect, if any, by idempotent calls, each within one command timeout. If nil, the call is only
+	// kept from running.
 	Undo func(run Run) (undone bool, err error)
-	// Superseded, if not nil, is called before Undo: true ends the doubt, since another caller
-	// frees the lock.
+	// Superseded, if not nil, is called before Undo: true ends the doubt.
 	Superseded func() bool
 	// Lease is how long the call matters.
 	Lease time.Duration
-	// Lasts is the minimum time for which a failing Undo is retried, even if the call can no
-	// longer run.
+	// Lasts is the minimum time for which a failing Undo is retried.
 	Lasts time.Duration
-	// Done, if not nil, runs at the end. Over means that the call can no longer run.
+	// Done, if not nil, runs at the end. Over: the call can no longer run.
 	Done func(over bool)
 
 	attempt *Attempt // nil: a definite answer ends the doubt
@@ -46,10 +43,9 @@ type Run func(fill func(*transport.Call)) (reply any, err error)
 
 // Resolve resolves a call in doubt in the background.
 //
-// A call may still be in the buffers of its old connection or on the network, and run after any
-// question sent on a new one. So a negative answer proves nothing unless the old connection was
-// killed on the server first. Without that, the question is repeated until the server has answered
-// it for one lease.
+// A call may still be buffered in its old connection and run after any question sent on a new one. So a negative
+// answer proves nothing unless the old connection was killed first. Otherwise the question is repeated until the
+// server has answered it for one lease.
 func (e *Engine) Resolve(d *InDoubt) {
 	e.inDoubt.Add(1)
 	if d.Undo == nil {
@@ -77,8 +73,8 @@ func (e *Engine) endDoubt(d *InDoubt, over bool) {
 	}
 }
 
-// resolve runs until the doubt is over or the client is closed. The lease counts only while the
-// server answers: an unreachable server may run the call when it returns.
+// resolve runs until the doubt is over or the client is closed. The lease counts only while the server answers: on
+// its return it may run the call.
 func (e *Engine) resolve(d *InDoubt) {
 	certain := d.attempt == nil
 	defer e.Leave()
@@ -122,8 +118,7 @@ func (e *Engine) run(fill func(*transport.Call)) (any, error) {
 	return a.RunFor(e.Command, nil)
 }
 
-// Rest pauses between two attempts to resolve something, less if a connection is replaced. It
-// returns false if the client is closed.
+// Rest pauses between two attempts to resolve, less after a reconnect. It returns false if the client is closed.
 func (e *Engine) Rest(since time.Duration) bool {
 	pause := askLater
 	if since < askSoonUntil {
@@ -140,8 +135,8 @@ func (e *Engine) Rest(since time.Duration) bool {
 	return true
 }
 
-// fence makes sure, if it can, that the attempt's call will not run any later. It may take one
-// command timeout. The calls of one connection share a fence.
+// fence makes sure, if it can, that the attempt's call will not run later, within one command timeout. The calls of
+// one connection share a fence.
 func (e *Engine) fence(a *Attempt) bool {
 	f, ok := e.Transport.(transport.Fencer)
 	if !ok {
@@ -158,7 +153,7 @@ func (e *Engine) fence(a *Attempt) bool {
 		return err == nil
 	}
 	if conn == 0 {
-		kill() // no effect, except that the transport may log why
+		kill() // the transport may log why
 		return false
 	}
 	return e.fences.do(conn, kill)
@@ -167,7 +162,6 @@ func (e *Engine) fence(a *Attempt) bool {
 // fenceMemory is how long a fence's result is shared.
 const fenceMemory = time.Second
 
-// fences are the recent fences of connections. The zero value is ready.
 type fences struct {
 	mu   sync.Mutex // guards byID; not held during I/O
 	byID map[int64]*fence
@@ -179,8 +173,8 @@ type fence struct {
 	ended time.Time // zero: it runs; guarded by fences.mu
 }
 
-// do runs kill once for all concurrent callers with the same conn, and returns whether the
-// connection is gone. A failure may be retried later.
+// do runs kill once for all concurrent callers with one conn, and returns whether that is gone. A failure may be
+// retried later.
 func (f *fences) do(conn int64, kill func() bool) bool {
 	f.mu.Lock()
 	maps.DeleteFunc(f.byID, func(_ int64, one *fence) bool {

@@ -10,8 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lacks reports whether err means that the user lacks a right, and logs once for each right
-// what does not work without it.
+// Lacks reports whether err means a missing right, and logs the consequence once for each right.
 func (e *Engine) Lacks(right, worse string, err error) bool {
 	if !transport.IsCode(err, "NOPERM") {
 		return false
@@ -22,23 +21,21 @@ func (e *Engine) Lacks(right, worse string, err error) bool {
 	return true
 }
 
-// GuardArg is the last argument of a call whose script fails if the user may not publish, with
-// an error that begins with guarded and without a change: see package luasrc.
+// GuardArg is the last argument of a call whose script fails if the user may not publish, before any change: see
+// package luasrc.
 const (
 	GuardArg = "guard"
 	guarded  = "NOPERM a release could not notify waiters"
 )
 
-// MayPublish reports whether a guarded call about the kind has succeeded: no other one needs a
-// guard.
+// MayPublish reports whether a guarded call about the kind has succeeded: others need no guard.
 func (e *Engine) MayPublish(kind string) bool {
 	kinds := e.published.Load()
 	return kinds != nil && (*kinds)[kind]
 }
 
-// GuardPublish makes the call's script fail if the user may not publish to the channel. It
-// reports whether the call has a script; if so, the caller passes the result to
-// [Engine.Guarded].
+// GuardPublish makes the call's script, if any, fail if the user may not publish to the channel. Callers pass the
+// result to [Engine.Guarded].
 func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
 	if c.Script == nil {
 		return false
@@ -47,7 +44,7 @@ func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
 	return true
 }
 
-// Guarded records or explains the result of a call with a guard.
+// Guarded records or explains the result of a guarded call.
 func (e *Engine) Guarded(kind, channel string, err error) error {
 	if err == nil {
 		for {
@@ -78,17 +75,15 @@ func (e *Engine) RunGuarded(ctx context.Context, kind, channel string, fill func
 	return reply, err
 }
 
-// isGuarded reports whether err is that of a guard: nothing was changed.
 func isGuarded(err error) bool {
 	var se *transport.ServerError
 	return errors.As(err, &se) && strings.HasPrefix(se.Text, guarded)
 }
 
-// DeniedPublish reports whether the server did not let a script publish. Before version 7.2,
-// Redis does not name the denied command: it may have been another one.
+// DeniedPublish reports whether a script may not publish. Before version 7.2, Redis does not name the denied command.
 func (e *Engine) DeniedPublish(err error) bool {
 	if err == nil {
-		return false // avoids the allocations below
+		return false // saves allocations
 	}
 	var se *transport.ServerError
 	if !errors.As(err, &se) {
@@ -98,16 +93,15 @@ func (e *Engine) DeniedPublish(err error) bool {
 	return inScript && (strings.Contains(se.Text, "channel") || e.deniedCommand(se.Text))
 }
 
-// deniedCommand reports whether the server denied the command, not the channel.
 func (e *Engine) deniedCommand(text string) bool {
 	command := strings.ToLower(e.Transport.PublishCommand())
 	return strings.Contains(text, "can't run this command") || strings.Contains(text, "'"+command+"'")
 }
 
-// NotNotified returns the error of a release that freed its lock but was denied to publish.
+// NotNotified returns the error of a release that was not published.
 func (e *Engine) NotNotified(channel string, err error) error {
 	if se := (*transport.ServerError)(nil); errors.As(err, &se) {
-		err = se // without its wrapping
+		err = se // unwrapped
 	}
 	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
 }

@@ -4,30 +4,26 @@ import (
 	"sync"
 )
 
-// EngineOf returns the engine of a *redlatch.Client. Package redlatch sets it, so that kinds of
-// locks need no public method to reach the engine.
+// EngineOf returns the engine of a *redlatch.Client, which sets it, so that it needs no public method.
 var EngineOf func(client any) *Engine
 
-// Slot gives every engine a value of a type that the engine does not know: the state of a
-// package above it. Declare it as a package variable.
+// Slot gives every engine a value: the state of a package above it. Declare it as a package variable.
 type Slot[T any] struct {
-	// Make returns the value for an engine. It must be pure: of
-	// several concurrent results one is kept.
+	// Make must be pure: of several concurrent results one is kept.
 	Make func(e *Engine) T
-	// Close, if not nil, is called once with the value when the engine closes, or when the
-	// value is made later. It must not block.
+	// Close, if not nil, is called once with the value when the engine closes, or when made later. It must not block.
 	Close func(state T)
 }
 
 type slots struct {
-	bySlot sync.Map // of *Slot
+	bySlot sync.Map
 
 	mu     sync.Mutex // guards what follows
 	closes []func()
 	closed bool
 }
 
-// Of returns the engine's value. It is safe for concurrent use.
+// Of is safe for concurrent use.
 func (s *Slot[T]) Of(e *Engine) T {
 	value, made := e.slots.bySlot.Load(s)
 	if !made {
@@ -75,8 +71,7 @@ type registered[V any] struct {
 	users int
 }
 
-// Join returns the value of key; make makes it for the first user. Each user must call
-// [Registry.Leave].
+// Join returns the value of key; make makes it for the first user. Each Join needs a [Registry.Leave].
 func (r *Registry[K, V]) Join(key K, make func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +87,7 @@ func (r *Registry[K, V]) Join(key K, make func() V) V {
 	return entry.value
 }
 
-// Leave ends one use; the last one removes the value.
+// Leave ends one use; the last removes the value.
 func (r *Registry[K, V]) Leave(key K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -38,8 +38,8 @@ type Waiting struct {
 	Name, Kind string
 }
 
-// BeginWait adds a waiting caller, or returns an error if there are too many. If it returns
-// nil, the caller must call EndWait, and not change w before.
+// BeginWait adds a waiting caller, or fails if there are too many. On success, EndWait must follow, and w must not
+// change before.
 func (e *Engine) BeginWait(w *Waiting) error {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
@@ -60,7 +60,7 @@ func (e *Engine) EndWait(w *Waiting) {
 	delete(e.waiting, w)
 }
 
-// WaitingNow returns the waiting callers, in no particular order.
+// WaitingNow returns the waiting callers, unordered.
 func (e *Engine) WaitingNow() []Waiting {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()

@@ -13,24 +13,22 @@ import (
 )
 
 const (
-	// dequeuing is the number of concurrent calls. Each may take the server milliseconds, and a renewal
-	// waits behind all of them.
+	// dequeuing is the number of concurrent calls. A renewal waits behind all of them.
 	dequeuing = 4
-	// batch is the maximum number of owners that leave one queue, or are evicted, by one call.
+	// batch is the maximum number of owners per call.
 	batch = 100
-	// fromFront: each eighth call for a queue takes the owners in front, which must not wait forever for
-	// owners behind them.
+	// fromFront: each eighth call takes the owners in front, so that they don't wait forever.
 	fromFront = 8
 )
 
-// dequeuer removes owners from queues on the server, alternating between queues. Of one queue the last owners go
-// first: then few deadlines change, a part of the cost.
+// dequeuer removes owners from queues on the server, alternating between queues. The last owners of a queue go first:
+// then few deadlines change.
 type dequeuer struct {
 	engine *engine.Engine
 
 	mu       sync.Mutex // guards the fields below; never held across I/O
 	queues   map[lockID]*leaving
-	turns    []*leaving // the next one first
+	turns    []*leaving
 	inFlight int
 }
 
@@ -41,17 +39,17 @@ type leaving struct {
 
 type departure struct {
 	kind    Kind
-	name    string          // the lock's, for the log
+	name    string          // for the log
 	request acquire.Request // of the owner
-	place   int64           // in the order of the queue, 0 if unknown
-	done    func()          // if not nil, runs when the owner has left, or retries have ended
-	tell    func(error)     // instead of done: receives the result of one call, without retries
+	place   int64           // order in the queue, 0 if unknown
+	done    func()          // if not nil, runs when the owner has left or retries have ended
+	tell    func(error)     // instead of done: result of one call, without retries
 
 	failed time.Time // when its call first failed
 }
 
 func (d *departure) owner() string {
-	owner, _ := d.request.Owner.(string) // always one
+	owner, _ := d.request.Owner.(string)
 	return owner
 }
 
@@ -63,20 +61,17 @@ func (d *departure) over() {
 	}
 }
 
-// lasts returns how long the place of an owner may block others: its wait, at least that of owners that
-// set none, not the lease, which may be short.
+// lasts returns how long the place of an owner may block others.
 func (dq *dequeuer) lasts(r *acquire.Request) time.Duration {
 	return max(millis(r.Lease), millis(r.Wait), dq.engine.FairWait)
 }
 
-// millis returns a duration of a request.
 func millis(boxed any) time.Duration {
-	ms, _ := boxed.(int64) // always one
+	ms, _ := boxed.(int64)
 	return time.Duration(ms) * time.Millisecond
 }
 
-// leave removes an owner from a queue in the background, and retries failed calls, unless d.tell is set.
-// Several owners of one queue share calls.
+// leave removes an owner from a queue in the background, with retries unless d.tell is set.
 func (dq *dequeuer) leave(d *departure) {
 	dq.engine.Join()
 	dq.mu.Lock()
@@ -92,7 +87,6 @@ func (dq *dequeuer) leave(d *departure) {
 	}
 }
 
-// push queues a departure until next returns it, mu held.
 func (dq *dequeuer) push(d *departure) {
 	x := dq.queues[idOf(d.kind)]
 	if x == nil {
@@ -107,7 +101,6 @@ func (dq *dequeuer) push(d *departure) {
 	x.waiting = slices.Insert(x.waiting, i, d)
 }
 
-// sendNext sends the next call after one has ended.
 func (dq *dequeuer) sendNext() {
 	if next := dq.next(); next != nil {
 		dq.send(next)
@@ -132,7 +125,7 @@ func (dq *dequeuer) next() []*departure {
 	return all
 }
 
-// next returns the owners of the next call: the last in the queue, the very last first.
+// next returns the owners of the next call, the very last in the queue first.
 func (x *leaving) next() []*departure {
 	x.begun++
 	n := min(len(x.waiting), batch)
@@ -156,8 +149,7 @@ func (dq *dequeuer) send(all []*departure) {
 	dq.engine.Transport.Start(call, func(_ any, err error) { dq.sent(all, err) })
 }
 
-// sent handles the result of a call. Departures that may succeed later share their retries: after an
-// outage there may be many.
+// sent handles the result of a call. Failed departures share their retries: after an outage there may be many.
 func (dq *dequeuer) sent(all []*departure, err error) {
 	all = slices.DeleteFunc(all, func(d *departure) bool {
 		if d.tell != nil {
@@ -192,8 +184,8 @@ func (dq *dequeuer) resolve(d *departure) {
 	})
 }
 
-// sendLater queues the departures of a failed call again, drops departures that have failed for longer
-// than a place lasts, and replaces the call by a pause. It returns false if the client is closed.
+// sendLater queues the departures of a failed call again, except those that have failed for longer than a place
+// lasts, and pauses. It returns false if the client is closed.
 func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 	now := time.Now()
 	failed := now
@@ -219,6 +211,6 @@ func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 			dq.engine.Leave()
 		}
 		dq.engine.Rest(now.Sub(failed))
-		dq.sendNext() // which finds out if the client is closed
+		dq.sendNext() // it finds out if the client is closed
 	})
 }

@@ -16,8 +16,7 @@ import (
 // Inspected is a kind whose queue can be read.
 type Inspected interface {
 	Kind
-	// Inspect fills c with the call that reads the lock and its places from first to last; Inspected
-	// decodes the reply.
+	// Inspect fills c with the call that reads the lock and its places from first to last.
 	Inspect(c *transport.Call, first, last int64)
 	Inspected(reply any) (reply.Inspection, error)
 }
@@ -26,32 +25,31 @@ type Inspected interface {
 type Eviction struct {
 	Queues *Queues
 	Kind   Inspected
-	// Ask runs a call that may be repeated.
+	// Ask runs an idempotent call.
 	Ask func(ctx context.Context, fill func(*transport.Call)) (reply any, err error)
-	// Owner is the waiter of [Eviction.Run], as in Redis.
+	// Owner is [Eviction.Run]'s waiter, as in Redis.
 	Owner string
-	// Force is true if Run removes the waiter even if it is alive, or may be.
+	// Force makes Run remove a waiter that is or may be alive.
 	Force bool
 }
 
 // TakenOut is an evicted waiter.
 type TakenOut struct {
-	// Was is the waiter's place before, at Index, from 0.
+	// Was is the waiter's former place, at Index, from 0.
 	Was   reply.Queued
 	Index int
-	// Listeners is the number of connections that listened to its channel, -1 if unknown.
+	// Listeners is the number of its channel's listeners, -1 if unknown.
 	Listeners int64
-	// Next is the next owner, as in Redis, "" if there is none.
+	// Next is the next owner, as in Redis.
 	Next string
-	// Woken is true if the lock was free, so that Next was notified.
+	// Woken is true if Next was notified of a free lock.
 	Woken bool
 }
 
 const (
-	// maxLooks limits how often a place that changes between reading and eviction is read. Heartbeats
-	// change it every few seconds.
+	// maxLooks limits reading a place again that changed before its eviction, as it does at each heartbeat.
 	maxLooks = 5
-	// pageOf is the number of places of a long queue read by one call.
+	// pageOf is the number of places per read.
 	pageOf = 200
 )
 
@@ -59,7 +57,7 @@ var errChanged = errors.New("its place changed on each check")
 
 type sighting struct {
 	reply.Inspection
-	first int // the index of the part's first place in the queue
+	first int // index of the first place
 }
 
 func (s *sighting) at(i int) TakenOut { return TakenOut{Was: s.Queue[i], Index: s.first + i} }
@@ -82,7 +80,7 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 		case !gone:
 			continue
 		case len(out) == 0:
-			return nil, engine.ErrNotQueued // it acquired the lock first
+			return nil, engine.ErrNotQueued // it acquired the lock
 		}
 		out[0].Listeners, out[0].Next = listeners, next
 		out[0].Woken = next != "" && seen.Left == reply.NoKey && (after.Left == reply.NoKey || holds(after, next))
@@ -91,9 +89,9 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 	return nil, errChanged
 }
 
-// find returns a part of the queue with the waiter and the place before it, the waiter's index in the
-// part, and the owner that is next without it. Dead waiters are mostly in front. Behind the first places
-// it searches from the end: places only come forward, so it misses none.
+// find returns a part of the queue with the waiter and the place before it, the waiter's index in it, and the next
+// owner. Dead waiters are mostly in front. Then it searches from the end: places only come forward, so it misses
+// none.
 func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string, err error) {
 	if seen, err = e.look(ctx, 0, pageOf-1); err != nil {
 		return nil, 0, "", err
@@ -105,13 +103,13 @@ func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string
 		}
 	}
 	i = e.indexIn(seen)
-	long := seen.Waiting > pageOf // then; until then the waiter may enter the part that was read
+	long := seen.Waiting > pageOf // until then the waiter may enter the part that was read
 	for last := seen.Waiting - 1; i < 0 && last >= 0 && long; last -= pageOf {
 		if seen, err = e.look(ctx, max(0, last-pageOf), last); err != nil {
 			return nil, 0, "", err
 		}
 		if i = e.indexIn(seen); i == 0 && seen.first > 0 {
-			i = -1 // the place before it is unknown: it is the last of the next part
+			i = -1 // the place before it is the last of the next part
 		}
 	}
 	if i < 0 {
@@ -124,8 +122,8 @@ func (e *Eviction) indexIn(seen *sighting) int {
 	return slices.IndexFunc(seen.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
 }
 
-// look reads the lock and its places from first to last. A reply with fewer places than it counts is an
-// error: the search would not end.
+// look reads the lock and its places from first to last. A reply with fewer places is an error: the search would not
+// end.
 func (e *Eviction) look(ctx context.Context, first, last int64) (*sighting, error) {
 	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, first, last) })
 	if err != nil {
@@ -138,7 +136,7 @@ func (e *Eviction) look(ctx context.Context, first, last int64) (*sighting, erro
 	return &sighting{seen, int(first)}, err
 }
 
-// listeners returns an error if the waiter must stay because it is alive, or may be.
+// listeners returns an error if the waiter must stay.
 func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	counts, err := e.Queues.Listeners(ctx, e.Kind, e.Owner)
 	switch {
@@ -152,7 +150,7 @@ func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	return -1, err
 }
 
-// Listeners returns how many connections listen for each owner, given by its text in Redis.
+// Listeners returns how many connections listen for each owner.
 func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]int64, error) {
 	if err := qs.engine.Enter(); err != nil {
 		return nil, err
@@ -166,9 +164,9 @@ func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]in
 	return qs.engine.ProvenListeners(ctx, proof, channels...)
 }
 
-// takeOut evicts waiters of the part that was read, and reads the lock again. It reports whether they are gone:
-// the head, which comes alone, stays if its deadline has changed. It returns those that did not acquire the lock
-// first, and the state afterwards, the zero value if unknown.
+// takeOut evicts waiters of the part that was read, and reads the lock again. It reports whether they are gone: the
+// head, which comes alone, stays if its deadline has changed. It returns those that did not acquire the lock first,
+// and the state afterwards, zero if unknown.
 func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) (_ []TakenOut, after reply.Inspection, gone bool, _ error) {
 	isHead := out[0].Index == 0
 	answer, err := e.Ask(ctx, func(c *transport.Call) {
@@ -200,9 +198,8 @@ func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) 
 	}), after, true, nil
 }
 
-// waitAt returns the probable wait of the waiter at place i: the distance of its deadline from that
-// before it, or from now if that has passed. If more were taken off, waiters behind it could become
-// overdue.
+// waitAt returns the probable wait of the waiter at place i: the distance of its deadline from that before it, or
+// from now if that has passed. More would make waiters behind it overdue.
 func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time.Duration {
 	own, before := queue[i].Deadline, queue[i-1].Deadline
 	if own.IsZero() || before.IsZero() {
@@ -220,14 +217,14 @@ func holds(in reply.Inspection, owner string) bool {
 
 // Evictions is the result of [Eviction.All].
 type Evictions struct {
-	// Out are the evicted waiters, the last in the queue first, without Next and Woken.
+	// Out are the evicted waiters, last first, without Next and Woken.
 	Out []TakenOut
-	// Woken is the owner that was notified because it became the first of a free lock, "" for none.
+	// Woken is the owner notified as the first of a free lock.
 	Woken string
 }
 
-// All evicts the owners without a subscriber, as Run would individually from the end of the queue; it
-// ignores Owner. last is their highest place, from 1.
+// All evicts the owners without a subscriber, from the end of the queue; it ignores Owner. last is their highest
+// place, from 1.
 func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictions, error) {
 	asked := make(map[string]bool, len(owners))
 	for _, owner := range owners {
@@ -238,7 +235,7 @@ func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictio
 	if err != nil {
 		return done, err
 	}
-	// From the end: the waiters that were not read yet can only come forward.
+	// Waiters that were not read yet can only come forward.
 	for last := min(seen.Waiting, int64(last)) - 1; last > 0 && len(asked) > 0; last -= batch {
 		if err := e.behind(ctx, asked, max(1, last-batch+1), last, done); err != nil {
 			return done, err
@@ -247,8 +244,7 @@ func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictio
 	return done, e.heads(ctx, asked, done)
 }
 
-// behind evicts waiters at places from first to last, which exclude the head. It removes the waiters
-// that it has seen from asked.
+// behind evicts waiters at places from first to last, without the head, and removes them from asked.
 func (e *Eviction) behind(ctx context.Context, asked map[string]bool, first, last int64, done *Evictions) error {
 	seen, err := e.look(ctx, first-1, last)
 	if err != nil {
@@ -278,7 +274,7 @@ func (e *Eviction) heads(ctx context.Context, asked map[string]bool, done *Evict
 	return errChanged
 }
 
-// dead evicts the waiters without a subscriber, and reports whether all have one.
+// dead evicts the waiters without a subscriber, and reports whether there were none.
 func (e *Eviction) dead(ctx context.Context, seen *sighting, waiters []TakenOut, done *Evictions) (none bool, err error) {
 	if len(waiters) == 0 {
 		return true, nil

@@ -22,13 +22,12 @@ const (
 	hurried = 500 * time.Millisecond
 	// retried is the pause after a failed heartbeat.
 	retried = time.Second
-	// idle is the pause between two polls at which the next owner of a free lock seems not to come,
-	// about a second after the lock was first seen to be free.
+	// idle is the pause between two polls at which a free lock's next owner seems not to come, about a second after
+	// the lock was seen free.
 	idle = time.Second / 2
 )
 
-// beginHeartbeats starts the group's heartbeats, mu held, with the first after one period, so that a
-// short wait needs none, or when the lock seems to be left free.
+// beginHeartbeats starts the heartbeats, mu held, after one period, so that a short wait needs none.
 func (g *group) beginHeartbeats() {
 	if g.beating {
 		return
@@ -37,8 +36,7 @@ func (g *group) beginHeartbeats() {
 	g.start = time.AfterFunc(period, func() { g.engine.Go(g.heartbeats) })
 }
 
-// plan sets the time of the next poll, by the then first of the group. If the lock is idle, it starts the
-// heartbeats now: it has been free for about a second, and its next owner, of another process, may be dead.
+// plan sets the time of the next poll. If the lock is idle, it starts the heartbeats: the next owner may be dead.
 func (g *group) plan(nap time.Duration, isIdle bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,26 +46,25 @@ func (g *group) plan(nap time.Duration, isIdle bool) {
 	}
 }
 
-// endHeartbeats ends the heartbeats of an empty group, mu held.
+// endHeartbeats requires mu.
 func (g *group) endHeartbeats() {
 	switch {
 	case g.waiting.Len() > 0 || !g.beating:
 	case g.start.Stop():
 		g.beating = false
 	default:
-		acquire.Signal(g.hurry) // its goroutine ends
+		acquire.Signal(g.hurry)
 	}
 }
 
-// due returns the waiters, the last subscribed one, and whether messages may have been missed since the last
-// time. In an empty group it ends the heartbeats. An earlier subscribed waiter might get the lock, and
-// unsubscribe, before the listeners are counted.
+// due returns the waiters, the last subscribed one, and whether messages may have been missed. In an empty group it
+// ends the heartbeats. An earlier subscriber might get the lock, and unsubscribe, before the listeners are counted.
 func (g *group) due() (waiters []Waiter, subscribed string, gap bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waiters = make([]Waiter, 0, len(g.byOwner))
 	for e := g.waiting.Front(); e != nil; e = e.Next() {
-		c, _ := e.Value.(*caller) // always one
+		c, _ := e.Value.(*caller)
 		if all := g.byOwner[c.waiter.Owner]; all[len(all)-1] != c {
 			continue // another place of the owner counts
 		}
@@ -87,16 +84,16 @@ func (g *group) empty() bool {
 	return g.waiting.Len() == 0
 }
 
-// heartbeater sends a group's heartbeats. It belongs to one goroutine.
+// heartbeater belongs to one goroutine.
 type heartbeater struct {
 	*group
 	detector *liveness.Detector
 	ctx      context.Context //nolint:containedctx // ends when the client begins to close
-	failing  map[string]bool // the logged steps
+	failing  map[string]bool // logged steps
 }
 
-// heartbeats keeps the places of the group's waiters, evicts dead waiters before them and nudges the next
-// owner of a free lock until the group is empty or the client closes.
+// heartbeats keeps the group's places, evicts dead waiters and nudges the next owner of a free lock until the group
+// is empty or the client closes.
 func (g *group) heartbeats() {
 	ctx, cancel := g.engine.Open(context.Background())
 	defer cancel()
@@ -115,7 +112,7 @@ func (g *group) heartbeats() {
 func (b *heartbeater) rest(timer *time.Timer, next time.Duration, reconnected <-chan struct{}) bool {
 	more := b.pause(timer, next, reconnected)
 	select {
-	case <-reconnected: // also when something else has ended the pause
+	case <-reconnected: // even if something else ended the pause
 		b.detector.Gap()
 	default:
 	}
@@ -139,8 +136,7 @@ func (b *heartbeater) pause(timer *time.Timer, next time.Duration, reconnected <
 	return true
 }
 
-// beat sends one heartbeat and acts on its reply. It returns the time to the next, and false if no waiter
-// is left.
+// beat sends one heartbeat. It returns the time to the next, and false without waiters.
 func (b *heartbeater) beat() (time.Duration, bool) {
 	waiters, subscribed, gap := b.due()
 	if len(waiters) == 0 {
@@ -158,9 +154,9 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 	for _, w := range waiters {
 		ours[w.Owner] = true
 	}
-	b.call(beat.Missing...) // they must queue again
+	b.call(beat.Missing...)
 	if beat.Free() && len(beat.Front) > 0 {
-		b.call(beat.Front[0].Owner) // if it is our waiter
+		b.call(beat.Front[0].Owner)
 	}
 	b.detector.Look(time.Now(), beat, func(owner string) bool { return ours[owner] }, subscribed)
 	b.count()
@@ -177,7 +173,7 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 func (b *heartbeater) send(waiters []Waiter) (reply.Beat, error) {
 	answer, err := b.run("heartbeat", func(c *transport.Call) {
 		b.kind.Heartbeat(c, b.detector.Window(), waiters, b.detector.Others())
-		c.Urgent = true // before queued acquires: a place is at stake
+		c.Urgent = true // places are at stake
 	})
 	if err != nil {
 		return reply.Beat{}, err
@@ -200,12 +196,12 @@ func (b *heartbeater) count() {
 	defer cancel()
 	counts, err := b.engine.Listeners(ctx, channels...)
 	if err != nil {
-		counts = nil // perhaps of some nodes only
+		counts = nil
 	}
 	b.queues.health.report(b.engine, err, b.detector.Counted(time.Now(), counts))
 }
 
-// evict evicts dead waiters from the front, until one stays because the queue has changed.
+// evict evicts dead waiters until one stays because the queue has changed.
 func (b *heartbeater) evict() {
 	for dead := range slices.Chunk(b.detector.Evict(), batch) {
 		places := make([]reply.Place, len(dead))
@@ -236,8 +232,8 @@ func (b *heartbeater) evicted(d liveness.Death) {
 	}
 }
 
-// run sends one of the scripts, which may run twice; the next heartbeat shows the effect of a call in doubt.
-// It logs errors, except lost connections, which are logged elsewhere.
+// run sends a script, which may run twice; the next heartbeat shows the effect of a call in doubt. It logs errors
+// other than lost connections.
 func (b *heartbeater) run(what string, fill func(*transport.Call)) (any, error) {
 	at := b.engine.Attempt()
 	fill(&at.Call)
@@ -248,7 +244,7 @@ func (b *heartbeater) run(what string, fill func(*transport.Call)) (any, error) 
 	return reply, err
 }
 
-// log logs the first error of a step until it succeeds again.
+// log logs the first error of a step until it succeeds.
 func (b *heartbeater) log(what string, err error) {
 	if err != nil && !b.failing[what] {
 		b.engine.Logger.Warn("redlatch: queue heartbeat failed: live waiters may be dropped, and dead waiters may block the queue",
@@ -257,18 +253,17 @@ func (b *heartbeater) log(what string, err error) {
 	b.failing[what] = err != nil
 }
 
-// missedCounts is how many counts in a row may miss this client's own listeners, as during a reconnect,
-// before that is logged.
+// missedCounts is how many counts in a row may miss our own listeners, as during a reconnect, before that is logged.
 const missedCounts = 3
 
-// evictionHealth knows whether dead waiters can be distinguished from live ones.
+// evictionHealth knows whether dead waiters can be recognized.
 type evictionHealth struct {
 	mu       sync.Mutex // guards the fields below
-	missed   int        // counts in a row without proof
-	reported bool       // as failing
+	missed   int        // without proof, in a row
+	reported bool
 }
 
-// report takes the result of a count, and logs when counting starts to fail, or works again.
+// report takes a count's result, and logs when counting starts to fail, or works again.
 func (h *evictionHealth) report(e *engine.Engine, err error, proves bool) {
 	if errors.Is(err, engine.ErrClosed) || e.IsClosing() {
 		return

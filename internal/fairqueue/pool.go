@@ -9,30 +9,22 @@ import (
 )
 
 const (
-	// keepOpen is how long a subscription is kept after its wait, and how long a lock counts as
-	// contended after the last wait.
+	// keepOpen is how long a subscription is kept, and a lock counts as contended, after a wait.
 	keepOpen = time.Second
-	// sweeping is the interval of looks for expired subscriptions, so that many end together.
+	// sweeping is the interval of looks for expired subscriptions.
 	sweeping = keepOpen / 2
 )
 
-// subscription is an owner and the subscription to its channel, kept for a second after an acquisition
-// waited in the queue. Once the hold has ended without open questions about the owner, another
-// acquisition of the same lock and client may reuse both without SUBSCRIBE and UNSUBSCRIBE.
-//
-//	       keep                  Put                  get
-//	wait ────────▶ with a hold ─────────▶ idle ──────────────▶ the next wait
-//	                    │ expired, Close      │ expired, or the client closes
-//	                    ▼                     ▼
-//	                       the subscription ends
+// subscription is an owner and the subscription to its channel, kept for a second after an acquisition waited. Once
+// the hold has ended without open questions about the owner, another acquisition of the lock may reuse both.
 type subscription struct {
 	owner  codec.Owner
-	text   any // the owner's, a string boxed once
+	text   any // the owner's, boxed
 	sub    transport.Subscription
 	queues *Queues
 
 	// Guarded by queues.mu.
-	of    *group // nil: not kept
+	of    *group
 	until time.Time
 	idle  bool
 }
@@ -40,8 +32,8 @@ type subscription struct {
 // Owner returns the owner and its text.
 func (s *subscription) Owner() (codec.Owner, any) { return s.owner, s.text }
 
-// get returns a working subscription of a lock, or nil, and whether the lock is contended: a caller of
-// this process waits for it, or did a second ago. The caller must keep or close the subscription.
+// get returns a working subscription, or nil, and whether a caller of this process waits for the lock, or did a
+// second ago. The caller must keep or close the subscription.
 func (qs *Queues) get(id lockID) (s *subscription, contended bool) {
 	qs.mu.Lock()
 	var broken []*subscription
@@ -66,8 +58,7 @@ func closeAll(all []*subscription) {
 	}
 }
 
-// works reports whether the subscription works, and drops an event for an earlier caller: the next one
-// makes its attempt after this.
+// works reports whether the subscription works, and drops an earlier caller's event.
 func (s *subscription) works() bool {
 	select {
 	case _, works := <-s.sub.Events():
@@ -77,8 +68,7 @@ func (s *subscription) works() bool {
 	}
 }
 
-// keep keeps a subscription with a hold of the lock called name: for a second if its acquisition had to
-// wait, else for the rest of its second.
+// keep keeps a subscription with a hold: for a second after a wait, else for the rest of its second.
 func (qs *Queues) keep(k Kind, name string, s *subscription, waited bool) {
 	now := time.Now()
 	qs.mu.Lock()
@@ -97,7 +87,7 @@ func (qs *Queues) keep(k Kind, name string, s *subscription, waited bool) {
 	}
 }
 
-// Put lets another acquisition reuse the subscription, if it is still kept.
+// Put implements acquire.Reusable.
 func (s *subscription) Put() {
 	s.queues.mu.Lock()
 	defer s.queues.mu.Unlock()
@@ -107,7 +97,7 @@ func (s *subscription) Put() {
 	}
 }
 
-// Close ends a subscription that is kept with a hold.
+// Close implements acquire.Reusable.
 func (s *subscription) Close() {
 	s.queues.mu.Lock()
 	kept := s.of != nil && !s.idle
@@ -120,7 +110,7 @@ func (s *subscription) Close() {
 	}
 }
 
-// take removes a subscription, queues.mu held.
+// take requires queues.mu.
 func (g *group) take(s *subscription) {
 	delete(g.kept, s)
 	if last := len(g.idle) - 1; s.idle && g.idle[last] == s {
@@ -138,8 +128,8 @@ func (qs *Queues) arm() {
 	}
 }
 
-// sweep ends the expired subscriptions and forgets locks without any. It schedules another sweep if there
-// may be more to do; waiters schedule one when they leave.
+// sweep ends expired subscriptions and forgets locks without any. It schedules another sweep if needed; leaving
+// waiters also do.
 func (qs *Queues) sweep() {
 	now := time.Now()
 	qs.mu.Lock()

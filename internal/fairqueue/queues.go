@@ -1,24 +1,8 @@
-// Package fairqueue is the strategy for locks with a queue on the server. Each waiter has its own owner,
-// place and channel; the waiters of one process share the polling.
-//
-//	        no pooled subscription,
-//	        and the lock is not contended
-//	caller ───────────────────────────────▶ attempt ── granted ──────────────▶ hold
-//	   │                                     ▲    │ refused, queued             ▲
-//	   │ get a subscription from the pool,   │    ▼                             │
-//	   └─ or subscribe: then the attempt ────┘  place in the group ── granted ──┘
-//	      needs no second one                     │   │  ▲
-//	                                    gave up   │   └──┘ asks at its message, when the first of
-//	                                              ▼        the group or a heartbeat calls it, or
-//	                                          dequeuer     as the first, each poll cap
-//
-// A group has the waiters of one process for one lock. Its first polls Redis for all of them, and calls
-// the waiter whose turn has come. Heartbeats keep their places on the server, detect dead waiters (package
-// liveness), evict dead ones in front, and nudge a head that sleeps before a free lock.
-//
-// The dequeuer removes canceled owners, and owners with attempts in doubt, from their queues, many in
-// one call. The pool keeps an owner and its subscription for a second after the wait, for the next
-// caller.
+// Package fairqueue is the strategy for locks with a queue on the server. Each waiter has its own owner, place and
+// channel. A group has the waiters of one process for one lock: its first polls Redis for all, and heartbeats keep
+// their places, evict dead waiters in front (package liveness) and nudge the head of a free lock. The dequeuer
+// removes canceled owners and attempts in doubt. The pool keeps an owner and its subscription for a second, for the
+// next caller.
 package fairqueue
 
 import (
@@ -36,34 +20,31 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Kind is a kind of lock with a queue on the server, in which a refused attempt that waits puts its owner.
-// The methods fill reset calls, which may run more than once.
+// Kind is a kind of lock with a queue on the server for refused attempts that wait. The methods fill reset calls,
+// which may run more than once.
 type Kind interface {
 	acquire.Waitable
 
-	// GiveUp fills c with the call that removes the owner from the queue, or adds the owner to such a
-	// call for the same lock.
+	// GiveUp fills c with the call that removes the owner from the queue, or adds the owner to such a call.
 	GiveUp(c *transport.Call, r *acquire.Request)
 
-	// Heartbeat fills c with the call that keeps the places of the waiters, all of one process, and of
-	// living others, and reads the first window places and whether the lock is free. A living other that
-	// is the first is kept while the lock is held. reply.DecodeBeat decodes the reply.
+	// Heartbeat fills c with the call that keeps the places of the waiters, all of one process, and of living others,
+	// and reads the first window places and whether the lock is free. A living other that is the first is kept while
+	// the lock is held.
 	Heartbeat(c *transport.Call, window int, waiters []Waiter, others []reply.Other)
 
-	// Evict fills c with the call that evicts dead owners from the front of the queue, each as long as it
-	// is the first and has the deadline that a heartbeat has read. If the lock is free, the new first is
-	// notified. reply.DecodeEvicted decodes the reply.
+	// Evict fills c with the call that evicts dead owners from the front of the queue, each if it still has the
+	// deadline that a heartbeat read. If the lock is free, the new first is notified.
 	Evict(c *transport.Call, dead []reply.Place)
 
 	// Nudge fills c with the call that notifies the owner if it is the first in the queue of a free lock.
-	// reply.Nudged decodes the reply.
 	Nudge(c *transport.Call, owner string)
 }
 
 // Waiter is an owner in a queue.
 type Waiter struct {
 	Owner string
-	// Wait is the wait with which the owner was queued, int64 milliseconds boxed once.
+	// Wait is its wait in the queue, int64 milliseconds, boxed.
 	Wait any
 }
 
@@ -71,17 +52,17 @@ type lockID struct{ kind, key string }
 
 func idOf(k Kind) lockID { return lockID{k.Name(), k.Key()} }
 
-// Queues are the waiters and the kept subscriptions of a client. All methods are safe for concurrent use.
+// Queues are the waiters and kept subscriptions of a client, safe for concurrent use.
 type Queues struct {
 	engine   *engine.Engine
 	dequeuer dequeuer
 	health   evictionHealth
-	places   atomic.Int64 // of queued waiters, in the order in which they were queued
+	places   atomic.Int64 // of queued waiters, in their order
 	callers  sync.Pool    // of *caller
 
 	mu     sync.Mutex // guards the fields below; never held while a subscription closes
 	groups map[lockID]*group
-	timer  *time.Timer // of the next sweep, or nil
+	timer  *time.Timer // of the next sweep
 	closed bool
 }
 
@@ -95,21 +76,19 @@ var slot = engine.Slot[*Queues]{
 // Of returns the queues of an engine's client.
 func Of(e *engine.Engine) *Queues { return slot.Of(e) }
 
-// Strategy returns how callers wait for one lock. All locks of one name and kind have the same
-// group.
+// Strategy returns the strategy for one lock. Locks of one name and kind share a group.
 func (qs *Queues) Strategy(k Kind) acquire.Strategy { return &strategy{queues: qs, kind: k} }
 
-// NowMillis returns the time for scripts, in milliseconds since 1970.
+// NowMillis returns the time for scripts, in Unix milliseconds.
 func (qs *Queues) NowMillis() int64 { return qs.engine.Clock.NowMillis() }
 
 // Prepare makes sure that the time is known.
 func (qs *Queues) Prepare(ctx context.Context) { qs.engine.Clock.Keep(ctx) }
 
-// Lasts returns the longest time for which the place of r can block others.
+// Lasts returns how long r's place can block others.
 func (qs *Queues) Lasts(r *acquire.Request) time.Duration { return qs.dequeuer.lasts(r) }
 
-// Dequeue removes the owner of r from the queue of the lock called name, and waits for the result for at
-// most one command timeout. Several owners of one queue share calls.
+// Dequeue removes the owner of r from the queue, for at most one command timeout. Calls are shared.
 func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	ended := make(chan error, 1)
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r, tell: func(err error) { ended <- err }})
@@ -118,42 +97,41 @@ func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-late.C: // it may leave later, which is harmless
+	case <-late.C: // harmless: it may leave later
 		return fmt.Errorf("%w: not removed from the queue within %v", engine.ErrUncertain, qs.engine.Command)
 	}
 }
 
-// Leave is like Dequeue, but works in the background and retries.
+// Leave is Dequeue in the background, with retries.
 func (qs *Queues) Leave(k Kind, name string, r *acquire.Request) {
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r})
 }
 
-// group has one process's waiters for one lock, in the order in which they were queued, and the subscriptions
-// kept for the lock.
+// group has one process's waiters for one lock, in their order, and the subscriptions kept for it.
 type group struct {
 	id     lockID
 	queues *Queues
 	engine *engine.Engine
-	name   string // the lock's, by its first caller
+	name   string // by its first caller
 	kind   Kind
-	hurry  chan struct{} // receives if the next heartbeat is due immediately
+	hurry  chan struct{} // the next heartbeat is due immediately
 
 	// Guarded by queues.mu.
 	users     int       // its waiters
 	contended time.Time // the lock counts as contended until then
 	kept      map[*subscription]struct{}
-	idle      []*subscription // of kept; the newest is reused first
+	idle      []*subscription // the newest is reused first
 
-	mu      sync.Mutex // guards what follows; held for a few instructions only
+	mu      sync.Mutex // guards what follows; held briefly
 	waiting list.List  // of *caller
 	byOwner map[string][]*caller
-	next    time.Time   // of the first's poll
-	beating bool        // heartbeats are sent, or will be
+	next    time.Time // of the first's poll
+	beating bool
 	start   *time.Timer // of the heartbeats
 	gap     bool        // messages may have been missed
 }
 
-// group returns the group of the lock called name, mu held.
+// group requires mu.
 func (qs *Queues) group(k Kind, name string) *group {
 	id := idOf(k)
 	g := qs.groups[id]
@@ -167,7 +145,7 @@ func (qs *Queues) group(k Kind, name string) *group {
 	return g
 }
 
-// use counts the group's waiters, queues.mu held.
+// use counts the waiters, queues.mu held.
 func (g *group) use(n int) {
 	g.users += n
 	g.contended = time.Now().Add(keepOpen)
@@ -185,14 +163,14 @@ func (c *caller) join(name string, w Waiter) {
 	defer g.mu.Unlock()
 	c.called = false // it may have been in a group before
 	if g.waiting.Len() == 0 {
-		g.next = time.Time{} // the plan of an earlier first is void
+		g.next = time.Time{} // void plan of an earlier first
 	}
 	g.byOwner[w.Owner] = append(g.byOwner[w.Owner], c)
 	c.place = g.waiting.PushBack(c)
 	g.beginHeartbeats()
 }
 
-// leaveGroup leaves the group, if it is in one, and calls others of the same owner.
+// leaveGroup leaves the group, if any, and calls others of the same owner.
 func (c *caller) leaveGroup() {
 	g := c.group
 	if g == nil {
@@ -215,23 +193,23 @@ func (c *caller) leaveGroup() {
 	c.group, c.wake = nil, nil
 }
 
-// first returns the waiter that leads, nil if there is none, mu held.
+// first returns the leading waiter, nil if none, mu held.
 func (g *group) first() *caller {
 	if front := g.waiting.Front(); front != nil {
-		c, _ := front.Value.(*caller) // always one
+		c, _ := front.Value.(*caller)
 		return c
 	}
 	return nil
 }
 
-// wakeFirst wakes the new leader, mu held, if the former leader has left.
+// wakeFirst wakes the new leader if led, mu held.
 func (g *group) wakeFirst(led bool) {
 	if first := g.first(); led && first != nil {
 		acquire.Signal(first.wake)
 	}
 }
 
-// back moves the waiter to the end: the server has queued it again.
+// back moves the waiter to the end, as the server did.
 func (c *caller) back() {
 	g := c.group
 	g.mu.Lock()
@@ -247,7 +225,7 @@ func (c *caller) leads() bool {
 	return c.group.first() == c
 }
 
-// call makes the waiter poll Redis, the group's mu held.
+// call makes the waiter poll Redis, mu held.
 func (c *caller) call() {
 	c.called = true
 	acquire.Signal(c.wake)
@@ -264,8 +242,7 @@ func (g *group) call(owners ...string) {
 	}
 }
 
-// callAll calls all waiters of an owner: their shared place on the server is gone when any of them
-// leaves it or acquires the lock.
+// callAll calls all waiters of an owner: their shared place is gone when any of them leaves it or acquires the lock.
 func (g *group) callAll(owner string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -274,8 +251,8 @@ func (g *group) callAll(owner string) {
 	}
 }
 
-// sawGap reports that messages may have been missed. If the waiter leads, it must retry, else the first
-// is called: one reply shows the whole group what was missed.
+// sawGap reports that messages may have been missed. A leader must retry, else the first is called: one reply serves
+// the whole group.
 func (c *caller) sawGap() (leads bool) {
 	g := c.group
 	g.mu.Lock()

@@ -27,18 +27,18 @@ func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 
 type caller struct {
 	*strategy
-	pooled *subscription  // if sub came from the pool
-	pause  engine.Backoff // while the lock is free for another waiter
+	pooled *subscription  // if sub is from the pool
+	pause  engine.Backoff // while the lock is free for another
 
-	group  *group // while its owner is in the server's queue, nil else
+	group  *group // nil unless queued on the server
 	waiter Waiter
-	number int64         // higher for waiters that were queued later
-	wake   chan struct{} // receives when it is called, or becomes the first
+	number int64         // order in the queue
+	wake   chan struct{} // called, or now the first
 
 	// Guarded by group.mu.
 	place  *list.Element
 	called bool                   // it must poll Redis
-	sub    transport.Subscription // of its channel, acknowledged by the server
+	sub    transport.Subscription // acknowledged by the server
 }
 
 func (c *caller) free() {
@@ -47,9 +47,8 @@ func (c *caller) free() {
 	qs.callers.Put(c)
 }
 
-// Enter chooses the order of attempt and subscription that needs the fewest requests: with a pooled
-// subscription, or if the lock is contended, the caller is subscribed before its first attempt, which
-// needs no second one. Else the lock is probably free.
+// Enter chooses the order of attempt and subscription that needs the fewest requests: with a pooled subscription, or
+// if the lock is contended, it subscribes first; else the lock is probably free.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	c.queues.Prepare(ctx)
 	if a.Try || a.Given {
@@ -72,13 +71,12 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return false, nil
 }
 
-// hasTime reports whether a caller has time to subscribe before its attempt.
 func hasTime(ctx context.Context) bool {
 	end, bounded := ctx.Deadline()
 	return !bounded || time.Until(end) > 4*acquire.Overdue
 }
 
-// listenFirst subscribes to the channel of an owner that is not queued yet. Failure is harmless.
+// listenFirst subscribes for an owner that is not queued yet. Failure is harmless.
 func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	open, cancel := a.Engine.Open(ctx)
 	defer cancel()
@@ -89,8 +87,7 @@ func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	}
 }
 
-// Listen subscribes, if need be. The caller makes its attempts even without a subscription: the others in
-// the queue wait for it.
+// Listen subscribes, if need be. The caller makes attempts even without a subscription: the queue waits for it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	if c.sub != nil {
 		return nil
@@ -102,7 +99,7 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	return err
 }
 
-// channel returns the owner's channel. Before the owner changes, [caller.Abandon] ends the subscription.
+// channel returns the owner's channel. [caller.Abandon] ends the subscription before the owner changes.
 func (c *caller) channel(a *acquire.Acquisition) string {
 	return c.kind.Channel(a.Claim().Request().Owner)
 }
@@ -115,7 +112,7 @@ func (c *caller) unsubscribe() {
 	c.pooled = nil
 }
 
-// setSub sets the subscription, which a heartbeat may read.
+// setSub locks the group: a heartbeat may read sub.
 func (c *caller) setSub(sub transport.Subscription) {
 	if c.group != nil {
 		c.group.mu.Lock()
@@ -161,10 +158,10 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	switch {
 	case c.group == nil:
 		r := claim.Place()
-		owner, _ := r.Owner.(string) // always one
+		owner, _ := r.Owner.(string)
 		c.join(a.Lock, Waiter{Owner: owner, Wait: r.Wait})
 	case o.Queued:
-		c.back() // it had lost its place on the server
+		c.back() // it had lost its place
 	}
 	if o.Free && o.Head != c.waiter.Owner {
 		c.group.call(o.Head)
@@ -172,22 +169,21 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return leaseLeft(claim.Request().Owner, o)
 }
 
-// leaseLeft returns the holder's remaining lease according to a refusal. If the owner was queued behind
-// others by this attempt, the refusal's number is about them.
+// leaseLeft returns the holder's remaining lease after a refusal. If that has just queued the owner behind others,
+// its number is about them.
 func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	switch {
 	case o.Queued && o.Free:
 		return 0
 	case o.Queued && any(o.Head) != owner:
-		return reply.NoTTL // not known
+		return reply.NoTTL
 	case o.TTL == 0 && !o.Free:
-		return reply.NoTTL // or 0: the script does not distinguish them for a queued owner
+		return reply.NoTTL // or 0: the script does not distinguish them
 	}
 	return o.TTL
 }
 
-// Sleep: only the first of the group polls. While the lock is free and its next owner does not come, it
-// polls less and less often.
+// Sleep lets only the first of the group poll, less and less often while the free lock's next owner does not come.
 func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	if ttl != 0 {
 		c.pause = engine.Backoff{}
@@ -197,7 +193,7 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	switch {
 	case c.group == nil:
 	case c.sub == nil:
-		return min(nap, time.Second) // then it tries to subscribe again
+		return min(nap, time.Second) // to subscribe again
 	case !c.leads():
 		return -1
 	default:
@@ -208,13 +204,13 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 
 func (c *caller) Unanswered(error) {}
 
-// Abandon leaves the group, so that heartbeats no longer keep the place.
+// Abandon leaves the group and its heartbeats.
 func (c *caller) Abandon() {
 	c.unsubscribe()
 	c.leaveGroup()
 }
 
-// Granted keeps the subscription with the hold for a second, unless others may use the owner.
+// Granted keeps the subscription with the hold, unless others may use the owner.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	defer c.free()
 	waited := c.group != nil
@@ -231,7 +227,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	c.queues.keep(c.kind, a.Lock, c.pooled, waited)
 }
 
-// Leave removes the caller from the queue.
+// Leave implements acquire.Waiter.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	defer c.free()
 	c.unsubscribe()
@@ -242,6 +238,6 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 	c.leaveGroup()
 	c.queues.dequeuer.leave(&departure{
 		kind: c.kind, name: a.Lock, request: a.Claim().Place(), place: c.number,
-		done: func() { g.callAll(owner) }, // it was also their place
+		done: func() { g.callAll(owner) }, // also their place
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Group is several holds as one: when one is lost or reaches its maximum, all end, but their locks stay held until
-// Unlock or lease end. A hold joins at most one group. All methods are safe for concurrent use.
+// Unlock or their leases expire. A hold joins at most one group. All methods are safe for concurrent use.
 type Group struct {
 	life
 	once sync.Once
