@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// redissonVersion is the UUID version of the IDs of Redisson's clients.
 const redissonVersion = 4
 
 // Client is the information in an owner about its client.
@@ -25,7 +24,7 @@ type Client struct {
 	Started *time.Time `json:"client_started,omitempty"`
 }
 
-// ClientOf returns the client of an owner as in Redis, which may be a writer.
+// ClientOf returns the client of an owner, which may be a writer.
 func ClientOf(text string) Client {
 	bare, _ := protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(bare)
@@ -78,8 +77,8 @@ func ShortOwner(text string) string {
 	return kind.Name() + " " + OwnerNumber(text)
 }
 
-// OwnerNumber returns the last digits of an owner's UUID, which differ between clients made at the same
-// time, and its number.
+// OwnerNumber returns the last digits of an owner's UUID, which differ between clients made
+// together, and its number.
 func OwnerNumber(text string) string {
 	bare, writes := protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(bare)
@@ -94,17 +93,16 @@ func OwnerNumber(text string) string {
 	return said
 }
 
-// Named is a lock's name in JSON. Bytes that are not UTF-8 become replacement characters.
+// Named is a lock's name in JSON.
 type Named struct {
-	Name string `json:"name"`
-	// Base64 encodes a name that is not UTF-8.
+	Name   string `json:"name"`
 	Base64 string `json:"name_base64,omitempty"`
 }
 
 // NameOf returns a name for JSON.
 func NameOf(name string) Named { return Named{Name: name, Base64: Base64(name)} }
 
-// Owned is an owner in JSON. Only owners in queues may be any text, and need base64.
+// Owned is an owner in JSON. Owners in queues may be any text.
 type Owned struct {
 	Owner       string `json:"owner"`
 	OwnerBase64 string `json:"owner_base64,omitempty"`
@@ -113,7 +111,7 @@ type Owned struct {
 // OwnedBy returns an owner for JSON.
 func OwnedBy(owner string) Owned { return Owned{Owner: owner, OwnerBase64: Base64(owner)} }
 
-// Shown returns an owner for people, with its base64 form if it cannot be an argument.
+// Shown returns an owner for people, in base64 if it cannot be an argument.
 func Shown(owner string) string {
 	if in := Base64(owner); in != "" {
 		return sanitize.Word(owner) + " (base64 " + in + ")"
@@ -121,8 +119,7 @@ func Shown(owner string) string {
 	return sanitize.Word(owner)
 }
 
-// Base64 encodes a text that is not UTF-8 or has a zero byte, which neither arguments nor JSON can
-// hold. It returns "" for other texts.
+// Base64 encodes a text that neither arguments nor JSON can hold. It returns "" for other texts.
 func Base64(text string) string {
 	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		return ""
@@ -150,11 +147,10 @@ func LeaseOf(held bool, left time.Duration) Lease {
 	return Lease{TTLMillis: &ms}
 }
 
-// plain is text that shells leave alone.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,][A-Za-z0-9_./:@%+=,-]*$`)
 
-// Args formats names and owners as arguments to paste into a shell: quoted where necessary, and all in
-// base64 if a terminal cannot show one.
+// Args quotes names and owners as arguments for a shell, all in base64 if a terminal cannot show
+// one.
 func Args(args ...string) string {
 	hidden := func(arg string) bool {
 		return Base64(arg) != "" || sanitize.Text(arg) != arg || strings.ContainsAny(arg, "`\n")

@@ -14,8 +14,7 @@ func Literal(text string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text)
 }
 
-// Match returns a function that reports whether a name matches the pattern, as Redis does: only "" and
-// "*" match the empty name.
+// Match returns a function that matches names as Redis does: only "" and "*" match the empty name.
 func Match(pattern string) func(name string) bool {
 	matches := expression(pattern)
 	return func(name string) bool {
@@ -35,14 +34,13 @@ func runes(text string) string {
 	return string(all)
 }
 
-// expression translates a pattern of Redis: a star for any bytes, ? for one byte, [ab] for a or b,
-// [^ab] for any other, [a-c] for a range, and \x for x itself.
+// expression translates a pattern of Redis.
 func expression(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
-		case c == '*' && strings.HasSuffix(b.String(), ".*"): // one is enough
+		case c == '*' && strings.HasSuffix(b.String(), ".*"):
 		case c == '*':
 			b.WriteString(".*")
 		case c == '?':
@@ -59,8 +57,7 @@ func expression(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(b.String() + `\z`)
 }
 
-// class translates the text after an opening bracket, and returns where it ends. An unclosed class ends
-// with the pattern.
+// class translates a class, and returns where it ends: an unclosed one ends with the pattern.
 func class(b *strings.Builder, pattern string, i int) (last int) {
 	open, none := "[", `[^\x00-\x{ff}]`
 	if i < len(pattern) && pattern[i] == '^' {

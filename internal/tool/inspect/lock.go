@@ -1,25 +1,8 @@
-// Package inspect reads locks, and has the JSON types that commands print. It writes nothing.
-//
-//	one lock    Glance (is it a lock?) ─▶ Read ─▶ Snapshot ─▶ Renewal, Part
-//	all locks   RunOnMasters ─▶ Run ─▶ Lock
-//	a number    NumberAt ─▶ Lock
-//
-// Read gets a lock and its queue at one moment, by one script. The script reads all holders, so Glance
-// first checks the hash with a short command.
-//
-// Run finds locks by their shape, with commands that are short regardless of the number of keys:
-//
-//	SCAN TYPE hash                  250 keys at a time
-//	HSCAN name, a few fields        a lock has a field uuid:number with a count, or several and "mode"
-//	PTTL, LLEN queue, GETRANGE …    the details of 200 locks at a time
-//	SCAN redisson_lock_queue:*      locks that are free with a queue
-//	SCAN *:timeout TYPE zset        semaphores, if the first permit has 16 bytes
-//
-// A semaphore without taken permits, a plain one and a count-down latch are just a number, as other
-// programs have; they are looked for on request. Locks may change between the commands; if it is gone, a lock
-// is omitted. Run remembers the locks it has reported, up to a limit, because SCAN may repeat keys.
-//
-// A plain lock looks like a fair lock with an empty queue: a lock counts as fair if it has a queue.
+// Package inspect reads locks, and has the JSON types that commands print. It writes nothing. Read
+// gets one lock and its queue by one script; the script reads all holders, so Glance first checks
+// the hash with a short command. Run finds locks by their shape, and its commands are short
+// regardless of the number of keys. Locks may change between two commands, and a lock that is gone
+// is omitted.
 package inspect
 
 import (
@@ -37,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Kind is the kind of a lock, as far as its keys show it.
+// Kind is the kind of a lock, as its keys show it.
 type Kind string
 
 const (
@@ -45,15 +28,13 @@ const (
 	Plain Kind = "plain"
 	// Fair is a lock with a queue.
 	Fair Kind = "fair"
-	// Fenced is a lock without a queue and with a token counter. A lock without tokens may share its name
-	// with the counter.
-	Fenced Kind = "fenced"
-	// FairFenced is a lock with a queue and a token counter.
+	// Fenced is a lock without a queue and with a token counter. A lock without tokens may share
+	// its name.
+	Fenced     Kind = "fenced"
 	FairFenced Kind = "fair-fenced"
-	// ReadWrite is a read/write lock.
-	ReadWrite Kind = "readwrite"
+	ReadWrite  Kind = "readwrite"
 
-	// Semaphore is a number of permits of which some are taken or waited for.
+	// Semaphore is a number of which some permits are taken or waited for.
 	Semaphore Kind = "semaphore"
 	// Latch is a count-down latch that connections wait for.
 	Latch Kind = "latch"
@@ -70,13 +51,13 @@ type Lock struct {
 	// Mode is that of a read/write lock, "read" or "write".
 	Kind Kind
 	Mode string
-	// Holders are some of the holders if there are many, and More is set then.
+	// Holders are some of the holders if More is set.
 	Holders []Holder
 	More    bool
 	// TTL is the remaining lease at At: redlatch.NoTTL for none, 0 for a free lock.
 	TTL time.Duration
 	At  time.Time
-	// Queue is the length of the queue, Next its first owner with NextLabel.
+	// Queue is the length of the queue.
 	Queue     int64
 	Next      string
 	NextLabel string
@@ -84,13 +65,13 @@ type Lock struct {
 	NotSubscribed int
 	// Token is the last fencing token, 0 for none.
 	Token int64
-	// Number is set if the name holds a number; then only Name, Kind and TTL, that of the number, are set.
+	// Number is set if the name holds a number; then only Name, Kind and TTL are set.
 	Number *Number
-	// PlainWaiters counts connections that wait as for a plain lock although there is a queue or a
+	// PlainWaiters counts connections that wait as for a plain lock on a lock with a queue or a
 	// read/write lock; ReadWriteWaiters counts the reverse. Both are 0 if unknown.
 	PlainWaiters, ReadWriteWaiters int64
-	// Places are the first owners in the queue, as many as requested, with PlaceLabels. Waiting counts the
-	// connections that wait for a lock without a queue.
+	// Places are the first owners in the queue. Waiting counts the connections that wait for a lock
+	// without a queue.
 	Places      []string
 	PlaceLabels []string
 	Waiting     int64
@@ -99,7 +80,6 @@ type Lock struct {
 // View is a lock as commands print it.
 type View struct {
 	Named
-	// Kind is "" for a free lock with an empty queue.
 	Kind    Kind     `json:"kind,omitempty"`
 	Held    bool     `json:"held"`
 	Mode    string   `json:"mode,omitempty"`
@@ -111,7 +91,7 @@ type View struct {
 	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
 }
 
-// View returns the lock as commands print it.
+// View returns the lock for printing.
 func (l *Lock) View() View {
 	held := len(l.Holders) > 0
 	return View{
@@ -157,8 +137,7 @@ var queuePrefix = strings.TrimSuffix(codec.QueueKey("{"), "{")
 
 func lockOf(queueKey string) string { return Unbraced(strings.TrimPrefix(queueKey, queuePrefix)) }
 
-// Unbraced returns the name in the key of a queue or a channel, without the braces that Redisson adds.
-// For a and {a}, whose keys are the same, it returns a.
+// Unbraced returns the name in the key of a queue or a channel, without Redisson's braces.
 func Unbraced(part string) string {
 	if n := len(part); n > 2 && part[0] == '{' && part[n-1] == '}' && !strings.Contains(part[1:n-1], "{") {
 		return part[1 : n-1]
@@ -167,23 +146,22 @@ func Unbraced(part string) string {
 }
 
 const (
-	// countedHolds limits the holds to read of a reader, allHolds of a lock.
 	countedHolds = 64
 	allHolds     = 1024
 )
 
 // Holder is a holder of a lock, or a permit of a semaphore.
 type Holder struct {
-	// Owner is as in Redis, the ID for a permit.
+	// Owner is the ID for a permit.
 	Owner string `json:"owner"`
 	Count Count  `json:"count"`
 	Client
 	// Mode is that of a read/write lock, or "permit".
 	Mode string `json:"mode,omitempty"`
-	// LeftMillis is the remaining lease of a reader or a permit, 0 if it has expired, nil if it is unknown or
-	// there is none.
+	// LeftMillis is the remaining lease of a reader or a permit, 0 if it has expired, nil if
+	// unknown or none.
 	LeftMillis *int64 `json:"left_ms,omitempty"`
-	// Renewed reports whether this lease was renewed, "" if it was not watched.
+	// Renewed is "" if the lease was not watched.
 	Renewed string `json:"renewed,omitempty"`
 	Label   string `json:"label,omitempty"`
 }
@@ -210,13 +188,12 @@ func holderOf(owner, count string, readWrite bool) Holder {
 	return h
 }
 
-// ReadLeases reads the leases of readers. The lock has one lease for all, and each hold a key with its own:
-// a reader whose holds have all expired does not keep the lock from writers when the others leave.
-// Unread are readers whose leases are unknown: with very many holds, after 1,024 others, or without the
-// right to read them. It sends one PTTL for each hold, in one batch.
+// ReadLeases reads the leases of readers, with one PTTL per hold in one batch: readers whose holds
+// have all expired do not block writers. Unread are readers whose leases are unknown: with very
+// many holds, after 1,024 others, or without the right to read them.
 func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 	var calls []call
-	var asked []int // the holder of each call
+	var asked []int
 	for i := range holders {
 		n, err := strconv.ParseInt(string(holders[i].Count), 10, 64)
 		if holders[i].Mode != protocol.ModeRead || err != nil || n > countedHolds || len(calls) > allHolds {
@@ -226,7 +203,7 @@ func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 			calls, asked = append(calls, command("PTTL", protocol.HoldKey(name, holders[i].Owner, k+1))), append(asked, i)
 		}
 	}
-	replies, _ := ask(c, calls) // none, if the connection is broken
+	replies, _ := ask(c, calls)
 	left := map[int]time.Duration{}
 	for i, reply := range replies {
 		if ms, isNumber := reply.(int64); isNumber {
@@ -249,13 +226,13 @@ func longer(left time.Duration, ms int64) time.Duration {
 	switch {
 	case left == redlatch.NoTTL || ms == -1:
 		return redlatch.NoTTL
-	case ms < 0: // expired
+	case ms < 0:
 		return left
 	}
 	return max(left, limits.FromMillis(ms))
 }
 
-// SetLabels reads and sets the labels of holders and waiters. An error means a broken connection.
+// SetLabels sets the labels of holders and waiters. An error means a broken connection.
 func SetLabels(c redis.Conn, holders []Holder, waiters []Waiter) error {
 	var owners []string
 	for i := range holders {
@@ -274,7 +251,7 @@ func SetLabels(c redis.Conn, holders []Holder, waiters []Waiter) error {
 	return err
 }
 
-// IsOver reports whether the lease of a reader or permit has expired: it no longer blocks anyone.
+// IsOver reports whether the lease of a reader or permit has expired.
 func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 0 }
 
 // Describe describes a holder except for owner and count. Show formats milliseconds.
@@ -297,7 +274,6 @@ func (h *Holder) Describe(show func(ms int64) string) string {
 	return said
 }
 
-// lease describes a reader's or permit's lease, after a comma.
 func (h *Holder) lease(show func(ms int64) string) string {
 	switch {
 	case h.LeftMillis == nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// Number is a number that may be a semaphore, a count-down latch, or another program's.
+// Number is a number: a semaphore, a count-down latch, or another program's.
 type Number struct {
 	// Available is the number: the free permits, or the count of the latch.
 	Available int64
@@ -39,12 +39,10 @@ func (n *Number) kind() Kind {
 	return Counter
 }
 
-// mostDigits is the length of a number with its sign.
 const mostDigits = 20
 
 var permitsSuffix = strings.TrimPrefix(protocol.PermitsKey("{}"), "{}")
 
-// isPart reports whether the key of a number belongs to a lock.
 func isPart(key string) bool {
 	for _, of := range []string{protocol.TokenKey("{"), protocol.LatchKey("{", "")} {
 		if strings.HasPrefix(key, of[:strings.IndexByte(of, ':')+1]) {
@@ -54,7 +52,6 @@ func isPart(key string) bool {
 	return strings.Contains(key, ":rwlock_timeout:")
 }
 
-// askedOfNumber is the number of calls per name in readNumbers.
 const askedOfNumber = 3
 
 // readNumbers returns the names that hold a number; with taken, only semaphores with taken permits.
@@ -97,8 +94,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*
 	return found, nil
 }
 
-// NumberAt returns the number of a name, nil if it holds none. It sends GETRANGE, PTTL, ZCOUNT and PUBSUB.
-// An error means a broken connection.
+// NumberAt returns the number of a name, nil if it holds none. An error means a broken connection.
 func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	found, err := (&scan{Request: Request{Conn: c, Labels: c}}).readNumbers(ctx, []string{name}, false)
 	if err != nil || len(found) == 0 {
@@ -107,9 +103,9 @@ func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	return found[0], nil
 }
 
-// PermitEnds returns when the leases of permits end, in ms since 1970 by the server's clock, keyed by raw
-// ID, and the time by that clock, or by ours without the right to TIME. It omits permits that are not
-// taken. It sends TIME and a ZSCORE for each ID. An error means a broken connection or a refusal.
+// PermitEnds returns when the leases of permits end, in ms since 1970, keyed by raw ID, and the
+// time by the server's clock, or by ours without the right to TIME. It omits permits that are not
+// taken.
 func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64, now int64, err error) {
 	calls := []call{command("TIME")}
 	for _, id := range ids {
@@ -137,8 +133,7 @@ func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64,
 
 const idLength = 16
 
-// withIDs drops numbers whose first permit has no valid ID: other programs also have sorted sets next to
-// numbers.
+// withIDs drops numbers whose first permit has no valid ID: they belong to other programs.
 func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 	var calls []call
 	for _, l := range found {
@@ -157,7 +152,7 @@ func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 	return kept, nil
 }
 
-// countNumberWaiters counts waiting connections, and sets the kinds. The error is why they are unknown.
+// countNumberWaiters also sets the kinds. The error is why the waiters are unknown.
 func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err error) {
 	var channels []string
 	for _, l := range found {
@@ -176,7 +171,7 @@ func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err e
 	return err
 }
 
-// ShownNumber is a number as commands print it.
+// ShownNumber is a number for printing.
 type ShownNumber struct {
 	Named
 	Kind      Kind  `json:"kind"`
@@ -188,7 +183,7 @@ type ShownNumber struct {
 	LatchWaiters  int64  `json:"latch_waiters,omitempty"`
 }
 
-// Shown returns the number as commands print it.
+// Shown returns the number for printing.
 func (l *Lock) Shown() ShownNumber {
 	n := l.Number
 	return ShownNumber{NameOf(l.Name), l.Kind, n.Available, n.Taken, LeaseOf(true, l.TTL).TTLMillis, n.PermitWaiters, n.LatchWaiters}

@@ -17,10 +17,9 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// glance is the COUNT of HSCAN. Small hashes reply with all fields anyway.
 const glance = 16
 
-// read returns the locks among names. If queued, they have a queue, and those without a hash are free.
+// read returns the locks among names. With queued, those without a hash are free.
 func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, error) {
 	locks, err := s.shapes(names, queued)
 	if err != nil || len(locks) == 0 {
@@ -53,7 +52,7 @@ func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {
 		}
 		fields, more, ok := fieldsOf(reply)
 		switch {
-		case !ok: // now another type
+		case !ok:
 		case len(fields) == 0 && queued:
 			locks = append(locks, &Lock{Name: names[i], Kind: Fair})
 		default:
@@ -80,10 +79,9 @@ func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
 	return fields, text(parts[0]) != "0", true
 }
 
-// asked is the number of calls per lock in details.
 const asked = 5
 
-// details reads the details of the locks, and drops locks that are gone.
+// details drops locks that are gone.
 func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	var calls []call
 	for _, l := range locks {
@@ -120,7 +118,7 @@ func (l *Lock) take(replies []any) bool {
 	switch {
 	case isNumber && left >= 0:
 		l.TTL = limits.FromMillis(left)
-	case left == -2: // it is gone
+	case left == -2:
 		l.Holders, l.More, l.TTL = nil, false, 0
 	default:
 		l.TTL = redlatch.NoTTL
@@ -163,8 +161,7 @@ func (s *scan) label(locks []*Lock) error {
 	return nil
 }
 
-// countWaiters counts the connections that wait for the locks. On an error none are known; the next
-// command reports a broken connection.
+// countWaiters leaves all counts 0 on an error; the next command reports a broken connection.
 func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	var channels []string
 	for _, l := range locks {
@@ -180,9 +177,9 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 }
 
-// WaitersOf returns the connections that wait for a lock without a queue, and the ones waiting for its name
-// as for a plain and a read/write lock, which it is not. Listening counts subscribers of the channels of
-// the plain and the read/write lock. Waiters of a fair lock have their own channels.
+// WaitersOf returns the connections that wait for a lock without a queue, and the ones that wait
+// for its name as for a plain and a read/write lock, which it is not. Listening counts subscribers
+// of the channels of the plain and the read/write lock.
 func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
 	switch {
 	case kind == ReadWrite:
@@ -208,8 +205,7 @@ func tokenOf(reply any) int64 {
 	return token
 }
 
-// Token returns the last token of a lock, 0 if it is unknown. An error means a
-// broken connection.
+// Token returns the last token of a lock, 0 if it is unknown. An error means a broken connection.
 func Token(c redis.Conn, name string) (int64, error) {
 	replies, err := ask(c, []call{tokenCall(name)})
 	if err != nil {
@@ -225,8 +221,8 @@ type call struct {
 
 func command(name string, args ...any) call { return call{name, args} }
 
-// ask sends calls in one batch. A reply may be a redis.Error, or another error if a node of a cluster did
-// not answer. An error means a broken connection.
+// ask sends calls in one batch. A reply may be a redis.Error, or another error if a node of a
+// cluster did not answer. An error means a broken connection.
 func ask(c redis.Conn, calls []call) ([]any, error) {
 	for _, call := range calls {
 		if err := c.Send(call.name, call.args...); err != nil {
@@ -268,7 +264,6 @@ func unanswered(reply any) error {
 	return err
 }
 
-// text returns a reply as text, "" for other replies.
 func text(reply any) string {
 	s, err := redis.String(reply, nil)
 	if err != nil {
@@ -285,8 +280,8 @@ func number(reply any) int64 {
 	return n
 }
 
-// Labels returns the labels of the owners' clients, by owner, as far as they exist and may be read. It
-// sends one GETRANGE per client, in one batch.
+// Labels returns the known labels of the owners' clients, by owner. It sends one GETRANGE per
+// client, in one batch.
 func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 	byKey := map[string][]string{}
 	var calls []call

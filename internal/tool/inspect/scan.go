@@ -19,10 +19,8 @@ import (
 
 const (
 	// step is the number of keys per SCAN: 250 take a server half a millisecond.
-	step = 250
-	// batch is the number of keys that are read together.
-	batch = 200
-	// remembered is the number of locks that are remembered, to report none twice.
+	step       = 250
+	batch      = 200
 	remembered = 1 << 18
 )
 
@@ -34,23 +32,21 @@ type Request struct {
 	Labels redis.Conn
 	// Pattern selects names, "" for all.
 	Pattern string
-	// Permits adds semaphores with taken permits. Numbers looks for all numbers instead of locks.
+	// Permits adds semaphores with taken permits. Numbers looks for numbers instead of locks.
 	Permits, Numbers bool
 	// Found receives each lock. Its error ends the scan.
 	Found func(*Lock) error
 	// Progress, if not nil, receives the scanned fraction of the keys.
 	Progress func(done float64)
 	// Looked, if not nil, receives the number of hashes and queues that were read.
-	Looked func(keys int)
-	// Places is the number of places to read of each queue.
-	Places int
-	// NoLabels skips labels.
+	Looked   func(keys int)
+	Places   int
 	NoLabels bool
 }
 
 // Unread counts the failures of a scan.
 type Unread struct {
-	// Keys counts keys that the server refused to read, Why has its last error.
+	// Keys counts keys that the server refused to read; Why is its last error.
 	Keys int
 	Why  error
 	// Away is why a master of a cluster was not scanned.
@@ -89,15 +85,13 @@ type scan struct {
 	known  map[uint64]struct{}
 	unread Unread
 	done   float64
-	part   float64 // of all keys in one pass
+	part   float64
 }
 
-// pass scans all keys of a type that match.
 type pass struct {
 	match, kind string
 	// name returns the lock's name in a key, false to skip it.
 	name func(key string) (string, bool)
-	// read returns the locks among names.
 	read func(ctx context.Context, names []string) ([]*Lock, error)
 }
 
@@ -114,7 +108,7 @@ func (s *scan) passes() []pass {
 		{s.Pattern, "hash", func(key string) (string, bool) { return key, true }, held},
 		{queuePrefix + "*", "list", func(key string) (string, bool) {
 			name := lockOf(key)
-			return name, matches(name) && !s.knows(key) // otherwise it was reported already
+			return name, matches(name) && !s.knows(key)
 		}, queued},
 	}
 	if s.Permits {
@@ -126,9 +120,8 @@ func (s *scan) passes() []pass {
 	return all
 }
 
-// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB, LRANGE for
-// places, and for semaphores ZCOUNT and ZRANGE. It ends with ctx between two commands. Errors are those
-// of the connection, of SCAN and of Found.
+// Run finds the locks. It ends with ctx between two commands. Errors are those of the connection,
+// of SCAN and of Found.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
 	if s.Pattern == "" {
@@ -180,7 +173,6 @@ func (s *scan) pass(ctx context.Context, p pass) error {
 	}
 }
 
-// take reads keys, and reports the locks.
 func (s *scan) take(ctx context.Context, p pass, keys []string) error {
 	var names []string
 	for _, key := range keys {
@@ -207,8 +199,7 @@ func (s *scan) take(ctx context.Context, p pass, keys []string) error {
 	return nil
 }
 
-// progress reports the progress. Cursors count from the highest bit down, so a cursor with its bits
-// reversed is the scanned fraction.
+// progress reports the progress: a cursor with its bits reversed is the scanned fraction.
 func (s *scan) progress(before float64, cursor string) {
 	part := 1.0
 	if n, err := strconv.ParseUint(cursor, 10, 64); err == nil && n != 0 {
@@ -220,7 +211,7 @@ func (s *scan) progress(before float64, cursor string) {
 	}
 }
 
-// remember reports whether a key is new, and remembers it up to the limit.
+// remember reports whether a key is new.
 func (s *scan) remember(key string) bool {
 	if s.knows(key) {
 		return false
@@ -253,16 +244,15 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 	return RunOn(ctx, masters, srv.Dial, r)
 }
 
-// RunOn finds the locks on masters, in order, on its own connections. In a cluster the label of a client
-// may be on another node than its lock: labels then dials all nodes; it is nil for one server. If some
-// masters fail, Unread has the reason; if all do, it is the error. Other errors come from Found,
-// labels and ctx.
+// RunOn finds the locks on masters, in order, on its own connections. labels dials all nodes of a
+// cluster, where a label may be on another node than its lock; it is nil for one server. If some
+// masters fail, Unread has the reason; if all do, it is the error.
 func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r Request) (unread Unread, err error) {
 	if labels != nil {
 		if r.Labels, err = labels(ctx); err != nil {
 			return unread, err
 		}
-		defer func() { _ = r.Labels.Close() }() // only read from
+		defer func() { _ = r.Labels.Close() }()
 	}
 	progress, away := r.Progress, 0
 	for i, master := range masters {
@@ -286,7 +276,6 @@ func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r
 	return unread, nil
 }
 
-// runOne finds the locks on one master. The error is that of Found or of ctx.
 func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread, err error) {
 	var broken error // an error of Found, not of the server
 	found := r.Found

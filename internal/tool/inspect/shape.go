@@ -29,7 +29,7 @@ type Shape struct {
 
 func isMode(text string) bool { return text == protocol.ModeRead || text == protocol.ModeWrite }
 
-// ShapeOf returns the shape of a hash with these fields, at least one. If there are more fields, a hash
+// ShapeOf returns the shape of a hash with these fields, at least one. With more fields, a hash
 // that may have a mode counts as a read/write lock.
 func ShapeOf(fields [][2]string, more bool) Shape {
 	s := Shape{Kind: Plain}
@@ -64,8 +64,7 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 	return s
 }
 
-// oddField returns why a field is not that of a lock, "" if it is. It quotes no values, which may be
-// secrets of another program.
+// oddField returns why a field is not that of a lock. It quotes no values, which may be secrets.
 func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], ":lock_count") {
 		return "it looks like a multi-lock group (Redisson's getMultiLock of one group), which Redlatch does not know"
@@ -79,9 +78,9 @@ func oddField(owner string, field [2]string) string {
 	return ""
 }
 
-// Glance checks a key, with commands that are short regardless of its size. It returns a *NotLock for a hash
-// that is not a lock, and nil if the key may be a lock, does not exist, has another type, or must not be
-// read. It sends HSCAN, and HGET for a hash with many owners. Other errors mean a broken connection.
+// Glance checks a key, with commands that are short regardless of its size. It returns a *NotLock
+// for a hash that is not a lock, and nil for other types and keys that must not be read. Other
+// errors mean a broken connection.
 func Glance(c redis.Conn, name string) error {
 	replies, err := ask(c, []call{command("HSCAN", name, 0, "COUNT", glance)})
 	if err == nil {
@@ -111,16 +110,14 @@ func Glance(c redis.Conn, name string) error {
 	return notLockHash(name, `it has many owners but no field "mode", as a read/write lock would`)
 }
 
-// NotLock is the error for a name that is not a lock. Commands print it as JSON.
+// NotLock is the error for a name that is not a lock.
 type NotLock struct {
 	Named
 	// Fault is one of the Fault constants.
 	Fault string `json:"error"`
-	// Key is the key that does not fit a lock, Type its type.
-	Key  string `json:"key"`
-	Type string `json:"type"`
-	// Why is why a lock does not look like that.
-	Why string `json:"why"`
+	Key   string `json:"key"`
+	Type  string `json:"type"`
+	Why   string `json:"why"`
 }
 
 // Faults of a NotLock.
@@ -129,7 +126,7 @@ const (
 	FaultType  = "wrong_type" // a key of another type
 )
 
-// Error says which key it is and why it is not a lock.
+// Error implements error.
 func (n *NotLock) Error() string {
 	if n.Fault == FaultShape {
 		return fmt.Sprintf("%q is a hash but not a lock: %s", n.Name, n.Why)
@@ -157,7 +154,7 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error { return WrongTypeOn(c, name, srv.Problem) })
 }
 
-// WrongTypeOn is WrongType on a connection, whose errors go through problem.
+// WrongTypeOn is WrongType on a connection.
 func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 	for _, key := range []struct{ name, kind, what string }{
 		{name, "hash", "a lock is a hash"},

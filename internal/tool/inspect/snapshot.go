@@ -31,8 +31,7 @@ const (
 	// RenewalLook is how long a lease is watched by default.
 	RenewalLook = 40 * time.Second
 	// RenewalSlack is how late a renewal may be.
-	RenewalSlack = time.Second
-	// renewalJitter is the difference between two looks that means nothing.
+	RenewalSlack  = time.Second
 	renewalJitter = 20 * time.Millisecond
 )
 
@@ -46,13 +45,12 @@ const (
 // Snapshot is a lock at a moment between Asked and Answered.
 type Snapshot struct {
 	Name string
-	// Kind is "" for a free lock with an empty queue. Mode is that of a read/write lock.
+	// Kind is "" for a free lock with an empty queue.
 	Kind    Kind
 	Mode    string
 	Holders []Holder
 	// TTL is the remaining lease, redlatch.NoTTL for none, 0 for a free lock.
-	TTL time.Duration
-	// Queue has the first of Waiting waiters of a fair lock.
+	TTL     time.Duration
 	Queue   []admin.Waiter
 	Waiting int
 	// QueueError is why the queue was not read.
@@ -60,8 +58,8 @@ type Snapshot struct {
 	Asked, Answered time.Time
 }
 
-// Read reads a lock and the first places of its queue, or the lock alone if the server refuses to read the
-// queue. The error is a *NotLock for a hash that is not a lock. It sends an EVALSHA.
+// Read reads a lock and the first places of its queue, or the lock alone if the server refuses to
+// read the queue. The error is a *NotLock for a hash that is not a lock.
 func Read(ctx context.Context, client *redlatch.Client, name string, places int) (*Snapshot, error) {
 	s := &Snapshot{Name: name, Asked: time.Now()}
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, places)
@@ -116,14 +114,13 @@ func (s *Snapshot) SameHolders(later *Snapshot) bool {
 	return slices.EqualFunc(s.Holders, later.Holders, func(a, b Holder) bool { return a.Owner == b.Owner })
 }
 
-// Renewal watches the lease of one hold.
 type Renewal struct {
-	since *Snapshot // the first look, or the last one that found the lease renewed; nil without a lease
+	since *Snapshot // the first look, or the last one after a renewal; nil without a lease
 	last  *Snapshot
 	rose  bool
 }
 
-// See records a look. A change of the count may have set the lease: the watch restarts.
+// See records a look. A changed count may have set the lease, so it restarts the watch.
 func (r *Renewal) See(now *Snapshot) {
 	same := func(a, b Holder) bool { return a.Owner == b.Owner && a.Count == b.Count }
 	switch {
@@ -138,8 +135,7 @@ func (r *Renewal) See(now *Snapshot) {
 	}
 }
 
-// Known returns whether the lease is renewed, "" if there is none. A lease whose last renewal is overdue is
-// not.
+// Known returns whether the lease is renewed, "" if there is none.
 func (r *Renewal) Known() string {
 	switch {
 	case r.since == nil:
@@ -152,17 +148,15 @@ func (r *Renewal) Known() string {
 	return RenewedUnknown
 }
 
-// RenewalDue returns how long to watch a lease with so much left to see a renewal. Watchdogs renew every
-// third of a lease, so left is at least two thirds of it now, and two thirds of left at the renewal.
+// RenewalDue returns how long to watch a lease to see a renewal. Watchdogs renew every third of a
+// lease, so at least two thirds of it are left, and two thirds of left at the renewal.
 func RenewalDue(left time.Duration) time.Duration { return left/3 + RenewalSlack }
 
-// Renewed reports whether a lease was renewed between two looks that found left and later, at least
-// between apart. An expired lease has 0 left.
+// Renewed reports whether a lease was renewed between two looks, at least between apart.
 func Renewed(left, later, between time.Duration) bool {
 	return later > 0 && later+between > left+renewalJitter
 }
 
-// Pause waits for d, or returns the error of ctx.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -181,14 +175,13 @@ const (
 	SubscribedUnknown = "unknown"
 )
 
-// Waiter is a place in the queue of a fair lock, as commands print it.
+// Waiter is a place in a fair lock's queue, for printing.
 type Waiter struct {
 	Position int `json:"position"`
 	Owned
 	// DeadlineMillis is the time to the deadline, nil for none.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
-	// Subscribed reports whether a connection is subscribed to the waiter's channel.
-	Subscribed string `json:"subscribed"`
+	Subscribed     string `json:"subscribed"`
 	Client
 	Label string `json:"label,omitempty"`
 }
@@ -210,7 +203,7 @@ func WaiterOf(q *admin.Waiter, now time.Time) Waiter {
 	return w
 }
 
-// NotCounted returns why listeners cannot be counted, in few words.
+// NotCounted returns in few words why listeners cannot be counted.
 func NotCounted(err error) string {
 	var at *redlatch.LockError
 	if errors.As(err, &at) {
@@ -221,10 +214,9 @@ func NotCounted(err error) string {
 }
 
 const (
-	// LookedAt limits the places of a queue that commands read and show.
+	// LookedAt limits the places of a queue that commands read.
 	LookedAt = 10_000
-	// placesAtOnce limits the places read by one call: a look's cost to the server must not grow with
-	// the queue.
+	// placesAtOnce bounds the cost of one call to the server.
 	placesAtOnce = 200
 	// CountedAtOnce is the number of waiters whose subscribers are counted together.
 	CountedAtOnce = 1000
@@ -236,8 +228,7 @@ type Part struct {
 	First, Last int
 }
 
-// Read returns the waiters and the length of the queue. Owners that stay queued are returned once; others
-// may be missing.
+// Read returns the waiters and the length of the queue. Owners that stay queued are returned once.
 func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter, int, error) {
 	lock := rfairlock.New(client, p.Name)
 	return p.read(func(first, n int) ([]admin.Waiter, int, error) {
@@ -249,8 +240,8 @@ func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter
 	})
 }
 
-// Absent returns the owners without a subscriber, limited to among if it is not nil. A live waiter may have
-// none for a moment, after queuing and while reconnecting, so callers look again.
+// Absent returns the owners without a subscriber, limited to among if it is not nil. A live waiter
+// may have none for a moment, so callers look again.
 func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []string) ([]string, error) {
 	queue, _, err := p.Read(ctx, client)
 	if err != nil {
@@ -280,11 +271,9 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 	return absent, nil
 }
 
-// Listeners returns the number of connections subscribed for each of owners, waiters of a fair lock, in
-// their order. It also subscribes to a channel of its client, to prove that counting works. It returns
-// admin.ErrNotCounted with the reason if subscribers cannot be counted on the master and all of its
-// replicas. It sends SUBSCRIBE and UNSUBSCRIBE, one PUBSUB to the master and to each replica, and at most
-// once in ten seconds ROLE.
+// Listeners returns the number of connections subscribed for each of owners, waiters of a fair
+// lock. It also subscribes to a channel of its client, to prove that counting works, and returns
+// admin.ErrNotCounted if subscribers cannot be counted on the master and all of its replicas.
 func Listeners(ctx context.Context, client *redlatch.Client, name string, owners ...string) (counts []int64, err error) {
 	l := hold.Of(rfairlock.New(client, name))
 	if err = l.Check(ctx); err == nil {
@@ -300,14 +289,14 @@ func Listeners(ctx context.Context, client *redlatch.Client, name string, owners
 // Place is a place in the queue of a fair lock.
 type Place struct{ Lock, Owner string }
 
-// Subscribers counts the connections subscribed for each of places, on the master and its replicas. The
-// count is -1 for a name that cannot be a lock in a cluster. Places of one lock should be adjacent. The
-// result is shorter than places after an error, or if ctx ends between two calls.
+// Subscribers counts the connections subscribed for each of places, on the master and its replicas:
+// -1 for a name that cannot be a lock in a cluster. Places of one lock should be adjacent. After an
+// error or the end of ctx, the result is shorter than places.
 func Subscribers(ctx context.Context, client *redlatch.Client, cluster bool, places []Place) (counts []int64, err error) {
 	for len(places) > 0 && ctx.Err() == nil {
 		n := min(len(places), CountedAtOnce)
 		next := slices.IndexFunc(places[:n], func(p Place) bool { return p.Lock != places[0].Lock })
-		if cluster && next > 0 { // each lock has its own nodes
+		if cluster && next > 0 {
 			n = next
 		}
 		some, err := subscribers(ctx, client, cluster, places[:n])
@@ -339,7 +328,7 @@ func subscribers(ctx context.Context, client *redlatch.Client, cluster bool, pla
 	return e.ProvenListeners(ctx, protocol.OwnerChannel(places[0].Lock, e.NextOwner().String()), channels...)
 }
 
-// read reads a long queue from the end: places only move forward, so owners that stay are not missed.
+// read reads a long queue from the end: places only move forward.
 func (p Part) read(read func(first, n int) (part []admin.Waiter, waiting int, err error)) ([]admin.Waiter, int, error) {
 	front, waiting, err := read(p.First, min(placesAtOnce, p.Last-p.First+1))
 	last := min(p.Last, waiting)

@@ -7,8 +7,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// takenWithin is how long before a hold was first seen its lock may have been seen without it, for
-// the time of the acquisition to count as known.
+// takenWithin is how long before its first sight a hold may have begun to count as known.
 const takenWithin = 3 * time.Second
 
 // Age is how long an owner has held a lock.
@@ -18,7 +17,7 @@ type Age struct {
 	Exact bool
 }
 
-// ages remembers when owners acquired locks. It is safe for concurrent use; its zero value is empty.
+// ages is safe for concurrent use; its zero value is empty.
 type ages struct {
 	mu      sync.Mutex
 	locks   map[string]*sighting
@@ -31,8 +30,8 @@ type sighting struct {
 	holds map[string]seenHold // by owner
 }
 
-// seenHold describes one hold. For the only holder of a lock, with an unchanged count, left is
-// the remaining lease when it was first seen, and most the largest one since; otherwise both are -1.
+// seenHold describes one hold. For the only holder of a lock, with an unchanged count, left is the
+// remaining lease at first sight, and most the largest one since; otherwise both are -1.
 type seenHold struct {
 	Age
 
@@ -40,19 +39,17 @@ type seenHold struct {
 	count      string
 }
 
-// look is the result of a look at a lock.
 type look struct {
 	at      time.Time
 	holders []inspect.Holder
-	more    bool // there are other holders
-	shared  bool // the holders share the lease
+	more    bool
+	shared  bool
 	ttl     time.Duration
 	token   int64
-	anew    bool // messages show that the holder acquired the lock since the last look
+	anew    bool // messages show a new acquisition
 }
 
-// sees records a look, and returns the ages of the holders. A hold is new if the fencing token or a
-// message says so, or an earlier look found the lock without it.
+// sees records a look, and returns the ages of the holders.
 func (a *ages) sees(name string, l *look) []Age {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +58,7 @@ func (a *ages) sees(name string, l *look) []Age {
 		before = nil
 	}
 	now := &sighting{at: l.at, token: l.token, holds: make(map[string]seenHold, len(l.holders))}
-	late := before != nil && l.at.Before(before.at) // a later look was recorded before
+	late := before != nil && l.at.Before(before.at)
 	all := make([]Age, len(l.holders))
 	for i, h := range l.holders {
 		hold := a.hold(before, h, l, late)
@@ -106,9 +103,9 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 	return known
 }
 
-// age returns the age of a hold. A renewal sets the lease to its full length, as the acquisition did:
-// the part missing when the hold was first seen had already passed. That is at most a third;
-// if the lease grew by more, it was set to another length.
+// age returns the age of a hold. Renewals and the acquisition set the lease to the same length, so
+// the part missing at first sight had passed. That is at most a third; if the lease grew by more,
+// its length changed.
 func (h *seenHold) age() Age {
 	if h.Exact || h.left < 0 || h.most > h.left+h.left/2+time.Second {
 		return h.Age
@@ -116,7 +113,7 @@ func (h *seenHold) age() Age {
 	return Age{Since: h.Since.Add(h.left - h.most)}
 }
 
-// ended records the end of a scan, and whether it found all locks that were held when it began.
+// ended records the end of a scan, and whether it found all locks held when it began.
 func (a *ages) ended(began time.Time, all bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

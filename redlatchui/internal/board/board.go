@@ -1,15 +1,6 @@
-// Package board keeps the state of a server's locks up to date for any number of viewers, at the cost
-// of one.
-//
-//	Board.Locks, Board.Numbers ─▶ scans: Locks, with clients and circles of waits
-//	Board.Lock                 ─▶ looks at one lock: Lock, with its last events
-//	Board.Server               ─▶ diagnosis.Look every 15 s: Exam
-//
-// A Feed runs while viewers request its value, and some seconds longer; otherwise it sends no commands.
-// Scans send the commands of redlatch list, and pause for four times their duration. Published values
-// are immutable, so viewers read them without a lock.
-//
-// A board writes nothing to the server. Its Source says where locks can be repaired.
+// Package board keeps the state of a server's locks up to date for any number of viewers, at the
+// cost of one. It writes nothing to the server. A Feed runs while viewers request its value, and
+// some seconds longer; otherwise it sends no commands. Published values are immutable.
 package board
 
 import (
@@ -28,10 +19,9 @@ const (
 	// LeastEvery is the shortest interval between two scans.
 	LeastEvery = 100 * time.Millisecond
 	// ExamEvery is the interval between two examinations of the server.
-	ExamEvery = 15 * time.Second
-	// examTime bounds an examination. After a failure, the next follows after examAgain.
+	ExamEvery           = 15 * time.Second
 	examTime, examAgain = 10 * time.Second, 5 * time.Second
-	// overdue is how much later than expected a new value may come before the last one is old.
+	// overdue is how late a new value may be before the last one is old.
 	overdue = 5 * time.Second
 )
 
@@ -44,8 +34,7 @@ var (
 
 // Board keeps the state of locks for its viewers. It is safe for concurrent use.
 type Board struct {
-	// Locks is the feed of all locks, Numbers that of all names that hold a number, and Server that of
-	// examinations.
+	// Locks is the feed of all locks, Numbers that of all numbers.
 	Locks, Numbers *Feed[Locks]
 	Server         *Feed[Exam]
 
@@ -60,13 +49,12 @@ type Board struct {
 
 	mu      sync.Mutex
 	closed  bool
-	watched map[string]*slot // by name; some no longer run
+	watched map[string]*slot
 }
 
-// Seen is when a value was seen.
+// Seen says when a value was seen.
 type Seen struct {
-	// At is when it was seen, zero if it never was. Took is how long that took, and Next when it should
-	// be seen again at the latest.
+	// At is zero if it never was. Took is how long that took; the next look is due by Next.
 	At, Next time.Time
 	Took     time.Duration
 	// Err is why it could not be seen again.
@@ -76,7 +64,7 @@ type Seen struct {
 // Old reports whether the value is out of date: the last look failed, or the next one is overdue.
 func (s *Seen) Old(now time.Time) bool { return !s.At.IsZero() && (s.Err != nil || now.After(s.Next)) }
 
-// Moment returns the time that ages and leases are relative to: now, or At for an old value.
+// Moment returns the time that ages and leases are relative to.
 func (s *Seen) Moment() time.Time {
 	if now := time.Now(); !s.Old(now) {
 		return now
@@ -84,11 +72,10 @@ func (s *Seen) Moment() time.Time {
 	return s.At
 }
 
-// expect sets Next for a pause followed by a look that may take twice as long as the last one.
 func (s *Seen) expect(pause, took time.Duration) { s.Next = time.Now().Add(pause + 2*took + overdue) }
 
-// New returns a board of the locks whose names match a pattern, "" for all, with at most one scan per
-// interval. Close also closes the source.
+// New returns a board of the locks whose names match a pattern, "" for all. Close also closes the
+// source.
 func New(source *Source, pattern string, every time.Duration) *Board {
 	b := &Board{source: source, pattern: pattern, every: every, once: make(chan struct{}, looksAtOnce), watched: map[string]*slot{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -102,7 +89,7 @@ func New(source *Source, pattern string, every time.Duration) *Board {
 	return b
 }
 
-// Close ends all feeds, waits for them, and closes the source.
+// Close waits for all feeds, and closes the source.
 func (b *Board) Close() error {
 	b.mu.Lock()
 	b.closed = true
@@ -112,7 +99,6 @@ func (b *Board) Close() error {
 	return b.source.Close()
 }
 
-// Exam is the result of an examination of the server.
 type Exam struct {
 	Seen
 
@@ -120,7 +106,6 @@ type Exam struct {
 	Findings []diagnosis.Finding
 }
 
-// examine is the run of the feed of examinations.
 func (b *Board) examine(ctx context.Context, last *Exam, publish func(*Exam) bool) {
 	exam := Exam{}
 	if last != nil {
@@ -152,8 +137,7 @@ func (b *Board) examineOnce(ctx context.Context) ([]diagnosis.Finding, error) {
 }
 
 const (
-	// lingers is how long a feed runs after the last request: a page without JavaScript is reloaded
-	// every few seconds.
+	// lingers is how long a feed runs after the last request: a page without JavaScript reloads.
 	lingers = 8 * time.Second
 	// quiet is how long a viewer waits for a new value before it gets the last one.
 	quiet = 3 * time.Second
@@ -161,27 +145,26 @@ const (
 	remembers = 5 * time.Minute
 )
 
-// Feed makes values, and shares each with all viewers, while they request them. It is safe for
-// concurrent use.
+// Feed shares values with all its viewers. It is safe for concurrent use.
 type Feed[T any] struct {
 	board *Board
-	// run makes values, starting from the last known one, nil if there is none. It returns when ctx ends
-	// or publish returns false.
+	// run makes values, starting from last, which may be nil, until ctx ends or publish returns
+	// false.
 	run func(ctx context.Context, last *T, publish func(*T) bool)
 
 	// board.mu guards the rest.
 	value   *T
 	fresh   bool // value was made by the current run
 	changed chan struct{}
-	asked   time.Time // the last request
+	asked   time.Time
 	running bool
-	ended   bool // the feed was evicted
+	ended   bool // evicted
 	cancel  context.CancelFunc
 }
 
-// Get returns the newest value, and a channel that is closed when there is a newer one. If the server
-// is slow, it returns the last known value, and nil if ctx ends first. The channel is nil if the feed
-// was evicted. The value must not be changed.
+// Get returns the newest value, and a channel that is closed when there is a newer one, nil if the
+// feed was evicted. If the server is slow, the value is the last known one, and nil if ctx ends
+// first. It must not be changed.
 func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	for late := false; ; {
 		value, changed, err := f.newest(late)
@@ -198,8 +181,7 @@ func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	}
 }
 
-// newest starts the feed if it is stopped, and returns the newest value of this run; if late is set,
-// also that of an earlier run.
+// newest returns the newest value of this run; if late is set, also that of an earlier one.
 func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	b := f.board
 	b.mu.Lock()
@@ -217,7 +199,7 @@ func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	return nil, f.changed, nil
 }
 
-// start starts the feed if it is stopped. board.mu is held.
+// board.mu is held.
 func (f *Feed[T]) start() {
 	now := time.Now()
 	if now.Sub(f.asked) > remembers {
@@ -237,7 +219,6 @@ func (f *Feed[T]) start() {
 	})
 }
 
-// begin returns the last value, and reports whether the feed goes on.
 func (f *Feed[T]) begin() (last *T, wanted bool) {
 	f.board.mu.Lock()
 	defer f.board.mu.Unlock()
@@ -245,12 +226,12 @@ func (f *Feed[T]) begin() (last *T, wanted bool) {
 	return f.value, f.running
 }
 
-// isWanted reports whether viewers want another value. board.mu is held.
+// board.mu is held.
 func (f *Feed[T]) isWanted() bool {
 	return f.board.ctx.Err() == nil && !f.ended && time.Since(f.asked) <= lingers
 }
 
-// publish gives viewers a new value, and reports whether they want another one.
+// publish reports whether viewers want another value.
 func (f *Feed[T]) publish(value *T) bool {
 	f.board.mu.Lock()
 	defer f.board.mu.Unlock()
@@ -262,7 +243,7 @@ func (f *Feed[T]) publish(value *T) bool {
 	return f.isWanted()
 }
 
-// evict ends the feed for all viewers. board.mu is held.
+// board.mu is held.
 func (f *Feed[T]) evict() {
 	f.ended = true
 	close(f.changed)
@@ -276,7 +257,6 @@ const (
 	looksAtOnce = 4
 )
 
-// slot is a lock that is watched, or was.
 type slot struct {
 	Feed[Lock]
 
@@ -285,8 +265,8 @@ type slot struct {
 	from   string // the address of the viewer who opened it
 }
 
-// Lock returns the feed of a lock, for a viewer at an address. If too many locks are watched, it evicts
-// one, or returns ErrBusy: then LookOnce shows the lock.
+// Lock returns the feed of a lock, for a viewer at an address. If too many are watched, it evicts
+// one, or returns ErrBusy.
 func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -309,8 +289,8 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	return &s.Feed, nil
 }
 
-// makeRoom reports whether another lock can be watched for a viewer. If too many are, it evicts an idle
-// name of a viewer that has at least as many, or a lock of one that has at least two more. b.mu is held.
+// makeRoom evicts an idle name of a viewer that has at least as many, or a lock of one that has at
+// least two more. b.mu is held.
 func (b *Board) makeRoom(from string) bool {
 	counts, running := map[string]int{}, []*slot(nil)
 	for _, s := range b.watched {
@@ -335,7 +315,7 @@ func (b *Board) makeRoom(from string) bool {
 	return true
 }
 
-// forget drops the least recently requested slot if too many are kept. b.mu is held.
+// b.mu is held.
 func (b *Board) forget() {
 	if len(b.watched) <= keptLocks {
 		return
@@ -349,8 +329,7 @@ func (b *Board) forget() {
 	delete(b.watched, oldest)
 }
 
-// LookOnce looks at a lock without watching it, with pauses between such looks. It returns nil if ctx
-// ends first.
+// LookOnce looks at a lock without watching it. It returns nil if ctx ends first.
 func (b *Board) LookOnce(ctx context.Context, name string) (*Lock, error) {
 	b.mu.Lock()
 	if b.closed {

@@ -12,26 +12,24 @@ import (
 
 const (
 	shownCircles = 16
-	triedOwners  = 256 // owners, or clients, whose circles are searched for
+	triedOwners  = 256
 )
 
-// Step is one wait: Waiter is queued for Lock, which Holder has. Both are owners as in Redis, with the labels
-// of their clients.
+// Step is one wait: Waiter is queued for Lock, which Holder has.
 type Step struct{ Lock, Waiter, Holder, WaiterLabel, HolderLabel string }
 
-// Circle is two or more waits: the holder of each step is the waiter of the next, and that of the last
-// one is the waiter of the first.
+// Circle is two or more waits: the holder of each step is the waiter of the next, cyclically.
 type Circle struct {
 	Steps []Step
-	// Sure reports that the same owners held and waited in two scans: an owner of Redisson is one thread,
-	// which releases nothing while it waits. Otherwise only the clients are the same.
+	// Sure reports that the same owners held and waited in two scans; otherwise only the clients
+	// are the same. An owner of Redisson is one thread, which releases nothing while it waits.
 	Sure bool
 }
 
-// waits has the steps from each waiter to the holders. The key is an owner or its client.
+// waits has the steps from each waiter, an owner or its client, to the holders.
 type waits map[string][]Step
 
-// waitsOf returns the waits of waiters that are not known to be dead. who returns the key of an owner.
+// waitsOf omits dead waiters. who returns the key of an owner.
 func waitsOf(entries []Entry, dead func(lock, owner string) bool, who func(owner string) string) waits {
 	all := waits{}
 	for i := range entries {
@@ -51,10 +49,10 @@ func waitsOf(entries []Entry, dead func(lock, owner string) bool, who func(owner
 	return all
 }
 
-// prune drops the waiters that are in no circle because none of their holders waits, repeatedly.
+// prune repeatedly drops waiters none of whose holders waits.
 func (all waits) prune(who func(owner string) string) {
-	left := map[string]int{}        // number of steps to other waiters
-	behind := map[string][]string{} // the waiters for each waiter
+	left := map[string]int{}
+	behind := map[string][]string{}
 	var ends []string
 	for from, steps := range all {
 		for _, s := range steps {
@@ -77,7 +75,7 @@ func (all waits) prune(who func(owner string) string) {
 	}
 }
 
-// circlesOf returns the shortest circle of each waiter, each circle once.
+// circlesOf returns each waiter's shortest circle, each circle once.
 func circlesOf(entries []Entry, dead func(lock, owner string) bool, who func(owner string) string) (found []Circle) {
 	all := waitsOf(entries, dead, who)
 	var names []string
@@ -101,9 +99,9 @@ func circlesOf(entries []Entry, dead func(lock, owner string) bool, who func(own
 	return found
 }
 
-// shortest returns the shortest circle from a waiter to itself, without steps if there is none.
+// shortest returns a circle without steps if there is none.
 func (all waits) shortest(name string, who func(owner string) string) Circle {
-	came := map[string]Step{} // the step to each waiter
+	came := map[string]Step{}
 	for next := []string{name}; len(next) > 0; next = next[1:] {
 		for _, s := range all[next[0]] {
 			to := who(s.Holder)
@@ -119,7 +117,6 @@ func (all waits) shortest(name string, who func(owner string) string) Circle {
 	return Circle{}
 }
 
-// circleOf follows came from a waiter back to itself.
 func circleOf(name string, came map[string]Step, who func(owner string) string) (c Circle) {
 	for to := name; len(c.Steps) == 0 || to != name; {
 		s := came[to]
@@ -139,8 +136,8 @@ func (c *Circle) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// findCircles finds the circles, and marks the locks in sure ones. It counts the waiters in circles:
-// a dead waiter is in none, and a possibly dead one makes its circle unsure.
+// findCircles finds the circles, and marks the locks in sure ones. A dead waiter is in none, and a
+// possibly dead one makes its circle unsure.
 func (l *Locks) findCircles(m *memory, count counter) {
 	before := m.circles
 	m.circles = map[string]bool{}
@@ -159,7 +156,7 @@ func (l *Locks) findCircles(m *memory, count counter) {
 	for _, c := range l.living(m, count, asked, ClientID) {
 		switch {
 		case !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }): // a sure one
-		case m.doubts(&c): // the next scan tells
+		case m.doubts(&c):
 			l.pending = true
 		default:
 			l.Circles = append(l.Circles, c)
@@ -173,8 +170,7 @@ func (l *Locks) findCircles(m *memory, count counter) {
 	l.sort()
 }
 
-// living returns the circles without waiters that are known to be dead. It counts the waiters in
-// circles that were not counted before.
+// living returns the circles without dead waiters. It counts the waiters not counted before.
 func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(owner string) string) []Circle {
 	for {
 		found := circlesOf(l.Entries, m.isDead, who)
@@ -194,7 +190,6 @@ func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(
 	}
 }
 
-// doubts reports whether the last count of a waiter in the circle was 0.
 func (m *memory) doubts(c *Circle) bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool {
 		_, absent := m.seen.presence.known(s.Lock, s.Waiter)
@@ -208,7 +203,6 @@ func bareOwner(owner string) string {
 	return bare
 }
 
-// around returns the circles that still include the lock.
 func (l *Locks) around(lock *Lock) (circles []Circle) {
 	for _, c := range l.Circles {
 		if slices.ContainsFunc(c.Steps, lock.has) {
@@ -218,7 +212,6 @@ func (l *Locks) around(lock *Lock) (circles []Circle) {
 	return circles
 }
 
-// ahead returns the waits of the holders for other locks.
 func (l *Locks) ahead(lock *Lock) (steps []Step) {
 	if len(lock.Circles) > 0 {
 		return nil
@@ -240,19 +233,17 @@ func (l *Locks) ahead(lock *Lock) (steps []Step) {
 	return steps
 }
 
-// placesOfQueue is the number of places of each queue that a scan reads.
 const placesOfQueue = 32
 
 // Client is a client with its holds and waits.
 type Client struct {
-	// ID is its UUID, or an owner without one.
+	// ID is a UUID, or an owner without one.
 	ID string
 	inspect.Client
 	Label string
 	// Holds has the worst troubles first; Waits is sorted by name.
-	Holds []Hold
-	Waits []Wait
-	// InCircle reports whether it is in a sure circle.
+	Holds    []Hold
+	Waits    []Wait
 	InCircle bool
 }
 
@@ -263,7 +254,7 @@ type Hold struct {
 	Owner, Count string // as in Redis
 }
 
-// Wait is a place in the queue of a lock, from 1. Not all dead waiters are known.
+// Wait is a place in the queue of a lock, from 1.
 type Wait struct {
 	Entry
 
@@ -272,7 +263,7 @@ type Wait struct {
 	Dead     bool
 }
 
-// ClientID returns the UUID of an owner's client, or the owner if it has none.
+// ClientID returns the UUID in an owner, or the owner if it has none.
 func ClientID(owner string) string {
 	bare, _ := protocol.WriterOf(owner)
 	parsed, err := codec.ParseOwner(bare)
@@ -291,7 +282,6 @@ func (l *Locks) Client(id string) *Client {
 	return &l.Clients[i]
 }
 
-// clientsOf returns the clients that hold or wait for locks, sorted by ID.
 func clientsOf(entries []Entry, circles []Circle, dead func(lock, owner string) bool) []Client {
 	byID := map[string]*Client{}
 	of := func(owner, label string) *Client {

@@ -10,21 +10,17 @@ import (
 )
 
 const (
-	// fronts is the number of queues whose first waiters are counted after a scan, nodeFronts that in a
+	// fronts limits the queues whose first waiters are counted after a scan; nodeFronts is for a
 	// cluster, where each takes a call.
 	fronts, nodeFronts = 4096, 32
-	// counted is the number of waiters in circles that are counted after a scan.
-	counted = 64
-	// countWait bounds each of these counts.
-	countWait = 2 * time.Second
+	counted            = 64
+	countWait          = 2 * time.Second
 )
 
 type place = inspect.Place
 
-// counter counts the subscribers of waiters, as inspect.Subscribers does.
 type counter func(all []place) ([]int64, error)
 
-// counter returns the counter of one scan.
 func (b *Board) counter(ctx context.Context) counter {
 	until := time.Now().Add(countWait)
 	return func(all []place) ([]int64, error) {
@@ -34,8 +30,8 @@ func (b *Board) counter(ctx context.Context) counter {
 	}
 }
 
-// findDead finds dead waiters in front of queues. If there are more than most queues, it counts the
-// waiters first that may be dead by earlier counts, and then the others round-robin.
+// findDead counts the first waiters of queues, at most most: possibly dead ones first, then the
+// others round-robin.
 func (l *Locks) findDead(m *memory, most int, count counter) {
 	var all, others []*Entry
 	for i := range l.Entries {
@@ -65,7 +61,6 @@ func (l *Locks) findDead(m *memory, most int, count counter) {
 	l.sort()
 }
 
-// count counts the subscribers of waiters, and remembers the result.
 func (l *Locks) count(m *memory, count counter, all []place) {
 	if len(all) == 0 {
 		return
@@ -88,8 +83,8 @@ func (m *memory) isDead(lock, owner string) bool {
 	return state == Dead
 }
 
-// absentFor is how long a waiter must be without a subscriber to count as dead: a live one may be so
-// while it reconnects.
+// absentFor is how long a waiter must be without a subscriber to count as dead: a live one may
+// reconnect.
 const absentFor = time.Second
 
 // The states of a waiter.
@@ -99,14 +94,12 @@ const (
 	Unknown = "unknown"
 )
 
-// presence remembers the waiters without a subscriber. It is safe for concurrent use; its zero value
-// is empty.
+// presence is safe for concurrent use; its zero value is empty.
 type presence struct {
 	mu     sync.Mutex
 	absent map[place]absence
 }
 
-// absence is when a waiter was first and last counted without a subscriber.
 type absence struct{ first, last time.Time }
 
 func (a *absence) state() string {
@@ -116,7 +109,7 @@ func (a *absence) state() string {
 	return Unknown
 }
 
-// sees records a count, and returns the state of the waiter: Unknown until another count.
+// sees returns the state of the waiter: Unknown until another count.
 func (p *presence) sees(lock, owner string, subscribers int64, at time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +132,7 @@ func (p *presence) sees(lock, owner string, subscribers int64, at time.Time) str
 	return a.state()
 }
 
-// known returns the state of a waiter, Dead or Unknown, and whether its last count was 0.
+// known returns Dead or Unknown, and whether the last count was 0.
 func (p *presence) known(lock, owner string) (state string, absent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +140,6 @@ func (p *presence) known(lock, owner string) (state string, absent bool) {
 	return a.state(), absent
 }
 
-// forget drops the waiters that were not counted since then.
 func (p *presence) forget(before time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// kept is the number of locks that a scan keeps, by trouble.
 const kept = 20_000
 
 // The troubles of a lock, the worst first.
@@ -28,12 +27,11 @@ var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 // Entry is a lock that a scan found.
 type Entry struct {
 	*inspect.Lock
-	// Ages are the ages of the holders, Age the oldest of them, zero for a free lock.
+	// Age is the oldest of Ages, zero for a free lock.
 	Ages []Age
 	Age
 	// Trouble is the worst trouble, "" for none.
-	Trouble string
-	// Uncounted reports that the number of waiters is unknown.
+	Trouble   string
 	Uncounted bool
 }
 
@@ -52,17 +50,16 @@ func (e *Entry) Waiters() int64 {
 type Locks struct {
 	Seen
 
-	// Entries are the locks, the worst troubles first; Total also counts locks that were not kept.
+	// Entries has the worst troubles first; Total also counts locks that were not kept.
 	Entries []Entry
 	Total   int
-	// Clients hold or wait for Entries, by ID. Circles has the sure ones first.
+	// Clients is sorted by ID. Circles has the sure ones first.
 	Clients []Client
 	Circles []Circle
 	Unread  inspect.Unread
-	// Uncounted is why subscribers cannot be counted: then the waiters of locks without queues and the
-	// dead waiters are unknown.
+	// Uncounted is why subscribers cannot be counted.
 	Uncounted string
-	// pending reports that another scan will confirm or refute a trouble.
+	// pending requests another scan to confirm a trouble.
 	pending bool
 }
 
@@ -89,7 +86,6 @@ func troubleOf(l *inspect.Lock) string {
 	return ""
 }
 
-// sort sorts the locks by trouble, queue length and age.
 func (l *Locks) sort() { slices.SortFunc(l.Entries, ByTrouble) }
 
 // ByTrouble puts the lock with the worse trouble first.
@@ -116,16 +112,16 @@ func severity(trouble string) int {
 	return 0
 }
 
-// settles bounds the first scan for new viewers that is followed by another before they see the
-// result: dead waiters and sure circles take two scans.
+// settles bounds the first scan that is followed by another before new viewers see the result: dead
+// waiters and sure circles take two.
 const settles = 2 * time.Second
 
 // memory is the state that scans pass on.
 type memory struct {
 	seen    *seen
-	turn    int               // the waiter that findDead counts next
+	turn    int               // the next waiter of findDead
 	circles map[string]bool   // of the last scan, by key
-	untaken map[string]string // the first waiter of each lock that was free with a queue
+	untaken map[string]string // the first waiter of each free lock
 }
 
 // seen is what scans and looks at single locks share.
@@ -134,7 +130,6 @@ type seen struct {
 	presence presence
 }
 
-// scanAgain is the run of the feeds of locks and numbers.
 func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Locks, publish func(*Locks) bool) {
 	if last == nil {
 		*m, last = memory{seen: m.seen}, &Locks{}
@@ -158,7 +153,7 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Lo
 	}
 }
 
-// pauseAfter returns the pause after a look. A failed look mostly waited, and is repeated soon.
+// pauseAfter returns the pause after a look. A failed look is repeated soon.
 func pauseAfter(took time.Duration, err error) time.Duration {
 	if pause := inspect.PauseFactor * took; err == nil || pause < lookEvery {
 		return pause
@@ -214,8 +209,7 @@ func (l *Locks) date(m *memory) {
 	}
 }
 
-// passing clears the trouble Untaken unless the last scan found the same waiter in front: the lock may
-// just be passing to it.
+// passing clears the trouble Untaken unless the last scan found the same waiter in front.
 func (l *Locks) passing(m *memory) {
 	before := m.untaken
 	m.untaken = map[string]string{}

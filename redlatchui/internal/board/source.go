@@ -27,8 +27,7 @@ var (
 // Source is access to a server or a cluster. It is safe for concurrent use.
 type Source struct {
 	// Place names the server, without user and password; empty if it is unknown.
-	Place string
-	// Problem explains an error of the server.
+	Place   string
 	Problem func(error) error
 
 	client  *redlatch.Client
@@ -38,10 +37,9 @@ type Source struct {
 	masters func(context.Context) ([]connect.Node, error)
 }
 
-// FromClient returns a source that uses the connections of client, which must stay open. Names are
-// keys on the server; the client's name mapper is not applied. If client comes from
-// connect.Server.Open, the source also connects to that server. It returns redlatch.ErrInvalid for a client
-// of a cluster that cannot reach each master.
+// FromClient returns a source that uses the connections of client, which must stay open, and does
+// not apply its name mapper. It returns redlatch.ErrInvalid for a client of a cluster that cannot
+// reach each master.
 func FromClient(client *redlatch.Client) (*Source, error) {
 	if client == nil {
 		return nil, errNoClient
@@ -79,7 +77,6 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 	}, nil
 }
 
-// scan finds the locks on all masters.
 func (s *Source) scan(ctx context.Context, r inspect.Request) (unread inspect.Unread, err error) {
 	masters, err := s.masters(ctx)
 	if err != nil {
@@ -91,9 +88,9 @@ func (s *Source) scan(ctx context.Context, r inspect.Request) (unread inspect.Un
 	return inspect.RunOn(ctx, masters, s.dial, r)
 }
 
-// listen returns the messages of a lock until ctx ends, and a function that waits for the end of the
-// subscription. It subscribes to patterns: the lock's clients count the subscribers of its channel,
-// and must not count observers. Without pattern subscriptions, as in a cluster, it returns nil.
+// listen returns the messages of a lock until ctx ends, and a function that waits for that. It
+// subscribes to patterns: clients count the channel's subscribers. It returns nil where there are
+// no pattern subscriptions, as in a cluster.
 func (s *Source) listen(ctx context.Context, name string) (messages <-chan follow.Message, done func()) {
 	if s.server == nil || s.cluster {
 		return nil, func() {}
@@ -107,7 +104,7 @@ func (s *Source) listen(ctx context.Context, name string) (messages <-chan follo
 	return subscriber.Messages, running.Wait
 }
 
-// Target returns where locks are repaired, or an error if the server is a replica.
+// Target returns where locks are repaired, or an error for a replica.
 func (s *Source) Target(ctx context.Context) (repair.Target, error) {
 	if s.server != nil {
 		if err := s.server.NeedMaster(ctx); err != nil {
@@ -131,7 +128,6 @@ type borrowed struct{ transport.Transport }
 // Close leaves the transport open.
 func (borrowed) Close() error { return nil }
 
-// whole adds the methods of a cluster's transport, if it is one.
 func (b borrowed) whole() transport.Transport {
 	if slots, is := b.Transport.(transport.Slotter); is {
 		return struct {
@@ -142,7 +138,7 @@ func (b borrowed) whole() transport.Transport {
 	return b
 }
 
-// Listeners counts as the transport does.
+// Listeners implements transport.Counter.
 func (b borrowed) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	counter, can := b.Transport.(transport.Counter)
 	if !can {

@@ -20,33 +20,30 @@ import (
 )
 
 const (
-	// lookEvery and leastBetween are the longest and shortest pauses between two looks at a lock.
 	lookEvery, leastBetween = time.Second, 250 * time.Millisecond
-	// lookTime bounds a look, scanWait the wait for a scan that finds circles.
-	lookTime, scanWait = 10 * time.Second, 4 * time.Second
-	shownEvents        = 50
+	lookTime, scanWait      = 10 * time.Second, 4 * time.Second
+	shownEvents             = 50
 )
 
-// watcher looks at one lock. It is not safe for concurrent use.
+// watcher is not safe for concurrent use.
 type watcher struct {
 	source *Source
 	name   string
 	locks  *Feed[Locks]
 	seen   *seen
-	conn   redis.Conn // for labels and numbers; nil if there is none
+	conn   redis.Conn // nil if there is none
 
 	lock   follow.Lock
 	lease  inspect.Renewal
 	last   Lock
-	labels map[string]string // of the last look, by owner
-	asked  bool              // another look will show whether a waiter is dead
+	labels map[string]string
+	asked  bool // another look will show whether a waiter is dead
 }
 
 func (b *Board) watcher(name string) *watcher {
 	return &watcher{source: b.source, name: name, locks: b.Locks, seen: &b.seen, lock: follow.Lock{Name: name}, last: Lock{Name: name}}
 }
 
-// watch is the run of a lock's feed.
 func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) bool) {
 	w.lock = follow.Lock{Name: w.name} // what happened since the last viewer was not seen
 	if last == nil {
@@ -70,7 +67,7 @@ func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) boo
 	}
 }
 
-// first is look for new viewers. It looks twice if a second count or a scan tells more.
+// first looks for new viewers, twice if that tells more.
 func (w *watcher) first(ctx context.Context) *Lock {
 	l := w.look(ctx)
 	began, circle := time.Now(), l.mayBeInCircle()
@@ -88,7 +85,7 @@ func (w *watcher) first(ctx context.Context) *Lock {
 	return w.look(ctx)
 }
 
-// await waits for a message or the next look, and receives the pending messages.
+// await receives messages until the next look.
 func (w *watcher) await(ctx context.Context, messages <-chan follow.Message) {
 	timer := time.NewTimer(lookEvery - leastBetween)
 	defer timer.Stop()
@@ -113,7 +110,7 @@ func (w *watcher) receive(m *follow.Message) {
 
 func (w *watcher) disconnect() {
 	if w.conn != nil {
-		_ = w.conn.Close() // only read from
+		_ = w.conn.Close()
 		w.conn = nil
 	}
 }
@@ -141,7 +138,6 @@ func (w *watcher) look(ctx context.Context) *Lock {
 	return &l
 }
 
-// try looks once, and returns why it could not.
 func (w *watcher) try(ctx context.Context) (err error) {
 	if err := limits.Name(w.name); err != nil {
 		return err
@@ -178,7 +174,7 @@ func (w *watcher) try(ctx context.Context) (err error) {
 	return nil
 }
 
-// number looks at a name that may hold a number, and reports whether it does.
+// number reports whether the name holds a number.
 func (w *watcher) number(ctx context.Context) bool {
 	found, err := inspect.NumberAt(ctx, w.conn, w.name)
 	if err != nil || found == nil {
@@ -190,7 +186,7 @@ func (w *watcher) number(ctx context.Context) bool {
 	}
 	in, err := rsemaphore.NewExpirable(w.source.client, w.name).Inspect(ctx)
 	if err != nil {
-		return true // the number was read
+		return true
 	}
 	for _, p := range in.Permits {
 		h := inspect.Holder{Owner: p.ID, Mode: "permit"}
@@ -216,7 +212,7 @@ func (w *watcher) lockOf(seen *inspect.Snapshot) *Lock {
 	return now
 }
 
-// count sets the states of the waiters. The look succeeds even if it fails.
+// count sets the states of the waiters, if it can.
 func (w *watcher) count(ctx context.Context, now *Lock) {
 	if len(now.Queue) == 0 {
 		return
@@ -237,8 +233,7 @@ func (w *watcher) count(ctx context.Context, now *Lock) {
 	}
 }
 
-// details reads labels, the token, readers' leases and the number of listeners, and returns the labels
-// by owner. It omits what cannot be read; a broken connection is reported by the next look.
+// details returns the labels by owner. It omits what cannot be read.
 func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	var owners []string
 	for _, h := range now.Holders {
@@ -287,7 +282,7 @@ func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]
 	now.Age = oldest(now.Ages)
 }
 
-// told reports whether the events of an earlier viewer already cover an event of the first look.
+// told reports whether earlier events already cover an event of the first look.
 func (w *watcher) told(e *follow.Event, now *Lock) bool {
 	switch {
 	case w.last.At.IsZero():
@@ -304,35 +299,34 @@ type Lock struct {
 	Name string
 	Kind inspect.Kind
 	Mode string // of a read/write lock
-	// Holders are all holders, or the permits of a semaphore that are taken and readable.
+	// Holders may be the readable permits of a semaphore.
 	Holders []inspect.Holder
-	// Ages are the ages of the holders, Age the oldest of them.
+	// Age is the oldest of Ages.
 	Ages []Age
 	Age
-	// TTL is the remaining lease, negative for none. Lease is the largest one seen for these holders.
+	// TTL is negative for none. Lease is the largest one seen for these holders.
 	TTL, Lease time.Duration
-	// Renewed is inspect.RenewedYes, RenewedNo or RenewedUnknown, "" without a lease.
+	// Renewed is an inspect.Renewed constant, "" without a lease.
 	Renewed string
-	// Queue has the first of Waiting waiters. QueueUnread is why the queue was not read.
+	// QueueUnread is why the queue was not read.
 	Queue       []Waiter
 	Waiting     int
 	QueueUnread string
 	// Uncounted is why subscribers cannot be counted.
 	Uncounted string
-	// Listening is the number of connections that listen for the release of a lock without a queue. It is
-	// a hint only: all waiters of a client share a connection, which may listen longer than they wait.
+	// Listening counts connections that listen for the release of a lock without a queue. It is a
+	// hint: all waiters of a client share one.
 	Listening int64
-	// Circles are the circles of waits around the lock, the sure ones first. If there are none, Ahead
-	// has the waits of its holders for other locks.
+	// Circles has the sure ones first. If there are none, Ahead has the waits of the holders for
+	// other locks.
 	Circles []Circle
 	Ahead   []Step
-	// Number describes a name that holds a number, nil for a lock.
+	// Number is nil for a lock.
 	Number *inspect.Number
-	// Token is the last fencing token, 0 for none.
-	Token int64
+	Token  int64
 	// PlainWaiters and ReadWriteWaiters are as in inspect.Lock.
 	PlainWaiters, ReadWriteWaiters int64
-	// Events are the last events, the newest first.
+	// Events has the newest first.
 	Events []Event
 }
 
@@ -355,7 +349,7 @@ type Event struct {
 // Held reports whether the lock was held.
 func (l *Lock) Held() bool { return len(l.Holders) > 0 }
 
-// Idle reports whether nothing has this name, as far as is known.
+// Idle reports whether nothing is known to have this name.
 func (l *Lock) Idle() bool { return !l.Held() && l.Waiting == 0 && l.Number == nil }
 
 func (l *Lock) mayBeInCircle() bool {
