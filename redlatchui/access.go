@@ -20,11 +20,11 @@ const (
 	// ReadOnly shows everything and changes nothing.
 	ReadOnly Access = 1
 	// MayUnlock adds the action "unlock", which releases a lock for dead holders, or a permit of a
-	// semaphore, as redlatch unlock --force does with --dead. A holder that renews its lease keeps the
-	// lock, and so do holders that the form does not name.
+	// semaphore. A holder that renews its lease keeps the lock, and so do holders that the form
+	// does not name.
 	MayUnlock = ReadOnly | 1<<1
-	// MayEvict adds the action "evict", which evicts a dead waiter from the queue of a fair lock, as
-	// redlatch evict does. A waiter with a subscriber stays.
+	// MayEvict adds the action "evict", which evicts a dead waiter from the queue of a fair lock. A
+	// waiter with a subscriber stays.
 	MayEvict = ReadOnly | 1<<2
 	// FullAccess grants all actions, including those of later versions.
 	FullAccess Access = 0xff
@@ -37,7 +37,7 @@ var (
 
 func (a Access) may(right Access) bool { return a&right == right }
 
-// needs returns why a request that needs a right is denied, nil if a has it.
+// needs returns why a request that needs a right is denied.
 func (a Access) needs(right Access) error {
 	switch {
 	case !a.may(ReadOnly):
@@ -64,8 +64,8 @@ func accessOf(r *http.Request) Access {
 	return a
 }
 
-// admit denies requests of viewers who may not see the page. Actions check rights themselves, so that
-// attempts reach the audit; static files need no right.
+// admit denies requests without a right to the page. Actions check rights themselves, for the
+// audit; static files need none.
 func (p *Page) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/static/") {
@@ -92,8 +92,8 @@ const (
 	outcomeFailed  = "failed"
 )
 
-// Attempt is an action that a viewer requested, for Options.Audit. Lock, Owners, Reason and Remote are
-// untrusted: escape them.
+// Attempt is an action that a viewer requested. Lock, Owners, Reason and Remote are untrusted:
+// escape them.
 type Attempt struct {
 	// At is when the form arrived, in UTC.
 	At time.Time
@@ -103,11 +103,11 @@ type Attempt struct {
 	User string
 	// Remote is the address of the client, or of a proxy in front.
 	Remote string
-	// Lock is the lock's name on the server. If nothing was done, it may be the SHA-256 hash of a name of
-	// more than 1,024 bytes.
+	// Lock is the lock's name on the server, or, if nothing was done, perhaps the SHA-256 hash of a
+	// name of more than 1,024 bytes.
 	Lock string
-	// Owners are the owners in the form: holders, the ID of a permit, or a waiter. There are at most 32.
-	// If the action was refused, each is cut to 1,024 bytes.
+	// Owners are the owners in the form, at most 32. If the action was refused, each is cut to
+	// 1,024 bytes.
 	Owners []string
 	// Reason is the viewer's reason, cut to 1,600 bytes.
 	Reason string
@@ -134,7 +134,6 @@ func (p *Page) attempt(r *http.Request, what string) *Attempt {
 	return a
 }
 
-// bound limits the size of a refused attempt.
 func (a *Attempt) bound() {
 	if len(a.Lock) > linkedName {
 		a.Lock = hashOf(a.Lock)
@@ -172,7 +171,6 @@ var headers = map[string]string{
 // local are the hosts that DNS cannot point elsewhere.
 var local = []string{"localhost", "127.0.0.1", "::1"}
 
-// guard passes requests to next that a browser makes for the page itself.
 func guard(hosts []string, next http.Handler) http.Handler {
 	allowed := slices.Clone(local)
 	for _, h := range hosts {
@@ -198,7 +196,7 @@ func guard(hosts []string, next http.Handler) http.Handler {
 	})
 }
 
-// isForeign reports whether a page of another origin makes the request, except by a link.
+// isForeign excepts links from other origins.
 func isForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

@@ -23,8 +23,7 @@ import (
 
 const (
 	formSize, reasonSize = 64 << 10, 4 * 400 // 400 characters
-	// actsFor bounds an action, which watches a lease for up to inspect.RenewalLook.
-	actsFor = 90 * time.Second
+	actsFor              = 90 * time.Second
 )
 
 // Reasons not to begin an action.
@@ -37,13 +36,11 @@ var (
 	errAudit    = errors.New("the audit could not be written: no changes were made")
 )
 
-// deed implements an action.
 type deed struct {
 	name  string
 	right Access
-	// read reads the form, except for the reason.
-	read func(a *Attempt, form url.Values) error
-	// do returns the result as a sentence, and the effect on waiters.
+	read  func(a *Attempt, form url.Values) error
+	// do returns the result as a sentence.
 	do func(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error)
 }
 
@@ -55,12 +52,10 @@ var (
 type actedPage struct {
 	frame
 	Name, Link, Done string
-	// Evict offers a viewer with the right to evict the first waiter, which may be dead.
-	Waiters string
-	Evict   bool
+	Waiters          string
+	Evict            bool
 }
 
-// act serves POST requests.
 func (p *Page) act(d deed) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actsFor + time.Minute)) // if the server has deadlines
@@ -77,7 +72,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			page.Err = fullSentence(sanitize.WithoutPrefix(textOf(err)))
 		}
 		if a.Outcome == outcomeDone {
-			if accessOf(r).may(MayEvict) { // the page has a link instead of the command
+			if accessOf(r).may(MayEvict) {
 				waiters, _, page.Evict = strings.Cut(waiters, evictAdvice)
 			}
 			page.Title, page.Done, page.Waiters = "Done", fullSentence(done), fullSentence(waiters)
@@ -87,7 +82,6 @@ func (p *Page) act(d deed) http.HandlerFunc {
 	}
 }
 
-// try checks, does and audits an attempt.
 func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, waiters string, err error) {
 	var end func()
 	if err = p.check(r, d, a, malformed); err == nil {
@@ -121,7 +115,6 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 	return done, waiters, err
 }
 
-// check returns why an attempt is refused.
 func (p *Page) check(r *http.Request, d deed, a *Attempt, malformed error) error {
 	incomplete := d.read(a, r.PostForm) // also for the audit of denied attempts
 	if err := accessOf(r).needs(d.right); err != nil {
@@ -231,7 +224,6 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (done, waiters st
 }
 
 const (
-	// actsAtOnce is the number of concurrent actions, actsOfOne that of one viewer.
 	actsAtOnce, actsOfOne = 32, 4
 )
 
@@ -240,7 +232,7 @@ var (
 	errCrowd  = errors.New("too many actions in progress: try again in a minute. No changes were made")
 )
 
-// acting counts concurrent actions. It is safe for concurrent use.
+// acting is safe for concurrent use.
 type acting struct {
 	mu     sync.Mutex
 	closed bool
@@ -249,7 +241,6 @@ type acting struct {
 	ended  sync.WaitGroup
 }
 
-// begin counts an action until end is called.
 func (c *acting) begin(viewer string) (end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -288,7 +279,6 @@ func (c *acting) close() {
 	c.ended.Wait()
 }
 
-// viewer identifies the viewer: the user, or the address.
 func (a *Attempt) viewer() string {
 	host, _, err := net.SplitHostPort(a.Remote)
 	if err != nil {

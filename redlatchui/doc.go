@@ -1,15 +1,15 @@
-// Package redlatchui serves a live web page about the locks of Redisson and Redlatch on a Redis or Valkey
-// server: who holds them and since when, who waits, deadlocks, and why a lock does not change hands. The
-// command redlatch ui serves it, and so can a program:
+// Package redlatchui serves a live web page about the locks of Redisson and Redlatch on a Redis or
+// Valkey server: holders, waiters, deadlocks, and why a lock does not change hands. A program can
+// serve it, as redlatch ui does:
 //
 //	page, err := redlatchui.New(client, redlatchui.Options{Hosts: []string{"locks.example.com"}})
 //	…
 //	mux.Handle("/locks/", requireLogin(http.StripPrefix("/locks", page)))
 //
-// The page has no login: a program that serves it to other machines must add one. It changes nothing on the
-// server unless [Options].Access grants a viewer an action. It rejects requests for hosts that are not in
-// Options and requests by pages of other sites, except links, and escapes names, owners and labels.
+// The page has no login: a program that serves it to other machines must add one. It changes
+// nothing on the server unless [Options].Access grants a viewer an action. It rejects requests for
+// hosts that are not in Options and requests by pages of other sites, except links.
 //
-// While no page is open, the server gets no commands. All open pages together cost as much as one.
-// docs/ui.md describes the page, its protection and its cost.
+// While no page is open, the server gets no commands. docs/ui.md describes the page, its protection
+// and its cost.
 package redlatchui

@@ -14,21 +14,18 @@ import (
 )
 
 const (
-	// namedHolders is the number of holders that a form can name.
 	namedHolders = 32
-	// linkedOwner is the length of an owner that fits in an address.
-	linkedOwner = 1024
+	linkedOwner  = 1024
 )
 
-// formPage is the form of an action, with the current state of the lock.
 type formPage struct {
 	lockPage
-	// Link is the address of the lock's page, Action that of the form.
+	// Link is the address of the lock's page.
 	Link, Action string
-	// Named lose the lock; Others reports whether other holders keep it.
+	// Others reports whether other holders than Named keep the lock.
 	Named  []inspect.Holder
 	Others bool
-	// Waiter is to be evicted, nil if it is no longer queued.
+	// Waiter is nil if it is no longer queued.
 	Waiter *board.Waiter
 	Param  string
 	// Wait is how long the action takes, 0 without a lease to watch.
@@ -41,7 +38,7 @@ const (
 	evictAdvice   = ". If it is dead, `redlatch evict "
 )
 
-// ownerParam encodes an owner, which may be any bytes, for forms and addresses.
+// ownerParam encodes an owner, which may be any bytes.
 func ownerParam(owner string) string { return base64.RawURLEncoding.EncodeToString([]byte(owner)) }
 
 func ownerFrom(param string) (string, error) {
@@ -52,7 +49,7 @@ func ownerFrom(param string) (string, error) {
 	return string(owner), nil
 }
 
-// EvictLink returns the address of the form that evicts a waiter, "" without the right.
+// EvictLink returns "" without the right.
 func (page *lockPage) EvictLink(q board.Waiter) string {
 	if !page.viewer.may(MayEvict) || q.State != board.Dead || len(q.Owner) > linkedOwner {
 		return ""
@@ -60,7 +57,6 @@ func (page *lockPage) EvictLink(q board.Waiter) string {
 	return "evict?" + lockQuery(page.name) + "&owner=" + ownerParam(q.Owner)
 }
 
-// offerEvict inserts the link into Why.
 func (page *lockPage) offerEvict() {
 	if len(page.Lock.Queue) == 0 {
 		return
@@ -71,7 +67,7 @@ func (page *lockPage) offerEvict() {
 	}
 }
 
-// UnlockLink returns the address of the form that takes the lock from all holders, "" without the right.
+// UnlockLink returns "" without the right.
 func (page *lockPage) UnlockLink() string {
 	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) > namedHolders {
 		return ""
@@ -79,7 +75,7 @@ func (page *lockPage) UnlockLink() string {
 	return "unlock?" + lockQuery(page.name)
 }
 
-// UnlockLinkOf returns the address of the form for a single holder or permit.
+// UnlockLinkOf is for a single holder or permit.
 func (page *lockPage) UnlockLinkOf(owner string) string {
 	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) == 1 && page.Lock.Number == nil || len(owner) > linkedOwner {
 		return ""
@@ -98,7 +94,7 @@ func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 			if !all && h.Owner != owner {
 				continue
 			}
-			if h.LeftMillis != nil { // a reader or permit has its own lease
+			if h.LeftMillis != nil {
 				page.lasts(limits.FromMillis(*h.LeftMillis))
 			}
 			page.Named = append(page.Named, h)
@@ -107,7 +103,7 @@ func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 	})
 }
 
-// lasts extends Wait to watch a lease with so much left, negative for none.
+// lasts extends Wait to watch a lease; left is negative for none.
 func (page *formPage) lasts(left time.Duration) {
 	if left >= 0 {
 		page.Wait = max(page.Wait, repair.LookLimit(inspect.RenewalLook, left))
@@ -125,7 +121,6 @@ func (p *Page) evictForm(r *http.Request) (template string, _ any, err error) {
 	})
 }
 
-// form serves the form of an action on a lock, and on the owner in the address.
 func (p *Page) form(r *http.Request, d deed, fill func(*formPage, *board.Lock, string)) (template string, _ any, err error) {
 	if err := accessOf(r).needs(d.right); err != nil {
 		return "", nil, err

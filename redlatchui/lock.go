@@ -29,11 +29,11 @@ const looksApart = time.Second
 type lockPage struct {
 	frame
 	Name string
-	// Lock has the first holders or permits, and is nil if nothing is known. MoreHolders counts the others.
+	// Lock is nil if nothing is known. MoreHolders counts the holders that it omits.
 	Lock        *board.Lock
 	MoreHolders int
-	// Why says why the lock does not change hands. If the viewer may evict the dead waiter in it, WhyEvict
-	// is the address of the form, and WhyThen the rest of the text.
+	// Why says why the lock does not change hands. If the viewer may evict the dead waiter in it,
+	// WhyEvict is the address of the form, and WhyThen the rest of the text.
 	Why, WhyEvict, WhyThen string
 
 	name   string
@@ -45,7 +45,6 @@ func isLock(r *http.Request) bool {
 	return q.Has("name") || q.Has("hash")
 }
 
-// named returns the lock's name in the address of a request.
 func (p *Page) named(r *http.Request) (string, error) {
 	name, hash := r.URL.Query().Get("name"), r.URL.Query().Get("hash")
 	switch {
@@ -63,7 +62,6 @@ func (p *Page) named(r *http.Request) (string, error) {
 	return name, nil
 }
 
-// scanned returns the first lock of the last scan that is meant.
 func (p *Page) scanned(r *http.Request, meant func(*board.Entry) bool) (*board.Lock, error) {
 	all, err := current(r, p.board.Locks)
 	if err != nil {
@@ -105,8 +103,8 @@ func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 	return "lock.html", &page, nil
 }
 
-// look returns the lock, nil if the server does not answer, and whether its page is kept up to date.
-// For a name that clients cannot use it returns the result of the last scan.
+// look returns nil if the server does not answer, and whether the page is kept up to date. For a
+// name that clients cannot use it returns the result of the last scan.
 func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
 	if limits.Name(name) != nil {
 		l, err = p.scanned(r, func(e *board.Entry) bool { return e.Name == name })
@@ -126,7 +124,7 @@ func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err
 	return l, true, err
 }
 
-// current returns the newest value of a feed, nil if the server does not answer.
+// current returns nil if the server does not answer.
 func current[T any](r *http.Request, f *board.Feed[T]) (*T, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -134,7 +132,7 @@ func current[T any](r *http.Request, f *board.Feed[T]) (*T, error) {
 	return value, err
 }
 
-// sourceOf returns the address of a request. For IPv6 it is the /64 network, which one host may own.
+// sourceOf returns the address of a request; for IPv6 its /64 network, which one host may own.
 func sourceOf(r *http.Request) string {
 	const network = 64
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -149,7 +147,7 @@ func sourceOf(r *http.Request) string {
 	return of.String()
 }
 
-// lockPage returns the page of a lock. A nil lock means that the server has not answered.
+// lockPage takes a nil lock if the server has not answered.
 func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 	page := lockPage{frame: p.frame(""), Name: nameText(name), name: name, viewer: accessOf(r)}
 	if l == nil {
@@ -193,13 +191,12 @@ func (page *lockPage) Lease() string {
 	return said
 }
 
-// Waits says who waits for a lock without a queue.
 func (page *lockPage) Waits() string { return reasons{page.Lock}.waits() }
 
-// LeaseWhole returns the length of the lease in ms, 0 if its beginning was not seen.
+// LeaseWhole is in ms, 0 if the beginning of the lease was not seen.
 func (page *lockPage) LeaseWhole() int64 {
 	l := page.Lock
-	if l.TTL >= 0 && (l.Exact || l.Renewed == inspect.RenewedYes) { // its beginning was seen
+	if l.TTL >= 0 && (l.Exact || l.Renewed == inspect.RenewedYes) {
 		return (l.Lease + looksApart).Milliseconds()
 	}
 	return 0
@@ -253,7 +250,6 @@ var happenings = map[string]string{
 	follow.Quit:     "%s left the queue",
 }
 
-// happening returns the text of an event before and after the owner.
 func happening(e board.Event) []string {
 	said := happenings[e.What]
 	if e.What == follow.Passed && e.From == e.Owner {
@@ -262,5 +258,4 @@ func happening(e board.Event) []string {
 	return strings.Split(said, "%s")
 }
 
-// ownerWord returns an owner on one line.
 func ownerWord(owner string) string { return sanitize.Word(sanitize.Message(owner)) }

@@ -15,18 +15,14 @@ import (
 )
 
 const (
-	// rows is the number of locks on a page.
-	rows = 100
-	// chips is the number of groups that the page offers.
+	rows         = 100
 	chips        = 12
 	longestQuery = 1024
-	// patience bounds the wait for the first value of a feed.
-	patience = 10 * time.Second
-	numbers  = "numbers"
-	byPrefix = "prefix"
+	patience     = 10 * time.Second
+	numbers      = "numbers"
+	byPrefix     = "prefix"
 )
 
-// choice selects locks by the query of an address.
 type choice struct{ Query, Sort, Only, By, page string }
 
 var orders = map[string]func(a, b board.Entry) int{
@@ -67,7 +63,6 @@ func (c *choice) link(page int) string {
 	return "?" + q.Encode()
 }
 
-// of returns the chosen locks, sorted.
 func (c *choice) of(all []board.Entry) []board.Entry {
 	matches := func(name string) bool { return strings.Contains(name, c.Query) }
 	if strings.ContainsAny(c.Query, "*?") { // otherwise a bracket is part of the name
@@ -92,7 +87,7 @@ type locksPage struct {
 	choice
 	Rows           []board.Entry
 	ByPrefix       []group
-	Groups         []group // the largest
+	Groups         []group
 	Total, Found   int
 	Listed         int // rows of all its pages
 	InTrouble      int
@@ -106,7 +101,7 @@ type locksPage struct {
 // group is the locks whose names begin with Prefix, up to a colon, slash or dot.
 type group struct {
 	Prefix, Link           string
-	Trouble                string // the worst
+	Trouble                string
 	Count, InTrouble, Held int
 	Queued                 int64
 	Since                  time.Time // when the oldest hold began
@@ -166,7 +161,7 @@ func (page *locksPage) fill(all *board.Locks) {
 	page.Groups = top(groups, chips)
 }
 
-// groups returns the groups in the order of their first locks.
+// groups are in the order of their first locks.
 func (c *choice) groups(some []board.Entry) (all []group) {
 	at := map[string]int{}
 	for i := range some {
@@ -198,11 +193,11 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 	return all
 }
 
-// part returns the rows of the current page, and sets the links to the others.
+// part returns the rows of the current page, and sets its links.
 func part[T any](page *locksPage, some []T) []T {
 	page.Listed = len(some)
 	last := max(1, (len(some)+rows-1)/rows)
-	n, _ := strconv.Atoi(page.page) // 0 if not a number
+	n, _ := strconv.Atoi(page.page)
 	n = min(max(n, 1), last)
 	page.First, page.Last = (n-1)*rows+1, min(n*rows, len(some))
 	if n > 1 {

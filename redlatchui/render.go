@@ -16,21 +16,18 @@ import (
 
 // frame is common to all pages.
 type frame struct {
-	// Section is the link of this page in the header, Where the server, Pattern the names that are shown.
+	// Section is the link of this page in the header, Pattern the names that are shown.
 	Section, Title, Where, Pattern string
-	// Stream is the address of the stream of changes, "" for a static page.
-	Stream string
-	// ReadOnly reports that no viewer may change anything.
+	// Stream is "" for a static page.
+	Stream   string
 	ReadOnly bool
-	// At is when the content was seen.
-	At, Err string
+	At, Err  string
 
 	shown board.Seen
 	keys  map[string]int // number of rows by key
 }
 
-// Key returns the ID of a row, by which an update finds it: a hash of the bytes that identify the row,
-// and a number if it is not the first with these.
+// Key returns the ID of a row for updates: a hash of the identifying bytes, numbered if repeated.
 func (f *frame) Key(about ...string) string {
 	if f.keys == nil {
 		f.keys = map[string]int{}
@@ -52,7 +49,6 @@ func (p *Page) frame(title string) frame {
 	return f
 }
 
-// seen sets At and Err.
 func (f *frame) seen(s *board.Seen) {
 	f.shown = *s
 	if !s.At.IsZero() {
@@ -70,7 +66,7 @@ func (f *frame) seen(s *board.Seen) {
 	f.Err += fmt.Sprintf(" The data is stale: it was read at %s UTC, %s ago.", s.At.UTC().Format(time.DateTime), minutes(time.Since(s.At)))
 }
 
-// Span returns the time since a moment, "" for the zero time.
+// Span returns "" for the zero time.
 func (f *frame) Span(since time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -78,7 +74,6 @@ func (f *frame) Span(since time.Time) string {
 	return span(f.shown.Moment().Sub(since))
 }
 
-// LeaseOf returns the remaining lease of a lock.
 func (f *frame) LeaseOf(e board.Entry) string {
 	switch {
 	case len(e.Holders) == 0:
@@ -89,7 +84,7 @@ func (f *frame) LeaseOf(e board.Entry) string {
 	return span(e.TTL - f.shown.Moment().Sub(f.shown.At))
 }
 
-// minutes changes at most once a minute, because screen readers read each change.
+// minutes changes at most once a minute: screen readers read each change.
 func minutes(d time.Duration) string {
 	if d < time.Minute {
 		return "less than a minute"
@@ -100,7 +95,6 @@ func minutes(d time.Duration) string {
 	return span(d)
 }
 
-// view serves the page that make returns, with the template of that name.
 func (p *Page) view(make func(*http.Request) (name string, page any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name, page, err := make(r)
@@ -151,9 +145,9 @@ func statusOf(err error) int {
 }
 
 const (
-	// streamsFor ends a stream, so that broken connections do not stay. The browser opens another one.
+	// streamsFor ends streams on broken connections. The browser opens another one.
 	streamsFor = 10 * time.Minute
-	// againAfter reloads a page without changes, which says if the server no longer answers.
+	// againAfter reloads a page without changes, to show whether the server answers.
 	againAfter = 3 * time.Second
 	writeTime  = 30 * time.Second
 )
@@ -161,7 +155,7 @@ const (
 // ticker returns a channel that is closed by the next change, nil if there will be none.
 type ticker func(ctx context.Context) (changed <-chan struct{}, err error)
 
-// events serves a stream of server-sent events, an event for each change. The page then reloads.
+// events serves a server-sent event for each change. The page then reloads.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamsFor)
 	defer cancel()
@@ -197,7 +191,6 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ticks returns the ticker for the lock, server, numbers or locks that a request names.
 func (p *Page) ticks(r *http.Request) (ticker, error) {
 	switch about := r.URL.Query().Get("about"); {
 	case isLock(r):

@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// shownName is the number of bytes of a name that are shown.
 	shownName = 160
-	// linkedName is the length of a name that fits in an address. A longer one is found by its hash.
+	// linkedName limits a name in an address. A longer one is found by its hash.
 	linkedName = 1024
 )
 
@@ -33,8 +32,8 @@ var functions = template.FuncMap{
 	"minus": func(a, b int) int { return a - b }, "join": strings.Join,
 }
 
-// nameText returns a name as text: invalid bytes, control characters and characters that change the
-// writing direction are escaped, and the middle of a long name is cut.
+// nameText returns a name as text: invalid bytes, control and direction characters are escaped, and
+// the middle of a long name is cut.
 func nameText(name string) string {
 	if len(name) <= shownName {
 		return sanitize.Word(name)
@@ -60,12 +59,11 @@ func ownerText(owner, label string) string {
 	return inspect.ShortOwner(owner)
 }
 
-// named is the text of an owner, and the address of its client's page, "" for none.
 type named struct{ Name, Link string }
 
 func ownerOf(owner, label string) named { return named{ownerText(owner, label), clientLink(owner)} }
 
-// clientLink returns the address of the page of an owner's client, "" if it does not fit.
+// clientLink returns "" if the owner does not fit.
 func clientLink(owner string) string {
 	id := board.ClientID(owner)
 	if len(id) > linkedName || id == "" {
@@ -74,7 +72,6 @@ func clientLink(owner string) string {
 	return "who?client=" + url.QueryEscape(id)
 }
 
-// lockLink returns the address of a lock's page, relative to that of all locks.
 func lockLink(name string) string { return "lock?" + lockQuery(name) }
 
 func lockQuery(name string) string {
@@ -89,7 +86,6 @@ func hashOf(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// span formats a duration in a few characters.
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -106,7 +102,6 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d.Hours())/24)
 }
 
-// sentence capitalizes the first letter.
 func sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if size == 0 || first == utf8.RuneError {
@@ -115,12 +110,11 @@ func sentence(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// fullSentence turns the text of an error into a sentence.
 func fullSentence(text string) string {
 	return strings.TrimSuffix(sentence(sanitize.Message(text)), ".") + "."
 }
 
-// queueText says how many wait: in the queue, or as far as listening connections hint at it.
+// queueText says how many wait; listening connections are only a hint.
 func queueText(e board.Entry) string {
 	n := e.Waiters()
 	switch {

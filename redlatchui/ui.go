@@ -19,8 +19,7 @@ import (
 
 // Options configure a page. The zero Options show all locks to browsers on this machine, read-only.
 type Options struct {
-	// Pattern selects locks by name, as MATCH of SCAN does, such as "orders:*". "" selects all. Other
-	// locks are not shown.
+	// Pattern selects the shown locks by name, as MATCH of SCAN does; "" selects all.
 	Pattern string
 	// Hosts are names under which browsers reach the page, without ports, in addition to localhost,
 	// 127.0.0.1 and ::1. Requests for other hosts are rejected, which prevents DNS rebinding.
@@ -28,17 +27,16 @@ type Options struct {
 	// Every is the shortest interval between two scans, at least 100 ms; 0 means 2 s. The pause after a scan
 	// is at least four times its duration.
 	Every time.Duration
-	// Access returns the rights of the viewer who sent a request; nil means ReadOnly for everyone. It is
-	// called concurrently, once for each request and stream, and must not block.
+	// Access returns the rights of the viewer who sent a request; nil means ReadOnly. It is called
+	// concurrently, once for each request and stream, and must not block.
 	Access func(*http.Request) Access
-	// User returns the name of the viewer who sent a request, for Audit, such as the login's user. It is
-	// called concurrently, for actions only. A user, or an address without a user, may have four concurrent
-	// actions.
+	// User returns the name of the viewer who sent a request, for Audit. It is called concurrently,
+	// for actions only. A user, or an address without a user, may have four concurrent actions.
 	User func(*http.Request) string
-	// Audit is called with the outcome "begun" before an action sends anything to Redis, where an error
-	// prevents the action, and again after it. A request that was denied or refused before is reported
-	// once, and a form of another site not at all. The context has the values of the request's context, but
-	// does not end with it. Audit is called concurrently.
+	// Audit is called with the outcome "begun" before an action sends anything to Redis, where an
+	// error prevents the action, and again after it. A request that was denied or refused before is
+	// reported once, and a form of another site not at all. The context has the values of the
+	// request's context, but does not end with it. Audit is called concurrently.
 	Audit func(context.Context, Attempt) error
 }
 
@@ -59,10 +57,10 @@ type Page struct {
 	close   func() error
 }
 
-// New returns a page for the locks on the client's server. It uses the client's connections, but not its name
-// mapper: names are keys on the server. Close the page before the client; it does not close the client. New
-// sends nothing. It returns redlatch.ErrInvalid for a nil client, invalid Options, or a client of a cluster
-// that was made by an adapter, which cannot reach each master.
+// New returns a page for the locks on the client's server. Names are keys on the server, without
+// the client's name mapper. Close the page before the client; it does not close the client. New
+// sends nothing. It returns redlatch.ErrInvalid for a nil client, invalid Options, or a client of a
+// cluster that was made by an adapter, which cannot reach each master.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
@@ -104,17 +102,16 @@ func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, files, file) //nolint:gosec // from the embedded files
 }
 
-// noPage answers with text: relative links would lead elsewhere from below another path.
+// noPage answers with text: relative links would lead elsewhere.
 func noPage(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "Page not found.", http.StatusNotFound)
 }
 
-// aboutEvents answers HEAD for a stream.
 func (p *Page) aboutEvents(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 }
 
-// routes serves the pages. Their links are relative, so that a prefix may be stripped in front.
+// routes uses relative links, so that a prefix may be stripped in front.
 func (p *Page) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.view(p.locks))

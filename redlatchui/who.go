@@ -14,15 +14,13 @@ import (
 )
 
 const (
-	// clientRows is the number of clients, and of locks of a client, on a page.
-	clientRows = 200
-	// shownSteps is the number of waits of a circle on a page.
+	clientRows  = 200
 	shownSteps  = 50
 	aboutServer = "server"
 	firstScan   = "The first scan is in progress. Its results will appear when it finishes."
 )
 
-// whoPage is the page of all clients, or of the client with ID.
+// whoPage is the page of all clients, or of the one with ID.
 type whoPage struct {
 	frame
 	Query       string
@@ -53,7 +51,6 @@ func (p *Page) who(r *http.Request) (template string, _ any, err error) {
 	return template, &page, nil
 }
 
-// fill sets the client, or all clients sorted by circles and number of locks.
 func (page *whoPage) fill(all *board.Locks) {
 	page.seen(&all.Seen)
 	if all.Total > len(all.Entries) && page.Err == "" {
@@ -101,7 +98,6 @@ func (page *whoPage) Holds() []board.Hold { return top(page.Client.Holds, client
 
 func (page *whoPage) Waits() []board.Wait { return top(page.Client.Waits, clientRows) }
 
-// Others returns how many other locks an owner of the client holds.
 func (page *whoPage) Others(owner string) int {
 	n := -1
 	for i := range page.Client.Holds {
@@ -112,7 +108,6 @@ func (page *whoPage) Others(owner string) int {
 	return n
 }
 
-// Oldest returns the longest time for which the client has held a lock.
 func (page *whoPage) Oldest(c board.Client) string {
 	var oldest board.Age
 	for i := range c.Holds {

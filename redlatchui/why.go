@@ -9,10 +9,8 @@ import (
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-// reasons describe the state of a lock in sentences.
 type reasons struct{ *board.Lock }
 
-// why says in one sentence why the lock does not change hands, or that it is free.
 func (l reasons) why() string {
 	switch {
 	case l.At.IsZero():
@@ -29,7 +27,6 @@ func (l reasons) why() string {
 	return l.whyHeld() + over + l.whyAround() + l.whyThen() + l.mixed()
 }
 
-// whyAround describes the waits of the holders.
 func (l reasons) whyAround() string {
 	if len(l.Circles) == 0 {
 		if len(l.Ahead) == 0 {
@@ -79,7 +76,6 @@ func (l reasons) whyHeld() string {
 	return who + ". It is not yet known whether the lease is renewed; otherwise it ends in " + span(l.TTL) + "."
 }
 
-// over counts the readers or permits whose leases have expired.
 func (l reasons) over(one, many string) string {
 	n := 0
 	for i := range l.Holders {
@@ -90,7 +86,6 @@ func (l reasons) over(one, many string) string {
 	return countText(n, one, many)
 }
 
-// whyThen says what blocks the lock after its release.
 func (l reasons) whyThen() string {
 	if len(l.Queue) == 0 || l.Queue[0].State != board.Dead || l.Kind == inspect.ReadWrite {
 		return ""
@@ -108,7 +103,6 @@ func (l reasons) whyThen() string {
 	return said + l.behind() + l.evictor()
 }
 
-// behind counts the dead waiters behind the first one.
 func (l reasons) behind() string {
 	n := slices.IndexFunc(l.Queue[1:], func(q board.Waiter) bool { return q.State != board.Dead })
 	if n < 0 {
@@ -117,7 +111,6 @@ func (l reasons) behind() string {
 	return countText(n, " The next waiter is also dead.", " The next %d waiters are also dead.")
 }
 
-// countText returns "", one, or many with the number.
 func countText(n int, one, many string) string {
 	switch n {
 	case 0:
@@ -149,7 +142,6 @@ func (l reasons) whyUntaken() string {
 	return "It is free. It is not yet known whether the" + who + "is alive."
 }
 
-// evictor says who evicts a dead waiter.
 func (l reasons) evictor() string {
 	for i := range l.Queue {
 		if q := &l.Queue[i]; q.Kind == "redlatch" && q.State == board.Alive {
@@ -159,7 +151,6 @@ func (l reasons) evictor() string {
 	return " The command redlatch evict removes it."
 }
 
-// mixed warns of two kinds of lock under one name.
 func (l reasons) mixed() string {
 	switch {
 	case l.ReadWriteWaiters > 0:
@@ -174,7 +165,6 @@ func (l reasons) mixed() string {
 	return ""
 }
 
-// waits says who waits for a lock without a queue.
 func (l reasons) waits() string {
 	const none = "No client is queued on the server"
 	const hint = " This indicates how many clients wait: one connection serves all waiters of a client, and remains subscribed for a while." +

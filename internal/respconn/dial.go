@@ -14,10 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-// Dialer makes every connection of the library and the commands to a server; a test lists the
-// exceptions.
-//
-//	net.Dial ─▶ TLS ─▶ Bounded ─▶ Guard ─▶ the client library: AUTH, SELECT
+// Dialer makes every connection of the library and the commands to a server.
 type Dialer struct {
 	// Timeout bounds the connect, the TLS handshake, and the wait for each reply.
 	Timeout time.Duration
@@ -40,7 +37,7 @@ func (d Dialer) Dial(ctx context.Context, to redisurl.Server) (redis.Conn, error
 		}
 	}
 	conn := over(Guard(Bounded(below, d.Write)), d.Timeout)
-	// conn does not know ctx: closing raw ends its commands.
+	// Closing raw ends the commands of conn, which does not know ctx.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	err = logIn(conn, to)
 	if !stop() {
@@ -53,7 +50,6 @@ func (d Dialer) Dial(ctx context.Context, to redisurl.Server) (redis.Conn, error
 	return conn, nil
 }
 
-// logIn sends AUTH and SELECT if needed.
 func logIn(conn redis.Conn, to redisurl.Server) (err error) {
 	switch {
 	case to.Password == "":
@@ -68,7 +64,7 @@ func logIn(conn redis.Conn, to redisurl.Server) (err error) {
 	return err
 }
 
-// secure returns a TLS connection over conn, and closes conn on an error.
+// secure closes conn on an error.
 func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	config := d.TLS.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && config.ServerName == "" {
@@ -78,18 +74,17 @@ func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Con
 	defer cancel()
 	c := &tlsConn{Conn: tls.Client(conn, config)}
 	if err := c.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // the handshake's error is the cause
+		_ = conn.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// alertPatience bounds the wait for an alert after a failed write.
 const alertPatience = 100 * time.Millisecond
 
-// tlsConn reports why the server rejected it. In TLS 1.3 the server verifies the client's
-// certificate after the client's handshake is done. By the time the client writes, the server may
-// have sent an alert and closed the connection, so the write fails with a reset.
+// tlsConn reports why the server rejected it. In TLS 1.3 the server may verify the client's
+// certificate, send an alert and close the connection before the client writes, so the write fails
+// with a reset.
 type tlsConn struct {
 	*tls.Conn
 	heard atomic.Bool // the server has sent data, so it accepted the certificate
@@ -117,7 +112,7 @@ func (c *tlsConn) Write(b []byte) (int, error) {
 }
 
 // NewConn returns a connection of the client library over conn, with a limit on each write if not
-// zero. [Below] finds its Guarded.
+// zero.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn {
 	g, ok := conn.(*Guarded)
 	if !ok {
@@ -129,8 +124,8 @@ func NewConn(conn net.Conn, write time.Duration) redis.Conn {
 	return over(g, 0)
 }
 
-// Timed takes the results of a caller's dial. It closes conn and returns an error if conn does not
-// support redis.ConnWithTimeout, which [Receive] needs.
+// Timed takes the results of a caller's dial. It closes conn if that does not support
+// redis.ConnWithTimeout, which [Receive] needs.
 func Timed(conn redis.Conn, err error) (redis.ConnWithTimeout, error) {
 	if err != nil {
 		return nil, err
@@ -146,7 +141,7 @@ func Timed(conn redis.Conn, err error) (redis.ConnWithTimeout, error) {
 }
 
 func over(g *Guarded, reply time.Duration) redis.Conn {
-	timed, _ := redis.NewConn(g, reply, 0).(redis.ConnWithTimeout) // it is one
+	timed, _ := redis.NewConn(g, reply, 0).(redis.ConnWithTimeout)
 	return &overGuarded{timed, g}
 }
 

@@ -36,7 +36,7 @@ type follower struct {
 }
 
 // follow consumes b, up to the end of one reply, and returns how many bytes that is. If a length
-// exceeds a limit, it returns the bytes before the end of that line.
+// exceeds a limit, it stops before the end of that line.
 func (f *follower) follow(b []byte) (int, error) {
 	f.whole = false
 	for i := 0; i < len(b); {

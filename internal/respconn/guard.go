@@ -1,18 +1,7 @@
-// Package respconn makes connections to Redis servers, with [Dialer] and [NewConn], and protects
-// the client library above them.
-//
-// [Guard] limits the lengths that a server may announce. A RESP reply says how many bytes or
-// elements follow; the client library allocates them immediately and recurses into nested arrays.
-// A broken or hostile server could otherwise make it allocate exabytes or overflow the stack. The
-// guard withholds the end of a line that exceeds a limit, so nothing is allocated for it, and the
-// connection fails with [ErrLimit]. The limits are far above the needs of any lock.
-//
-// A read by the client library cannot be interrupted without losing the connection. After
-// [Guarded.Own] the guard itself waits for replies, and the library reads complete ones only; so
-// one goroutine can stop waiting and another continue. [Guarded.Sound] checks an idle connection.
-//
-// [Bounded], below the guard, limits each write and skips redundant deadlines. Connections that
-// callers bring are not guarded; [Receive] turns the library's panics there into errors.
+// Package respconn makes connections to Redis servers, and protects the client library above them.
+// [Guard] limits the announced lengths, which the library would allocate immediately. After
+// [Guarded.Own] the guard waits for replies, so that one goroutine can stop waiting and another
+// continue. Connections that callers bring are not guarded.
 package respconn
 
 import (
@@ -23,15 +12,14 @@ import (
 )
 
 const (
-	// aheadMin is the initial buffer size.
 	aheadMin = 8 << 10
 
 	// aheadKeep is the buffer size above which an empty buffer is released.
 	aheadKeep = 64 << 10
 )
 
-// Guarded is a connection with limits on announced lengths. No Read returns bytes of more than one
-// reply. Reads and Fills must not overlap, nor writes.
+// Guarded limits announced lengths. No Read returns bytes of more than one reply. Reads and Fills
+// must not overlap, nor writes.
 type Guarded struct {
 	net.Conn
 	deadlines net.Conn // accepts read deadlines from any goroutine
@@ -49,8 +37,8 @@ type Guarded struct {
 	covered bool      // by TLS: its bytes may not be replies
 }
 
-// Guard limits the lengths that the server may announce on conn. Once a limit is exceeded, every Read
-// fails with an error that wraps [ErrLimit]. conn must be unread.
+// Guard limits the lengths that the server may announce on conn, which must be unread. Once one
+// exceeds a limit, every Read fails with [ErrLimit].
 func Guard(conn net.Conn) *Guarded {
 	g := &Guarded{Conn: conn, deadlines: conn}
 	if b, ok := conn.(*bounded); ok {
@@ -79,7 +67,6 @@ func (g *Guarded) Read(p []byte) (int, error) {
 	}
 }
 
-// follow checks buffered bytes, up to the end of one reply.
 func (g *Guarded) follow() {
 	if g.whole || g.seen == g.end {
 		return
@@ -92,8 +79,7 @@ func (g *Guarded) follow() {
 	}
 }
 
-// Fill waits for bytes and buffers them. If [Ended] is false for its error, the connection can
-// still be used.
+// Fill waits for bytes and buffers them. After an error, the connection can be used unless [Ended].
 func (g *Guarded) Fill() error {
 	if g.err != nil {
 		return g.err
@@ -133,11 +119,10 @@ func (g *Guarded) makeRoom() {
 // errEarly means that requests and replies are out of step.
 var errEarly = errors.New("the server sent an unsolicited reply")
 
-// lookFor bounds the wait for the rest of a TLS record.
 const lookFor = time.Millisecond
 
-// Own lets Fill wait for replies in place of the client library. No command may be unanswered.
-// It returns false, and changes nothing, if the socket cannot be peeked at, and an error if
+// Own lets Fill wait for replies in place of the client library. No command may be unanswered. It
+// returns false, and changes nothing, if the socket cannot be peeked at, and an error if
 // unsolicited replies have arrived.
 func (g *Guarded) Own() (bool, error) {
 	if g.end > g.read {
@@ -194,8 +179,7 @@ func (g *Guarded) Unbound() {
 	}
 }
 
-// Interrupt makes Fill time out, now and until [Guarded.Resume]. It may be called concurrently
-// with Fill.
+// Interrupt makes Fill time out until [Guarded.Resume]. It may be called concurrently with Fill.
 func (g *Guarded) Interrupt() { _ = g.deadlines.SetReadDeadline(time.Unix(1, 0)) }
 
 // Resume ends an Interrupt.
@@ -204,9 +188,9 @@ func (g *Guarded) Resume() {
 	_ = g.deadlines.SetReadDeadline(g.fillBy)
 }
 
-// Sound returns an error if the connection has ended or unsolicited bytes have arrived. Nothing
-// may be reading. With TLS, where bytes need not be a reply, it waits up to a millisecond. It
-// removes the timeout set by Within.
+// Sound returns an error if the connection has ended or unsolicited bytes have arrived. Nothing may
+// be reading. With TLS, whose bytes need not be a reply, it waits up to a millisecond. It removes
+// the timeout set by Within.
 func (g *Guarded) Sound() error {
 	some, err := g.socket.Look()
 	switch {
@@ -230,10 +214,9 @@ func (g *Guarded) Sound() error {
 	return nil
 }
 
-// Bounded returns conn with a timeout for each write, and without redundant deadlines: the client
-// library would set a deadline for every command and reply, which costs up to a tenth of the command. So
-// write timeouts are between 3/4 of bound and bound; read deadlines are exact. Reads must not
-// overlap, nor writes.
+// Bounded returns conn with a timeout for each write, and without redundant deadlines, which cost
+// up to a tenth of a command. So write timeouts are between 3/4 of bound and bound; read deadlines
+// are exact. Reads must not overlap, nor writes.
 func Bounded(conn net.Conn, bound time.Duration) net.Conn {
 	return &bounded{Conn: conn, bound: bound, hasty: true}
 }

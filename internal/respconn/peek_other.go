@@ -4,7 +4,6 @@ package respconn
 
 import "errors"
 
-// canPeek says that sockets cannot be peeked at.
 const canPeek = false
 
 func peek(uintptr) (bool, error) { return false, errors.ErrUnsupported }

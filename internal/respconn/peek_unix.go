@@ -8,10 +8,9 @@ import (
 	"syscall"
 )
 
-// canPeek says that sockets can be peeked at.
 const canPeek = true
 
-// peek reports whether a socket has something to read. io.EOF means that the peer closed it.
+// peek returns io.EOF if the peer closed the socket.
 func peek(fd uintptr) (bool, error) {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

@@ -10,10 +10,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Receive returns the next reply, with *transport.ServerError in place of the client library's
-// errors on every level. refusal is set if the whole reply is an error. After err the connection
-// is unusable. If conn is not guarded and the server announces a length that exceeds memory,
-// the client library panics, which Receive turns into err.
+// Receive returns the next reply, with *transport.ServerError on every level. refusal is set if the
+// whole reply is an error. After err the connection is unusable: also if the client library
+// panicked on a length beyond memory.
 func Receive(conn redis.Conn, timeout time.Duration) (reply any, refusal *transport.ServerError, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -31,7 +30,7 @@ func Receive(conn redis.Conn, timeout time.Duration) (reply any, refusal *transp
 	return nil, nil, err
 }
 
-// plain replaces the client library's errors in a reply. It changes arrays in place.
+// plain replaces the client library's errors. It changes arrays in place.
 func plain(reply any) any {
 	switch r := reply.(type) {
 	case []any:

@@ -1,11 +1,6 @@
-// Package connect connects the command line to a server, and explains failures.
-//
-//	flags, environment ─▶ Settings ─New─▶ Server ─Open─▶ *redlatch.Client
-//	                                        ├────Dial─▶ redis.Conn
-//	                                        └─Problem─▶ one line: what is wrong, what to do
-//
-// New finds mistakes in addresses and files before anything is sent. Errors, Settings and Servers never
-// print a user or a password.
+// Package connect connects the command line to a server, and explains failures. New finds mistakes
+// in addresses and files before anything is sent. Errors, Settings and Servers never print a user
+// or a password.
 package connect
 
 import (
@@ -30,7 +25,7 @@ import (
 
 // Settings say how to reach a server. The address provides the empty fields.
 type Settings struct {
-	// Address is the URL of a server, a cluster or Sentinels, see redlatch.Open.
+	// Address is a URL as in redlatch.Open.
 	Address string `json:"address"`
 	// User and Password override the address.
 	User     string `json:"user,omitempty"`
@@ -38,14 +33,14 @@ type Settings struct {
 	TLS      TLS    `json:"tls"`
 }
 
-// TLS configures encryption. Any field that is set turns it on, regardless of the address.
+// TLS configures encryption. Any field that is set turns it on.
 type TLS struct {
 	// CA is a PEM file of authorities that replaces the system's.
 	CA string `json:"ca,omitempty"`
 	// Cert and Key are PEM files of the client's certificate.
 	Cert string `json:"cert,omitempty"`
 	Key  string `json:"key,omitempty"`
-	// ServerName is the name in the server's certificate, if it is not the host of the address.
+	// ServerName is the name in the server's certificate, if not the address's host.
 	ServerName string `json:"server_name,omitempty"`
 	// Insecure accepts any certificate.
 	Insecure bool `json:"insecure,omitempty"`
@@ -64,8 +59,8 @@ type Server struct {
 	of  *Server     // the deployment of this master; nil if the user named it
 }
 
-// New returns the server that set describes. It reads files, and sends nothing. Its errors quote no part
-// of the address: a mistyped one may have a password anywhere.
+// New reads files, and sends nothing. Its errors quote no part of the address: a mistyped one may
+// have a password anywhere.
 func New(set Settings) (*Server, error) {
 	at, err := redisurl.Parse(set.Address)
 	if errors.Is(err, redisurl.ErrEscape) {
@@ -162,7 +157,7 @@ func (s *Server) User() string {
 	return cmp.Or(user, "default")
 }
 
-// Open connects as redlatch.Open does, with errors of Problem.
+// Open is redlatch.Open with errors of Problem.
 func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if s.tls != nil {
 		opts = append(opts, redlatch.WithTLSConfig(s.tls))
@@ -181,7 +176,7 @@ func OpenedBy(client *redlatch.Client) *Server {
 	return s
 }
 
-// New returns a client that connects when it is first used. For a deployment it is Open.
+// New returns a client that connects on first use. For a deployment it is Open.
 func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if s.IsDeployment() {
 		return s.Open(ctx, opts...)
@@ -190,14 +185,14 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
 }
 
-// Dial connects to the server, to the current master of Sentinels, or to all masters of a cluster; then
-// commands find their nodes, and the connection cannot subscribe. ctx bounds connecting only; replies
-// are awaited for 5 s. Errors come from Problem or ctx.
+// Dial connects to the server, to the current master of Sentinels, or to all masters of a cluster;
+// then commands find their nodes, and the connection cannot subscribe. ctx bounds connecting only;
+// replies are awaited for 5 s.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err) // nobody waits for an explanation
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	case err != nil:
 		return nil, s.Problem(err)
 	}
@@ -222,11 +217,10 @@ func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12}
 }
 
-// Dialer makes a connection, as Server.Dial does.
 type Dialer func(context.Context) (redis.Conn, error)
 
-// Use calls do with a connection, and closes it afterwards or when ctx ends. The error is that of dial or
-// do, or the cause of ctx.
+// Use calls do with a connection, and closes it afterwards or when ctx ends. The error is that of
+// dial or do, or the cause of ctx.
 func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	c, err := dial(ctx)
 	if err != nil {
@@ -243,8 +237,8 @@ func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	return err
 }
 
-// Master returns host:port of the master that the server replicates; "" if it is not a replica or must
-// not be queried, and for deployments. It sends ROLE on its own connection. Errors come from Dial.
+// Master returns host:port of the master that the server replicates, "" if none or unknown, and for
+// deployments.
 func (s *Server) Master(ctx context.Context) (master string, err error) {
 	if s.IsDeployment() {
 		return "", nil
@@ -279,12 +273,12 @@ func (s *Server) OfReplica(master string) string {
 	return fmt.Sprintf("%s is a replica of %s: its data may be stale, and it cannot take locks", s, master)
 }
 
-// OnReplica is the error of a command that needs to write, on a replica.
+// OnReplica is the error of a writing command on a replica.
 type OnReplica struct {
 	Server, Master *Server
 }
 
-// Error names both servers and the address to use instead.
+// Error implements error.
 func (e *OnReplica) Error() string {
 	return fmt.Sprintf("%s is a replica of %s, which rejects writes: use its master, with --redis %s",
 		e.Server, e.Master.Place(), e.Master)

@@ -22,7 +22,7 @@ func (s *Server) IsCluster() bool { return s.at.Kind == redisurl.Cluster }
 // IsDeployment reports whether the address is that of a cluster or of Sentinels.
 func (s *Server) IsDeployment() bool { return s.at.Several() }
 
-// Place returns host:port of one server, the path of a unix socket, or the String of a deployment.
+// Place is host:port, the path of a unix socket, or the String of a deployment.
 func (s *Server) Place() string {
 	switch s.at.Kind {
 	case redisurl.Single:
@@ -33,8 +33,8 @@ func (s *Server) Place() string {
 	return s.String()
 }
 
-// Masters returns the servers with locks: s itself, the current master of the Sentinels, or the masters
-// of the cluster. Errors come from Problem.
+// Masters returns the servers with locks: s itself, the Sentinels' master, or the masters of the
+// cluster.
 func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
 	all, err := s.masters(ctx)
 	if err != nil {
@@ -61,11 +61,10 @@ func (s *Server) masters(ctx context.Context) (all []*Server, err error) {
 
 // Node is a server with locks: not a replica, or a master of a cluster.
 type Node struct {
-	Name string
-	Dial Dialer
-	// Problem explains an error of this server.
+	Name    string
+	Dial    Dialer
 	Problem func(error) error
-	// User is the user of connections. It is "" if unknown, as Name is.
+	// User is "" if unknown, as Name is.
 	User string
 }
 
@@ -99,7 +98,7 @@ func (s *Server) master(ctx context.Context) ([]string, error) {
 	return []string{addr}, nil
 }
 
-// nodes queries the nodes of a cluster for its masters, until one answers. The error is the first one.
+// nodes queries a cluster's nodes until one answers. The error is the first one.
 func (s *Server) nodes(ctx context.Context) (masters []string, first error) {
 	for _, addr := range s.at.Hosts {
 		err := Use(ctx, s.node(addr).dial, func(c redis.Conn) error {
@@ -120,8 +119,7 @@ func (s *Server) nodes(ctx context.Context) (masters []string, first error) {
 	return nil, first
 }
 
-// node returns the server at host:port, of the deployment or of one server's replication. It is reached
-// as s is, over TCP.
+// node returns another server of the deployment or replication, over TCP.
 func (s *Server) node(addr string) *Server { return &Server{at: s.at.Node(addr), tls: s.tls} }
 
 func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
@@ -136,12 +134,12 @@ func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
 	return c, redisconn.AtNode(addrs[0], err)
 }
 
-// routed is a connection to a cluster. A command goes to the master of its first argument, if that is a
-// key, or where a redirection says.
+// routed is a connection to a cluster. A command goes to the master of its first argument, if that
+// is a key, or where a redirection says.
 type routed struct {
 	nodes Caller
-	sent  []*mux.Pending // replies not received yet, the oldest first
-	err   error          // the last connection error
+	sent  []*mux.Pending // the oldest first
+	err   error
 }
 
 var _ redis.Conn = (*routed)(nil)
@@ -152,11 +150,10 @@ type Caller interface {
 	Close() error
 }
 
-// Over returns a connection that sends commands through t, and closes it. It cannot subscribe, and is for
-// one goroutine, except for Close. Replies are bounded by t.
+// Over returns a connection that sends commands through t, and closes it. It cannot subscribe, and
+// is for one goroutine, except for Close. Replies are bounded by t.
 func Over(t Caller) redis.Conn { return &routed{nodes: t} }
 
-// route returns a connection to the cluster after a PING.
 func (s *Server) route(ctx context.Context) (redis.Conn, error) {
 	nodes := cluster.New(cluster.Config{
 		Seeds:   s.at.Hosts,
@@ -224,8 +221,8 @@ func (r *routed) Err() error { return r.err }
 
 func (r *routed) Close() error { return r.nodes.Close() }
 
-// Listening counts the connections subscribed to each of channels, on a connection that Dial made. In a
-// cluster it includes sharded subscriptions and replicas. It sends one PUBSUB to each server.
+// Listening counts the connections subscribed to each of channels, on a connection that Dial made.
+// In a cluster it includes sharded subscriptions and replicas.
 func Listening(ctx context.Context, c redis.Conn, channels ...string) ([]int64, error) {
 	if r, is := c.(*routed); is {
 		counter, can := r.nodes.(transport.Counter)

@@ -20,7 +20,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// probe bounds each step of finding out why a server did not answer.
 const probe = 500 * time.Millisecond
 
 func timedOut(err error) bool {
@@ -46,7 +45,6 @@ func (s *Server) accepts() bool {
 	return false
 }
 
-// isUnanswered reports whether err may be a missing answer rather than a failed connection.
 func isUnanswered(err error) bool {
 	if timedOut(err) {
 		return true
@@ -57,7 +55,7 @@ func isUnanswered(err error) bool {
 	return call && !isBadReply(err) && !errors.As(err, &op) && !errors.As(err, &errno) && !hungUp(err)
 }
 
-// silence explains a missing answer. It returns "" if another error says more.
+// silence explains a missing answer, "" if another error says more.
 func (s *Server) silence(err error) string {
 	why := ""
 	for _, one := range s.suspects(err) {
@@ -82,7 +80,6 @@ func (s *Server) silence(err error) string {
 	return why
 }
 
-// suspects returns the servers that a missing answer may be about.
 func (s *Server) suspects(err error) []*Server {
 	if at := (*redisconn.NodeError)(nil); s.IsDeployment() && errors.As(err, &at) {
 		return []*Server{s.member(at.Addr)}
@@ -96,7 +93,6 @@ func (s *Server) suspects(err error) []*Server {
 	return masters
 }
 
-// health is the state of a server.
 type health int
 
 const (
@@ -107,11 +103,10 @@ const (
 	answering
 )
 
-// delayed is how long health waits for a script on a server that answers.
 const delayed = 250 * time.Millisecond
 
-// health sends PING, and EVAL of an empty script: a server that pauses writes delays every script. The
-// script has no key, since a cluster may redirect keys, and users may lack rights to them.
+// health sends PING, and EVAL of an empty script: a server that pauses writes delays every script.
+// The script has no key: a cluster may redirect keys, and users may lack rights to them.
 func (s *Server) health() health {
 	if !s.accepts() {
 		return closed
@@ -130,7 +125,6 @@ func (s *Server) health() health {
 	return healthBy(err, delaying)
 }
 
-// healthBy returns late if a command timed out. A refusal is an answer.
 func healthBy(err error, late health) health {
 	_, refused := refusal(err)
 	switch {
@@ -142,7 +136,6 @@ func healthBy(err error, late health) health {
 	return unclear
 }
 
-// frozen says why a server that accepts connections may not answer.
 func (s *Server) frozen() string {
 	if s.at.Secure {
 		return "this port does not use TLS (turn TLS off, or use the TLS port), or the server is frozen or overloaded."
@@ -150,7 +143,6 @@ func (s *Server) frozen() string {
 	return "it is frozen or overloaded, or is not Redis. Check its process, its load and its log."
 }
 
-// sentinel returns the address of the first server that is a Sentinel, "" if none is.
 func (s *Server) sentinel() string {
 	_, hosts := s.places()
 	for _, host := range hosts {
@@ -172,12 +164,11 @@ func (s *Server) isSentinel() bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = c.Close() }() // only read from
+	defer func() { _ = c.Close() }()
 	info, err := redis.String(within(c, probe, "INFO", "server"))
 	return err == nil && strings.Contains(info, "redis_mode:sentinel")
 }
 
-// within sends a command, and waits up to d for the reply.
 func within(c redis.Conn, d time.Duration, command string, args ...any) (any, error) {
 	if _, bounded := c.(redis.ConnWithTimeout); !bounded {
 		return c.Do(command, args...) // a cluster's has its own bound
@@ -185,13 +176,12 @@ func within(c redis.Conn, d time.Duration, command string, args ...any) (any, er
 	return redis.DoWithTimeout(c, d, command, args...)
 }
 
-// unreadable is redigo's text for an answer that is not in Redis's protocol. The error type is unexported.
+// unreadable is redigo's text for an answer outside Redis's protocol. The error type is unexported.
 const unreadable = "(possible server error or unsupported concurrent read by application)"
 
-// shownAnswer is the number of columns of such an answer that are shown.
 const shownAnswer = 60
 
-// stranger describes a program that does not answer as Redis does. It returns "" for other errors.
+// stranger describes a program that does not answer as Redis does, "" for other errors.
 func (s *Server) stranger(err error) string {
 	if !strings.Contains(err.Error(), unreadable) {
 		return ""
@@ -214,13 +204,13 @@ func (s *Server) stranger(err error) string {
 
 const otherPort = "Check the host and the port in --redis or REDIS_URL."
 
-// A TLS server rejects plain text with an alert, whose record begins with these bytes.
+// A TLS server rejects plain text with an alert, which begins so.
 const (
 	alertRecord = 21
 	tlsMajor    = 3
 )
 
-// answer returns the first line of a server that does not answer as Redis does, nil if all do.
+// answer returns the first line of a server that does not answer as Redis does.
 func (s *Server) answer() []byte {
 	network, hosts := s.places()
 	for _, host := range hosts {
@@ -232,7 +222,6 @@ func (s *Server) answer() []byte {
 	return nil
 }
 
-// ask sends PING, and returns the first line of the reply.
 func (s *Server) ask(network, host string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), probe)
 	defer cancel()
@@ -248,7 +237,7 @@ func (s *Server) ask(network, host string) []byte {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = c.Close() }() // only a PING was sent
+	defer func() { _ = c.Close() }()
 	if err := c.SetDeadline(time.Now().Add(probe)); err != nil {
 		return nil
 	}

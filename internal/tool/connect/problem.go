@@ -32,8 +32,8 @@ func (p *problem) Error() string { return p.line }
 
 func (p *problem) Unwrap() error { return p.cause }
 
-// Problem returns the line to show if the server could not be used, with a remedy. It
-// wraps err. A problem and an invalid argument are returned unchanged.
+// Problem returns the line to show if the server could not be used, with a remedy. It wraps err,
+// and returns a problem or an invalid argument unchanged.
 func (s *Server) Problem(err error) error {
 	if said := (*problem)(nil); errors.As(err, &said) {
 		return said
@@ -44,8 +44,7 @@ func (s *Server) Problem(err error) error {
 	return &problem{s.line(err), err}
 }
 
-// Explain adds the remedy of a refusal, where the address of the server is unknown. Other errors are
-// returned unchanged.
+// Explain adds the remedy of a refusal. Other errors are returned unchanged.
 func Explain(err error) error {
 	text, refused := refusal(err)
 	if said := (*problem)(nil); !refused || errors.As(err, &said) {
@@ -92,7 +91,6 @@ func (s *Server) placeOf(err error) string {
 	return s.String()
 }
 
-// calls describes a server of the deployment.
 func (s *Server) calls() string {
 	if s.IsCluster() {
 		return "a master of " + s.String()
@@ -108,7 +106,6 @@ func isBadReply(err error) bool {
 	return strings.Contains(text, "redigo: unexpected type") || strings.Contains(text, "redigo: unknown pubsub")
 }
 
-// refusal returns the text of an error reply.
 func refusal(err error) (string, bool) {
 	var plain redis.Error
 	if errors.As(err, &plain) {
@@ -167,17 +164,15 @@ func (s *Server) isPlain() bool {
 	return !s.at.Secure && s.at.Kind != redisurl.Socket
 }
 
-// isNameless reports whether TLS is used without a client certificate.
 func (s *Server) isNameless() bool {
 	return s.at.Secure && (s.tls == nil || len(s.tls.Certificates) == 0)
 }
 
-// hungUp reports whether the server closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Reason returns the innermost cause of an error: the server's answer, or the network's error.
+// Reason returns the innermost cause: the server's answer, or the network's error.
 func Reason(err error) string {
 	if text, refused := refusal(err); refused {
 		return text
@@ -203,7 +198,6 @@ func ReasonAt(err error) string {
 	return Reason(err)
 }
 
-// encryption returns why TLS failed, or the text of err.
 func encryption(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
@@ -230,13 +224,12 @@ func alert(err error) string {
 	return ""
 }
 
-// Where a script failed does not help users. Redis 6 puts it before the message, later servers behind.
+// The place in a script: Redis 6 puts it before the message, later servers behind.
 var (
 	scriptBefore = regexp.MustCompile(`^ERR Error (running|compiling) script \([^)]*\): (@?user_script: ?\d+: )*-?`)
 	scriptBehind = regexp.MustCompile(` script: [0-9a-f]{40}, on @user_script:\d+\.?$`)
 )
 
-// tidy returns an error reply without the place in a script.
 func tidy(text string) string {
 	text = scriptBefore.ReplaceAllString(text, "")
 	return strings.TrimRight(scriptBehind.ReplaceAllString(text, ""), ". ")
@@ -247,13 +240,12 @@ var deniedInScript = []string{"ERR The user executing the script can't ", "The u
 
 var deniedCommand = regexp.MustCompile(`to run the '([^']+)' command`)
 
-// isDenial reports whether an error reply denies a right.
 func isDenial(text string) bool {
 	begins := func(with string) bool { return strings.HasPrefix(text, with) }
 	return begins("NOPERM") || slices.ContainsFunc(deniedInScript, begins)
 }
 
-// remedies advises on rejections, by error code.
+// remedies are by error code.
 var remedies = map[string]string{ //nolint:gosec // G101: it names where passwords come from, and has none
 	"READONLY":   "It is a replica: use its master (redis-cli ROLE shows it), or its Sentinels (redis-sentinel://).",
 	"OOM":        "Its memory is full: free memory, or raise maxmemory. Locks are small, but fail like all other writes.",
@@ -274,7 +266,7 @@ var remedies = map[string]string{ //nolint:gosec // G101: it names where passwor
 const slotMoves = "The slot of this name is moving to another node, and its keys are on both. Try again after the move; " +
 	"`redlatch doctor` shows moving slots, and redis-cli --cluster fix completes an interrupted move."
 
-// phrases are remedies for errors whose code says less than their text.
+// phrases are for errors whose code says less than their text.
 var phrases = []struct{ part, remedy string }{
 	{"No such master", "In the path of --redis or REDIS_URL, use the master's name that the Sentinels know."},
 	{"DB index", "It does not have this database: most servers have 0 to 15. The address in --redis or REDIS_URL sets the database after the last /, or with db= for a unix socket."},
@@ -289,8 +281,8 @@ func Denied(err error) bool {
 	return refused && isDenial(text)
 }
 
-// Remedy returns the remedy of a refusal, "" for another error. Rights are known to be missing, in the
-// words of ACL SETUSER; otherwise Remedy takes them from the text.
+// Remedy returns the remedy of a refusal, "" for another error. Missing rights are words of ACL
+// SETUSER; without them, Remedy reads the text.
 func Remedy(err error, rights ...string) string {
 	text, refused := refusal(err)
 	if !refused {
@@ -312,7 +304,6 @@ func remedy(text string, rights ...string) string {
 	return remedies[code]
 }
 
-// lacked names the known missing rights.
 func lacked(text string, rights []string) string {
 	m := deniedCommand.FindStringSubmatch(text)
 	switch {
@@ -326,7 +317,6 @@ func lacked(text string, rights []string) string {
 	return ""
 }
 
-// remedyHere is remedy for this server, which may be queried.
 func (s *Server) remedyHere(text string) string {
 	code, _, _ := strings.Cut(text, " ")
 	switch {

@@ -1,11 +1,7 @@
-// Package diagnosis examines whether a server does what locks need.
-//
-// A check has one finding, with a level and advice. A check that the server does not
-// permit is Unknown. Checks try things rather than read versions: they acquire and release a lock, send
-// a message, and send each command that locks need in a form that changes nothing. So the answers are
-// as good for a user with few rights, and on servers that only resemble Redis.
-//
-// Keys of a run begin with the given prefix, have a TTL, and are removed at the end.
+// Package diagnosis examines whether a server does what locks need. Checks try things rather than
+// read versions: they acquire and release a lock, send a message, and send each command in a form
+// that changes nothing. Keys of a run begin with the given prefix, have a TTL, and are removed at
+// the end.
 package diagnosis
 
 import (
@@ -24,7 +20,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// Level is the severity of a finding.
 type Level int
 
 // The levels, from good to bad.
@@ -45,7 +40,6 @@ func (l Level) String() string { return [...]string{"ok", "unknown", "warning", 
 // MarshalText implements encoding.TextMarshaler.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Finding is the result of a check.
 type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
@@ -80,7 +74,7 @@ func bad(advice, format string, args ...any) Finding {
 	return Finding{Level: Error, Advice: advice, Found: fmt.Sprintf(format, args...)}
 }
 
-// probeLease is the lease of the lock to try, for the case that we are killed.
+// probeLease ends the tried lock if the process is killed.
 const probeLease = 10 * time.Second
 
 type examination struct {
@@ -90,10 +84,10 @@ type examination struct {
 	c       redis.Conn
 	client  *redlatch.Client
 	prefix  string
-	needs   []string           // nil for all
-	name    string             // of the lock to try
-	info    map[string]string  // of INFO, nil if it could not be read
-	noInfo  string             // why not
+	needs   []string // nil for all
+	name    string
+	info    map[string]string // of INFO, nil if it could not be read
+	noInfo  string
 	tries   map[string]verdict // by word of ACL SETUSER
 	masters int                // of the cluster, 0 for one server
 	full    bool               // a lock was refused for lack of memory
@@ -149,21 +143,20 @@ func (e *examination) checks() []check {
 type Examination struct {
 	// Server is examined as its user. Of a deployment all masters are examined.
 	Server *connect.Server
-	// Prefix is the beginning of the locks' names.
 	Prefix string
-	// Needs are IDs of Needs; plain locks are added if one of them builds
-	// on these. nil means the usual needs; then only plain locks cause errors.
+	// Needs are IDs of Needs; plain locks are added if one builds on these. nil means the usual
+	// needs; then only plain locks cause errors.
 	Needs []string
 }
 
 // Examine examines a server. An error means that the server was not reached, or the connection was
-// lost; everything else is a finding.
+// lost.
 func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	client, err := x.Server.New(ctx, redlatch.WithServerTime())
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }() // it holds nothing
+	defer func() { _ = client.Close() }()
 	masters, err := x.Server.Nodes(ctx)
 	if err != nil {
 		return nil, err
@@ -174,15 +167,13 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	})
 }
 
-// Look makes the checks of Examine that change nothing and try nothing: it takes no lock, runs no
-// script, sends no message and tries no right. So a user with few rights gets findings about the
-// server. It sends INFO, CONFIG GET, PUBSUB, ACL WHOAMI, TIME, 20 PINGs, and to masters of a cluster
-// CLUSTER INFO and CLUSTER NODES. An error means that the connections were lost.
+// Look makes the checks of Examine that change nothing and try nothing. So a user with few rights
+// gets findings about the server. An error means that the connections were lost.
 func Look(ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool) ([]Finding, error) {
 	return findings(ctx, masters, client, cluster, nil)
 }
 
-// NotLooked returns the checks of Examine that Look omits, in the order of the output.
+// NotLooked returns the checks of Examine that Look omits.
 func NotLooked() (names []string) {
 	for _, c := range (&examination{}).checks() {
 		if !c.look {
@@ -192,7 +183,7 @@ func NotLooked() (names []string) {
 	return slices.Compact(names)
 }
 
-// findings makes the checks on all masters, for Look if prepare is nil.
+// findings is for Look if prepare is nil.
 func findings(
 	ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool, prepare func(*examination),
 ) (found []Finding, err error) {
@@ -240,8 +231,8 @@ func findings(
 	return found, nil
 }
 
-// answers returns the server's error if no check would find out anything: it answers no command, or closes
-// the connection after an error. A user without the right to PING is left to the checks.
+// answers returns the server's error if it answers no command, or closes the connection after an
+// error. A user without the right to PING is left to the checks.
 func answers(c redis.Conn) error {
 	_, err := c.Do("PING")
 	var said redis.Error
@@ -258,7 +249,6 @@ func answers(c redis.Conn) error {
 	return nil
 }
 
-// at makes the check on each master, or once, and returns the worst finding.
 func (c *check) at(exams []*examination) (Finding, error) {
 	if c.once {
 		exams = exams[:1]
@@ -313,13 +303,13 @@ func fields(text string) map[string]string {
 	return all
 }
 
-// remove deletes the keys of checks. If the user may not, their TTLs do.
+// remove deletes the keys of checks, if the user may.
 func (e *examination) remove() {
 	_, _ = e.c.Do("DEL", e.name)
 	_, _ = e.c.Do("DEL", codec.QueueKey(e.name))
 }
 
-// config returns a setting of the server, and whether it may be read.
+// config also returns whether the setting may be read.
 func (e *examination) config(name string) (string, bool) {
 	pair, err := redis.Strings(e.c.Do("CONFIG", "GET", name))
 	if err != nil || len(pair) != 2 {

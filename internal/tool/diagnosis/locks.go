@@ -25,8 +25,8 @@ const (
 
 const placeTries = 200
 
-// placeName chooses the name of the lock to try: in a cluster, this master must serve it. A prefix with
-// braces has one slot, which another master may serve.
+// placeName chooses a name that this master of a cluster serves, unless a prefix with braces has a
+// slot of another one.
 func (e *examination) placeName() {
 	for range placeTries {
 		e.name = e.prefix + "redlatch-doctor:" + uuid.NewString()[:8]
@@ -37,7 +37,6 @@ func (e *examination) placeName() {
 	e.elsewhere = true
 }
 
-// isElsewhere reports whether a cluster redirected the command.
 func isElsewhere(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said) && (strings.HasPrefix(said.Error(), "MOVED ") || strings.HasPrefix(said.Error(), "ASK "))
@@ -89,7 +88,6 @@ func (e *examination) scriptMessages() Finding {
 	return good("scripts can publish")
 }
 
-// untried returns the finding about a script that could not be tried, if that is so.
 func (e *examination) untried(err error) (Finding, bool) {
 	switch {
 	case e.scriptless:
@@ -120,7 +118,6 @@ func (e *examination) isReplica() bool { return e.info["role"] == "slave" }
 
 func isOOM(err error) bool { return before(connect.Reason(err), " ") == "OOM" }
 
-// seeAlso returns the finding to look at, or the remedy, for an error.
 func (e *examination) seeAlso(err error) string {
 	switch before(connect.Reason(err), " ") {
 	case "OOM":
@@ -152,8 +149,8 @@ func andThen(what, next string) string {
 	return what + ": " + next
 }
 
-// fairLock acquires and releases a fair lock. If memory is full that may still succeed, because a script
-// that has already written may go on; but no waiter could be queued.
+// fairLock acquires and releases a fair lock. With full memory that may succeed, because a script
+// that has written may go on; but no waiter could be queued.
 func (e *examination) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	var f Finding
@@ -173,7 +170,7 @@ func (e *examination) fairLock() Finding {
 	return f
 }
 
-// pair acquires and releases a lock, except on a replica, and returns how long it took.
+// pair returns how long it took to acquire and release a lock.
 func (e *examination) pair(lock *rlock.Lock) (time.Duration, error) {
 	if e.isReplica() {
 		return 0, nil // the attempts would take long

@@ -14,12 +14,12 @@ import (
 type question struct {
 	id  string // of the need
 	use string // the things with this need, in the plural
-	// advice precedes the command that grants the rights; absent is for servers that lack a command.
+	// absent is for servers that lack a command.
 	advice, absent string
 	named          bool // only if the need is named
 }
 
-// questions are in the order of the output.
+// In the order of the output.
 var questions = []question{
 	{id: acl.Plain, use: "plain locks", advice: "As an administrator, grant the missing rights:", absent: "This user cannot take any lock."},
 	{id: acl.Braces, use: "names with their own braces", advice: "Grant it if names have braces before the prefix:"},
@@ -87,7 +87,7 @@ func Needs() []string {
 	return ids
 }
 
-// needed returns the named needs, and plain if they build on it; nil if none is named.
+// needed adds plain to the named needs if they build on it; nil if none is named.
 func needed(named []string) []string {
 	var ids []string
 	for _, id := range named {
@@ -106,12 +106,11 @@ func (e *examination) asks(q *question) bool {
 	return slices.Contains(e.needs, q.id)
 }
 
-// has reports whether some of these needs are examined.
 func (e *examination) has(ids ...string) bool {
 	return len(e.needs) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.needs, id) })
 }
 
-// lacking is the level of a missing right: an error if the need was named.
+// lacking is an error if the need was named.
 func (e *examination) lacking(id string) Level {
 	if len(e.needs) > 0 || id == acl.Plain {
 		return Error
@@ -153,9 +152,9 @@ func (e *examination) rights(q *question) Finding {
 	return f
 }
 
-// Lacks returns the rights of needs that a user lacks on any master, in the words of ACL SETUSER, for
-// locks whose names begin with prefix. It omits rights that could not be tried, or that no rule can
-// hold. An error means that a master was not reached.
+// Lacks returns the rights of needs that a user lacks on any master, in the words of ACL SETUSER,
+// for locks whose names begin with prefix. It omits rights that could not be tried. An error means
+// that a master was not reached.
 func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
 	masters, err := srv.Nodes(ctx)
 	if err != nil {
@@ -177,7 +176,7 @@ func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...str
 		}
 		e.remove()
 		err = c.Err()
-		_ = c.Close() // nothing is buffered
+		_ = c.Close()
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +190,6 @@ func newExam(ctx context.Context, master connect.Node, c redis.Conn, prefix stri
 	return e
 }
 
-// trial is the result of trying the words of a need.
 type trial struct {
 	lacks   []string // not permitted
 	untried []string // could not be tried
@@ -232,7 +230,7 @@ func (e *examination) names() string {
 	return strings.TrimPrefix(acl.Of(acl.Plain).Patterns[0].Word(e.prefix), "~")
 }
 
-// user returns the user of the connection, NAME if it is unknown or does not fit a rule.
+// user returns NAME if the user is unknown or does not fit a rule.
 func (e *examination) user() string {
 	name, err := redis.String(e.c.Do("ACL", "WHOAMI"))
 	if err != nil {

@@ -77,8 +77,7 @@ func (e *examination) messages() Finding {
 	return good("message round trip %s", time.Since(began).Round(10*time.Microsecond))
 }
 
-// sharded says which command Redisson publishes with. Its AUTO mode sends the same question, and takes
-// any error for a no.
+// sharded sends the same question as Redisson's AUTO mode, which takes any error for a no.
 func (e *examination) sharded() Finding {
 	_, err := redis.Values(e.c.Do("PUBSUB", "SHARDNUMSUB", "0"))
 	has := "sharded pub/sub works"
@@ -125,7 +124,6 @@ func (e *examination) counting() Finding {
 	return good("can count subscribers: dead waiters are detected")
 }
 
-// slots checks that all slots are served, and whether slots of this master are being moved.
 func (e *examination) slots() Finding {
 	info, err := redis.String(e.c.Do("CLUSTER", "INFO"))
 	if err != nil {
@@ -148,8 +146,7 @@ func (e *examination) slots() Finding {
 
 const shownMoves = 5
 
-// movesIn returns the moves in a master's reply to CLUSTER NODES: its own line has [slot->-node] and
-// [slot-<-node].
+// movesIn parses CLUSTER NODES: a master's own line has [slot->-node] and [slot-<-node].
 func movesIn(reply string) (moves []string) {
 	places, own := map[string]string{}, ""
 	for line := range strings.Lines(reply) {

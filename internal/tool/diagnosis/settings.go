@@ -15,8 +15,7 @@ import (
 
 const (
 	// fullAt is when memory counts as nearly full, in percent.
-	fullAt = 90
-	// apartAt is how far clocks may differ.
+	fullAt  = 90
 	apartAt = time.Second
 	// slowAt is the acceptable median of a script.
 	slowAt      = 20 * time.Millisecond
@@ -154,7 +153,7 @@ func (e *examination) clock() Finding {
 	return good("the server's clock is %s", offset(ahead))
 }
 
-// ahead returns how far the server's clock is ahead. In a cluster the client would query any master.
+// ahead returns the server's lead over our clock. In a cluster the client would query any master.
 func (e *examination) ahead() (time.Duration, error) {
 	if e.masters == 0 {
 		return engine.EngineOf(e.client).Clock.Offset(e.ctx)
@@ -181,7 +180,6 @@ func offset(ahead time.Duration) string {
 	return ahead.String() + " ahead"
 }
 
-// latency times scripts, or PINGs for Look.
 func (e *examination) latency() Finding {
 	script := redis.NewScript(1, probeScript)
 	what, n, do := "a script", samples, func() (any, error) { return script.Do(e.c, e.name) }

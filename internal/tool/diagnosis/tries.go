@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/internal/protocol"
 )
 
-// verdict is the result of trying a right.
 type verdict int
 
 const (
@@ -22,8 +21,8 @@ const (
 	unknownRight // could not be tried
 )
 
-// trials returns each command in a form that changes nothing: it reads, finds nothing, or has an invalid
-// argument, which servers check after the rights. Other commands are in command.
+// trials returns each command in a form that changes nothing: it reads, finds nothing, or has an
+// invalid argument, which servers check after the rights.
 func (e *examination) trials() map[string][]any {
 	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), protocol.LatchKey(e.name, "0")
 	return map[string][]any{
@@ -110,7 +109,7 @@ func (e *examination) try(args []any) error {
 	return err
 }
 
-// grow tries a command that always changes something: it sends ACL DRYRUN, or uses a key of another type.
+// grow tries a command that always changes something: by ACL DRYRUN, or on a key of another type.
 func (e *examination) grow(command, key string, values ...any) verdict {
 	args := append([]any{command, key}, values...)
 	if said, err := redis.String(e.c.Do("ACL", append([]any{"DRYRUN", e.user()}, args...)...)); err == nil {
@@ -135,8 +134,7 @@ const blockScript = `redis.call('PEXPIRE', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[1], 'f', 'v')
 return redis.call('PEXPIRE', KEYS[1], ARGV[1])`
 
-// block writes a key that is neither list, set nor number. It has a TTL from the beginning, since the
-// connection may be lost after any command.
+// block writes a key that is neither list, set nor number, with a TTL from the beginning.
 func (e *examination) block(key string) error {
 	err := e.try([]any{"SET", key, "v", "PX", probeLease.Milliseconds()})
 	if denied(err) == deniedCommand || isUnknown(err) {
@@ -145,7 +143,6 @@ func (e *examination) block(key string) error {
 	return err
 }
 
-// isUnwritable reports whether an error means that no command can write the key now.
 func isUnwritable(err error) bool {
 	var said redis.Error
 	if !errors.As(err, &said) {
@@ -158,7 +155,6 @@ func isUnwritable(err error) bool {
 	return denied(err) == deniedKey
 }
 
-// pattern tests the right to a pattern's keys or channels on the test lock.
 func (e *examination) pattern(p *acl.Pattern) verdict {
 	example := p.Example(e.name)
 	switch {
@@ -193,17 +189,16 @@ func (e *examination) pattern(p *acl.Pattern) verdict {
 	return unknownRight
 }
 
-// onListening tries something on a separate connection, which may end up subscribed.
+// onListening uses a separate connection, which may end up subscribed.
 func (e *examination) onListening(try func(redis.Conn) verdict) verdict {
 	c, err := e.on.Dial(e.ctx)
 	if err != nil {
 		return unknownRight
 	}
-	defer func() { _ = c.Close() }() // it only listened
+	defer func() { _ = c.Close() }()
 	return try(c)
 }
 
-// denial is the subject of a denied right.
 type denial int
 
 const (
@@ -213,7 +208,7 @@ const (
 	deniedChannel
 )
 
-// ruled returns the verdict of a reply. Servers check the command's right first.
+// ruled relies on servers checking the command's right first.
 func ruled(err error, what denial) verdict {
 	switch {
 	case denied(err) == what:
@@ -229,7 +224,7 @@ func isUnknown(err error) bool {
 	return errors.As(err, &said) && (strings.Contains(said.Error(), "unknown command") || strings.Contains(said.Error(), "unknown subcommand"))
 }
 
-// usable is ruled for a key or channel. It needs the right to the command.
+// usable is ruled for a key or channel.
 func usable(err error, what denial) verdict {
 	if denied(err) == deniedCommand || isUnknown(err) {
 		return unknownRight
@@ -237,7 +232,7 @@ func usable(err error, what denial) verdict {
 	return ruled(err, what)
 }
 
-// denied classifies an error. The servers' texts differ, but all name the subject.
+// denied classifies an error. The servers' texts differ, but name the subject.
 func denied(err error) denial {
 	var said redis.Error
 	if !errors.As(err, &said) {

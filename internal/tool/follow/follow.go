@@ -1,30 +1,7 @@
-// Package follow reports changes of locks, from looks at them and messages on their channels.
-//
-// A message means that a lock was released; in a fair lock it names the next owner, but never the former
-// one. No message is published when a lock is acquired, when its lease expires, or when a fair lock with
-// an empty queue is released. So an event is a change between two looks:
-//
-//	before   now    event
-//	–        A      held, at the first look
-//	–        free   free, at the first look
-//	free     A      taken
-//	A        B      passed; also from A to A, if a message shows that it was free
-//	A        free   released, if there was a message
-//	                expired, if its lease had ended
-//	                gone otherwise: deleted, or a fair lock with an empty queue
-//	A        A      entered, left: its count went up or down
-//	A, B     A, C   B left, C entered: a read/write lock with several holders
-//	queue           queued, quit: left without having got the lock
-//
-// The event woken reports a message to a single waiter of a fair lock. If A holds the lock in both
-// looks, a message to all waiters or to A shows that it was free in between. A message to another waiter
-// does not, since that waiter may be late, nor does one that the last look already explains.
-//
-// A lock that changes faster than it is read has fewer events than changes. A writer that also reads
-// holds a read/write lock twice. Arrivals beyond the first places of a queue are not reported.
-//
-// Lock decides, without I/O. PatternSubscriber receives the messages of one server, ChannelSubscriber
-// those of a cluster, where patterns do not work.
+// Package follow reports changes of locks, from looks at them and messages on their channels. A
+// message means that a lock was released; no message is published when a lock is acquired, when its
+// lease expires, or when a fair lock with an empty queue is released. So an event is a change
+// between two looks, and a lock that changes faster than it is read has fewer events than changes.
 package follow
 
 import (
@@ -52,42 +29,39 @@ const (
 	Woken    = "woken"
 )
 
-// Event is a change of a lock.
 type Event struct {
 	At   time.Time
 	Name string
 	What string
-	// Owner holds, held or waits for the lock, "" if unknown. For Passed, From held it before.
+	// Owner is "" if unknown. For Passed, From held the lock before.
 	Owner, From string
-	// Count is how often the owner has entered, "" if it does not hold the lock. Mode is that of a
-	// read/write lock.
+	// Count is how often the owner has entered, "" if it does not hold the lock.
 	Count, Mode string
 	// Lease is the remaining lease, negative for none.
 	Lease time.Duration
 	// Place is the owner's place in the queue, 0 for none.
 	Place int
-	// Queue is the length of the queue, Next its first owner.
 	Queue int
 	Next  string
 	// Messages is the number of messages since the last look.
 	Messages int
 }
 
-// Lock is a lock that is followed. It is not safe for concurrent use.
+// Lock is a followed lock. It is not safe for concurrent use.
 type Lock struct {
 	Name string
 
 	last     *inspect.Snapshot        // nil before the first look
 	counts   map[string]inspect.Count // of the holders at the last look
 	received received
-	// due is set if no message had woken the owner before it was first seen: one may still arrive.
+	// due: no message had woken the owner before it was first seen, so one may still arrive.
 	due bool
 }
 
 type received struct {
 	messages int
 	freed    int    // messages that show that the lock was free
-	woken    string // the waiter that was woken last
+	woken    string // the last woken waiter
 }
 
 // Receive records a message.
@@ -101,9 +75,9 @@ func (l *Lock) Receive(m *Message) {
 	}
 }
 
-// frees reports whether a message shows that the lock was free since the last look. One to all waiters
-// does, and so does one to the holder, which must have released the lock and queued again; but not one
-// from before the last look, nor the late one that woke the holder then.
+// frees reports whether a message shows that the lock was free since the last look: one to all
+// waiters, or one to the holder, which must have queued again; but not one from before the last
+// look, nor the late one that woke the holder then.
 func (l *Lock) frees(m *Message) bool {
 	switch {
 	case l.last != nil && !m.At.After(l.last.Answered):
@@ -157,12 +131,11 @@ func firstOwner(s *inspect.Snapshot) string {
 	return s.Holders[0].Owner
 }
 
-// Idle reports whether the lock was last seen free, with an empty queue.
+// Idle reports whether the lock was last seen free, without waiters.
 func (l *Lock) Idle() bool { return l.last == nil || !l.last.Held() && len(l.last.Queue) == 0 }
 
-// queueEvents returns the events of the queue. An owner that is no longer queued may have acquired and
-// released the lock: it quit only if there was neither a message nor a new holder. An owner that moved
-// into the visible part of a long queue was not queued just now.
+// queueEvents reports quit only without a message and a new holder: the owner may have held the
+// lock. An owner that moved into the visible part of a long queue was not queued just now.
 func (l *Lock) queueEvents(before, now *inspect.Snapshot, notified bool) (events []Event) {
 	queued := func(queue []admin.Waiter, owner string) bool {
 		return slices.ContainsFunc(queue, func(w admin.Waiter) bool { return w.Text == owner })
@@ -200,7 +173,6 @@ func (l *Lock) event(what, owner string) Event {
 	return e
 }
 
-// change is an event without the state of the lock.
 type change struct{ what, owner string }
 
 func changed(before, now *inspect.Snapshot, heard *received, first bool) []change {
@@ -229,8 +201,8 @@ func each(what string, holders []inspect.Holder) (all []change) {
 	return all
 }
 
-// shared returns the changes of a lock that was held in both looks. If no holder stayed, it passed to the
-// first new one. Other holders of a read/write lock entered or left.
+// shared returns the changes of a lock that was held in both looks. If no holder stayed, it passed
+// to the first new one.
 func shared(had, has []inspect.Holder, heard *received) (all []change) {
 	stayed, counts, before := 0, countsOf(has), countsOf(had)
 	for _, h := range had {
@@ -264,7 +236,7 @@ func countsOf(holders []inspect.Holder) map[string]inspect.Count {
 }
 
 func counted(h inspect.Holder, count inspect.Count) []change {
-	was, _ := strconv.ParseInt(string(h.Count), 10, 64) // 0 if not a number
+	was, _ := strconv.ParseInt(string(h.Count), 10, 64)
 	is, _ := strconv.ParseInt(string(count), 10, 64)
 	switch {
 	case is > was:
@@ -278,7 +250,6 @@ func counted(h inspect.Holder, count inspect.Count) []change {
 // slack is how much earlier than expected a lease may end: the reply with the TTL took time.
 const slack = 100 * time.Millisecond
 
-// ending returns how a lock became free.
 func ending(before, now *inspect.Snapshot, heard *received) string {
 	switch {
 	case heard.messages > 0:

@@ -22,8 +22,7 @@ import (
 type family struct {
 	channel func(name string) string
 	prefix  string
-	// calls reports whether waiters have their own channels.
-	calls bool
+	calls   bool
 }
 
 // families has that of read/write locks last.
@@ -32,8 +31,8 @@ var families = [...]family{
 	{protocol.ReadWriteChannel, strings.TrimSuffix(protocol.ReadWriteChannel("{"), "{"), false},
 }
 
-// patterns returns patterns that match the channels of one lock, or of all locks with matching names. No
-// two match the same channel. They may match other channels.
+// patterns match the channels of one lock, or of all locks with matching names, and perhaps others.
+// No two match the same channel.
 func (f *family) patterns(name string, isPattern bool) []string {
 	if !isPattern {
 		channel := inspect.Literal(f.channel(name))
@@ -56,8 +55,8 @@ func (f *family) patterns(name string, isPattern bool) []string {
 	return []string{f.prefix + "{" + begins + "*", f.prefix + begins + "*"}
 }
 
-// Parse returns the name of a channel's lock, and the owner for the channel of a fair lock's waiter. The
-// names a and {a} share a channel, which is taken for that of a.
+// Parse returns the name of a channel's lock, and the owner for a fair lock's waiter. The names a
+// and {a} share a channel; Parse returns a.
 func Parse(channel string) (name, owner string) {
 	if rest, is := strings.CutPrefix(channel, families[1].prefix); is {
 		return inspect.Unbraced(rest), ""
@@ -74,14 +73,13 @@ func Parse(channel string) (name, owner string) {
 }
 
 const (
-	// firstWaiters is the number of waiters whose channels are subscribed. The next one to wake is among them.
-	firstWaiters = 32
-	// subscribeWait bounds a subscription.
+	// firstWaiters is the number of waiters whose channels are subscribed.
+	firstWaiters  = 32
 	subscribeWait = time.Second
 )
 
-// ChannelSubscriber receives the messages of locks in a cluster, where patterns do not match sharded
-// messages. It subscribes to each channel. It is not safe for concurrent use.
+// ChannelSubscriber receives the messages of locks in a cluster, where patterns do not match
+// sharded messages. It is not safe for concurrent use.
 type ChannelSubscriber struct {
 	// Messages is never closed.
 	Messages chan Message
@@ -97,13 +95,13 @@ type channelSub struct {
 	done chan struct{}
 }
 
-// NewChannelSubscriber returns a ChannelSubscriber that subscribes through t.
+// NewChannelSubscriber subscribes through t.
 func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 	return &ChannelSubscriber{Messages: make(chan Message, backlog), t: t, subs: map[string]map[string]*channelSub{}}
 }
 
-// Follow subscribes to the channels of a lock, also as a read/write lock, and of the first waiters in its
-// queue, and unsubscribes from the channels of former waiters. It skips a channel that the server does not
+// Follow subscribes to the channels of a lock, also as a read/write lock, and of the first waiters,
+// and unsubscribes from those of former waiters. It skips a channel that the server does not
 // confirm within a second, until the next call.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
@@ -141,7 +139,7 @@ func (s *ChannelSubscriber) subscribe(ctx context.Context, mine map[string]*chan
 	s.wg.Go(func() { s.read(sub) })
 }
 
-// read delivers messages until the subscription ends, and drops gaps: the next look finds the changes.
+// read drops gaps: the next look finds the changes.
 func (s *ChannelSubscriber) read(sub *channelSub) {
 	for {
 		select {
@@ -181,13 +179,12 @@ func (s *ChannelSubscriber) Close() {
 }
 
 const (
-	// backlog is the number of messages that may wait; more would cause no other look.
 	backlog    = 1024
 	retryPause = time.Second
 )
 
-// Message is a message on a lock's channel. Without a name it is about the connection: messages may be
-// missed from now on if Gap is set, and arrive again otherwise.
+// Message is a message on a lock's channel. Without a name it is about the connection: with Gap
+// set, messages may be missed from now on, otherwise they arrive again.
 type Message struct {
 	At time.Time
 	// Owner is the waiter that is woken, "" for all.
@@ -208,8 +205,8 @@ type PatternSubscriber struct {
 	unheard  error
 }
 
-// SubscribePatterns subscribes to the channels of one lock, or of the locks whose names match a pattern.
-// Run must follow; it delivers all messages from now on. Errors come from dial or the server.
+// SubscribePatterns subscribes to the channels of one lock, or of the locks whose names match a
+// pattern. Run must follow; it delivers all messages from now on.
 func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, isPattern bool) (*PatternSubscriber, error) {
 	s := &PatternSubscriber{Messages: make(chan Message, backlog), dial: dial}
 	for i := range families {
@@ -224,12 +221,12 @@ func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, is
 	return s, err
 }
 
-// Unheard returns the server's refusal of the channels of read/write locks, nil if it confirmed them: not
-// all users need that right. Call it before Run.
+// Unheard returns the server's refusal of the channels of read/write locks, a right that not all
+// users need. Call it before Run.
 func (s *PatternSubscriber) Unheard() error { return s.unheard }
 
-// subscribe connects, and waits until the server has confirmed all patterns. It ignores a refusal of
-// the patterns of read/write locks.
+// subscribe waits until the server has confirmed all patterns, except refused ones of read/write
+// locks.
 func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	if err != nil {
@@ -250,8 +247,8 @@ func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	return c, nil
 }
 
-// psubscribe subscribes to the patterns of a family. If they are refused it tries the pattern of all
-// locks: a user with limited channels may subscribe to exactly the patterns of the limit.
+// psubscribe also tries the pattern of all locks: a user with limited channels may subscribe to
+// exactly the patterns of the limit.
 func (s *PatternSubscriber) psubscribe(c redis.Conn, family int) error {
 	all := families[family].patterns("*", true)
 	err := confirmed(c, s.patterns[family])
@@ -263,8 +260,8 @@ func (s *PatternSubscriber) psubscribe(c redis.Conn, family int) error {
 	return err
 }
 
-// confirmed subscribes to patterns, and waits until the server has confirmed each. Messages until then
-// are dropped: the first look at the locks comes later.
+// confirmed waits until the server has confirmed each pattern. It drops messages: the first look
+// comes later.
 func confirmed(c redis.Conn, patterns []string) error {
 	sub := redis.PubSubConn{Conn: c}
 	if err := sub.PSubscribe(redis.Args{}.AddFlat(patterns)...); err != nil {
@@ -290,7 +287,7 @@ func (s *PatternSubscriber) Run(ctx context.Context) {
 	}
 }
 
-// reconnect returns a new connection, nil if ctx has ended.
+// reconnect returns nil if ctx has ended.
 func (s *PatternSubscriber) reconnect(ctx context.Context) redis.Conn {
 	for {
 		select {
@@ -306,13 +303,11 @@ func (s *PatternSubscriber) reconnect(ctx context.Context) redis.Conn {
 	}
 }
 
-// read reads messages until the connection is lost or ctx ends.
 func (s *PatternSubscriber) read(ctx context.Context, c redis.Conn) error {
-	// Closing the connection ends the read.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer func() {
 		stop()
-		_ = c.Close() // broken, or no longer needed
+		_ = c.Close()
 	}()
 	sub := redis.PubSubConn{Conn: c}
 	for {
@@ -327,7 +322,7 @@ func (s *PatternSubscriber) read(ctx context.Context, c redis.Conn) error {
 	}
 }
 
-// deliverGap delivers a message about the connection, which is never dropped.
+// deliverGap never drops its message.
 func (s *PatternSubscriber) deliverGap(ctx context.Context, m Message) {
 	select {
 	case s.Messages <- m:

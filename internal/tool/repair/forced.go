@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Which waiters were notified of the release. Waiters of a plain lock share a channel; of a queue only the
-// first is notified, on its own channel.
+// Waiters of a plain lock share a channel; of a queue only the first is notified, on its own
+// channel.
 const (
 	notifiedAll   = "all"
 	notifiedFirst = "first_in_queue"
@@ -34,7 +34,7 @@ var notifiedTexts = map[string]string{
 	notifiedNone: "no waiter was notified: other holders still have the lock",
 }
 
-// Forced is the result of Unlock, and the JSON of redlatch unlock --force.
+// Forced is the result of Unlock, for printing.
 type Forced struct {
 	inspect.Named
 	// Kind and Mode are set for a read/write lock. Kind is "semaphore" for permits.
@@ -48,11 +48,11 @@ type Forced struct {
 	QueueLength *int   `json:"queue_length"`
 	QueueError  string `json:"queue_error,omitempty"`
 	Taken       bool   `json:"taken"`
-	// TakenFrom are the former holders, if others may keep the lock.
+	// TakenFrom is set if others may keep the lock.
 	TakenFrom []string `json:"taken_from,omitempty"`
-	// Notified is which waiters were notified, "" if the lock was not taken.
+	// Notified is "" if the lock was not taken.
 	Notified string `json:"notified,omitempty"`
-	// Subscribers counts the subscribers of their channel: with 0 nobody was notified. It is nil if unknown.
+	// Subscribers counts those of the waiters' channel, nil if unknown.
 	Subscribers *int64 `json:"subscribers,omitempty"`
 	Refused     string `json:"refused,omitempty"`
 	// Now is the lock afterwards: a waiter may have it.
@@ -60,19 +60,17 @@ type Forced struct {
 	// Tried reports that a release was sent.
 	Tried bool `json:"-"`
 
-	wanted []string  // the owners that lose it, none for all
+	wanted []string  // the owners that lose it, nil for all
 	judged []*judged // holders whose holds have not changed
 	odd    bool      // a hash that is not a lock
 	first  string    // the notified waiter of a fair lock
 }
 
-// After is a lock after it was taken.
 type After struct {
 	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease
 }
 
-// String returns the state in words.
 func (a *After) String() string {
 	if len(a.Holders) == 0 {
 		return "free"
@@ -87,7 +85,6 @@ func (a *After) String() string {
 	return "held by " + words(owners, " and ")
 }
 
-// shownOwners is the number of new holders that are named.
 const shownOwners = 3
 
 func (f *Forced) readNow(ctx context.Context, client *redlatch.Client) {
@@ -152,7 +149,6 @@ func (f *Forced) subject() string {
 	return fmt.Sprintf("lock %q", f.Name)
 }
 
-// of returns the holders among owners, all if owners is empty.
 func (f *Forced) of(owners []string) (all []*inspect.Holder) {
 	for i := range f.Holders {
 		if len(owners) == 0 || isOneOf(f.Holders[i].Owner, owners) {
@@ -210,7 +206,6 @@ func words(owners []string, between string) string {
 	return strings.Join(safe, between)
 }
 
-// whyUnknown says why the holder may be alive.
 func (f *Forced) whyUnknown() string {
 	switch {
 	case f.TTLMillis == nil && !f.IsSemaphore():
@@ -223,8 +218,8 @@ func (f *Forced) whyUnknown() string {
 	return "it was not watched long enough to see a renewal"
 }
 
-// hearing returns, before the release, which waiters it notifies, the number of subscribers of their
-// channel, nil if unknown, and the first waiter of a fair lock.
+// hearing returns, before the release, which waiters it notifies, the subscribers of their channel,
+// nil if unknown, and the first waiter of a fair lock.
 func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notified string, subscribers *int64, first string) {
 	channel, notified := codec.LockChannel(u.Name), notifiedAll
 	switch {
@@ -258,7 +253,6 @@ func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notifie
 	return notified, subscribers, ""
 }
 
-// stays reports whether other holders still block the lock.
 func (f *Forced) stays(from []string) bool {
 	return slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool { return !h.IsOver() && !slices.Contains(from, h.Owner) })
 }

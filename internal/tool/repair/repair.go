@@ -1,10 +1,6 @@
-// Package repair releases locks and permits of dead holders, and evicts dead waiters: the common part of
-// redlatch unlock, redlatch evict and the web page. It does no terminal I/O.
-//
-//	Unlock.Run: look ─▶ does each holder renew its lease? ─▶ is it stated to be dead? ─▶ look again ─▶ release
-//	Evict.Run:  look ─▶ look again ─▶ evict
-//
-// A repair that was not done, although nothing failed, is a Refusal.
+// Package repair releases locks and permits of dead holders, and evicts dead waiters, for the
+// command line and the web page. It looks again before it changes anything. A repair that was not
+// done, although nothing failed, is a Refusal.
 package repair
 
 import (
@@ -38,7 +34,7 @@ const (
 	RefusedAbsent   = "not_queued"
 )
 
-// Refusal is the error of a repair that would not be right.
+// Refusal is the error of a repair that would be wrong.
 type Refusal struct {
 	Why  string
 	Text string
@@ -46,7 +42,7 @@ type Refusal struct {
 	Hint string
 }
 
-// Error returns Text, followed by Hint if there is one.
+// Error returns Text and Hint.
 func (r *Refusal) Error() string {
 	if r.Hint == "" {
 		return r.Text
@@ -71,14 +67,14 @@ func IsFree(err error) bool {
 	return errors.As(err, &r) && r.Why == RefusedFree
 }
 
-// Target is a server with locks.
 type Target struct {
 	Client *redlatch.Client
 	// Dial connects to read labels and count subscribers.
 	Dial connect.Dialer
 }
 
-// CheckIsLock returns an *inspect.NotLock for a hash that is not a lock, before an inspection reads all of it.
+// CheckIsLock returns an *inspect.NotLock before an inspection reads a whole hash that is not a
+// lock.
 func (t *Target) CheckIsLock(ctx context.Context, name string) error {
 	return t.use(ctx, func(c redis.Conn) error { return inspect.Glance(c, name) })
 }
@@ -93,23 +89,20 @@ func (t *Target) use(ctx context.Context, do func(redis.Conn) error) error {
 	})
 }
 
-// AbsentFor is how long a waiter must be without a subscriber by default. A live one reconnects within it.
+// AbsentFor is the default of Evict.Absent. A live waiter reconnects within it.
 const AbsentFor = 3 * time.Second
 
 // Evict evicts a waiter from the queue of a fair lock.
 type Evict struct {
 	Target
-	Name string
-	// Owner is the waiter, as in the queue.
+	Name  string
 	Owner string
 	// Absent is how long the waiter must be without a subscriber.
-	Absent time.Duration
-	// EvenIfAlive evicts it regardless of subscribers.
+	Absent      time.Duration
 	EvenIfAlive bool
 }
 
-// Run evicts the waiter. The error is a *Refusal if the waiter is alive, not known to be dead, or not
-// queued.
+// Run returns a *Refusal if the waiter is alive, not known to be dead, or not queued.
 func (e *Evict) Run(ctx context.Context) (*admin.Eviction, error) {
 	out, err := e.run(ctx)
 	return out, e.refused(err)
@@ -154,9 +147,8 @@ func (e *Evict) refused(err error) error {
 	return err
 }
 
-// EvictAll evicts the owners without a subscriber from their places. It returns them in the order of the
-// queue, and the owner that was woken, "" for none. The effect equals admin.Evict of each, the last
-// first, without reading the whole queue each time.
+// EvictAll evicts the owners without a subscriber. It returns them in the order of the queue, and
+// the owner that was woken, "" for none.
 func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
 	l := hold.Of(rfairlock.New(client, at.Name))
 	kind, _ := l.Kind.(fairqueue.Inspected) // true for a fair lock
@@ -171,7 +163,7 @@ func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, own
 	}
 	out := make([]admin.Waiter, len(done.Out))
 	for i, o := range done.Out {
-		owner, _ := codec.ParseOwner(o.Was.Owner) // zero for another text
+		owner, _ := codec.ParseOwner(o.Was.Owner)
 		out[len(out)-1-i] = admin.Waiter{Owner: owner, Text: o.Was.Owner, Position: o.Index + 1, Deadline: o.Was.Deadline, Counted: true}
 	}
 	return out, done.Woken, nil

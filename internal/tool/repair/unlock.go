@@ -26,11 +26,10 @@ import (
 type Unlock struct {
 	Target
 	Name string
-	// Owners and Dead lose the lock; Dead are stated to be dead. For a semaphore they are IDs of permits. If
-	// both are empty, all holders are examined, and EvenIfAlive takes the lock from all.
+	// Owners and Dead lose the lock, or are IDs of permits; Dead are stated to be dead. If both are
+	// empty, all holders are examined, and EvenIfAlive takes the lock from all.
 	Owners, Dead []string
-	// EvenIfAlive skips the examination.
-	EvenIfAlive bool
+	EvenIfAlive  bool
 	// Strict also refuses if an owner no longer holds the lock, or For is too short to see a renewal.
 	Strict bool
 	// For bounds how long leases are watched.
@@ -42,10 +41,10 @@ type Unlock struct {
 	// Takes, if not nil, is called just before the release.
 	Takes func()
 
-	semaphore bool // the name is that of a semaphore
+	semaphore bool
 }
 
-// owners returns the owners that lose the lock, nil for all.
+// owners returns nil for all.
 func (u *Unlock) owners() []string {
 	var all []string
 	for _, owner := range slices.Concat(u.Owners, u.Dead) {
@@ -59,8 +58,7 @@ func (u *Unlock) owners() []string {
 	return all
 }
 
-// Run releases the lock. The result is nil if the lock was not read. The error is a *Refusal if nothing was
-// done.
+// Run returns nil if the lock was not read, and a *Refusal if nothing was done.
 func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 	f, err := u.run(ctx)
 	if other := (*inspect.NotLock)(nil); errors.As(err, &other) {
@@ -100,7 +98,6 @@ func (u *Unlock) run(ctx context.Context) (*Forced, error) {
 	return now.Forced, err
 }
 
-// missing returns an error if no owner holds the lock.
 func (u *Unlock) missing(f *Forced) error {
 	owners := u.owners()
 	switch {
@@ -121,7 +118,6 @@ func (u *Unlock) missing(f *Forced) error {
 	return nil
 }
 
-// refusal returns why the lock is not taken from the examined holders, nil if it may be.
 func (u *Unlock) refusal(f *Forced) error {
 	var alive []string
 	for _, j := range f.judged {
@@ -175,8 +171,8 @@ func (u *Unlock) unread(f *Forced) error {
 		with("--even-if-alive with --owner removes one holder anyway")
 }
 
-// doubt refuses if a holder may be alive: not stated to be dead, and not a reader with an expired lease. At
-// least one holder must be stated.
+// doubt refuses if a holder may be alive: not stated to be dead, and not a reader with an expired
+// lease.
 func (u *Unlock) doubt(f *Forced) error {
 	var still, alive []string
 	for _, j := range f.judged {
@@ -209,7 +205,7 @@ func (u *Unlock) doubt(f *Forced) error {
 		with("If you are sure that %s dead: %s. --even-if-alive unlocks it in any case%s", they, stated(alive), from)
 }
 
-// LookLimit returns how long a lease with so much left is watched, at most limit.
+// LookLimit returns how long a lease with so much left is watched.
 func LookLimit(limit, left time.Duration) time.Duration {
 	if left < 0 {
 		return limit
@@ -217,7 +213,6 @@ func LookLimit(limit, left time.Duration) time.Duration {
 	return min(limit, inspect.RenewalDue(left))
 }
 
-// isOneOf reports whether owners has an owner, as a reader or a writer.
 func isOneOf(owner string, owners []string) bool {
 	bare, _ := protocol.WriterOf(owner)
 	return slices.ContainsFunc(owners, func(other string) bool {
@@ -226,7 +221,6 @@ func isOneOf(owner string, owners []string) bool {
 	})
 }
 
-// take calls Confirm, looks again, and takes the lock.
 func (u *Unlock) take(ctx context.Context, seen *look) error {
 	f := seen.Forced
 	if u.Confirm != nil && !u.Confirm(f) {
@@ -283,7 +277,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	return from, nil
 }
 
-// lockOf returns the lock in the role in which an owner holds it, "" for all holders.
+// lockOf returns the lock in the role of its holder, "" for all.
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
 	_, writes := protocol.WriterOf(owner)
 	switch {
@@ -305,8 +299,7 @@ func (u *Unlock) force(ctx context.Context, now *look) error {
 	return err
 }
 
-// release ends all holds of some holders. It ends a writer's reads first, so that the end of its write
-// wakes waiters once.
+// release ends a writer's reads first, so that the end of its write wakes waiters once.
 func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
 	slices.SortStableFunc(from, func(a, b string) int {
 		_, writes := protocol.WriterOf(a)
@@ -332,7 +325,6 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 	return refusef(RefusedChanged, "%s is no longer held by %s", f.subject(), words(from, " or "))
 }
 
-// internal returns the lock or semaphore of a holder.
 func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 	if u.semaphore {
 		return hold.Of(rsemaphore.NewExpirable(u.Client, u.Name))
@@ -340,7 +332,7 @@ func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 	return hold.Of(u.lockOf(now, owner))
 }
 
-// release ends all holds of an owner, or a permit, with the clients' own script. Owner is the field or ID.
+// release ends all holds of an owner, a field or ID, with the clients' own script.
 func release(ctx context.Context, l *hold.Lock, owner string) (outcome reply.ReleaseOutcome, err error) {
 	l.Kind.Prepare(ctx)
 	answer, err := l.Ask(ctx, func(c *transport.Call) {

@@ -16,17 +16,17 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// look is the state of a lock or of permits, read between asked and answered.
+// look is read between asked and answered.
 type look struct {
 	*Forced
 	asked, answered time.Time
 	lock            *inspect.Snapshot // nil for permits
-	// Readers' leases are read after the lock, from leases on.
+	// leases is when the readers' leases were read, after the lock.
 	leases time.Time
 	unread []string
 }
 
-// judged is the verdict on a holder, from several looks, until its hold changes.
+// judged is the verdict on a holder, until its hold changes.
 type judged struct {
 	owner, count string
 	left         time.Duration // at the first look, negative for none
@@ -73,8 +73,7 @@ func order(b bool) int {
 	return 0
 }
 
-// lease returns a holder's remaining lease, negative for none or an unknown one. Readers and permits have
-// their own; others have the lock's.
+// lease is negative for none or an unknown one. Readers and permits have their own leases.
 func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	switch {
 	case h.LeftMillis != nil:
@@ -85,7 +84,6 @@ func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	return limits.FromMillis(*f.TTLMillis)
 }
 
-// judge starts to judge the holders that lose the lock.
 func (u *Unlock) judge(first *look) {
 	for _, h := range first.of(u.owners()) {
 		left := first.lease(h)
@@ -95,12 +93,12 @@ func (u *Unlock) judge(first *look) {
 	}
 }
 
-// examine looks until it is known whether each holder renews its lease, and returns the last look.
+// examine looks until each holder is judged, and returns the last look.
 func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	u.judge(first)
 	limit := time.Duration(-1)
 	for _, j := range first.judged {
-		if j.left >= 0 { // there is a lease to watch
+		if j.left >= 0 {
 			limit = max(limit, LookLimit(u.For, j.left))
 		}
 	}
@@ -126,8 +124,8 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	}
 }
 
-// pause returns the time until the next look, 0 if all holders are judged. It does not count the time since
-// the last look began: a later renewal was not seen.
+// pause returns 0 if all holders are judged. It excludes the time since the last look began: a
+// later renewal was not seen.
 func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	pause := time.Duration(0)
 	for _, j := range l.judged {
@@ -138,17 +136,16 @@ func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	return pause
 }
 
-// decided reports whether the refusal is already certain.
+// decided reports whether refusal is certain.
 func (u *Unlock) decided(all []*judged) bool {
 	return len(u.owners()) > 0 && slices.ContainsFunc(all, func(j *judged) bool { return j.renewed == inspect.RenewedYes })
 }
 
-// known reports whether it is known if the lease is renewed, or will not be.
 func (j *judged) known(looked, limit time.Duration) bool {
 	switch {
 	case j.renewed != "", j.unread:
 		return true
-	case j.left < 0: // no lease to renew
+	case j.left < 0:
 		return looked >= min(limit, inspect.RenewalSlack)
 	case j.left == 0:
 		return true
@@ -161,7 +158,6 @@ func (j *judged) known(looked, limit time.Duration) bool {
 	return looked >= limit && limit < due
 }
 
-// compare carries over the verdicts on holders whose holds are unchanged.
 func (l *look) compare(before *look) {
 	for _, j := range before.judged {
 		i := slices.IndexFunc(l.Holders, func(h inspect.Holder) bool { return h.Owner == j.owner })
