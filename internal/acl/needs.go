@@ -1,9 +1,6 @@
-// Package acl lists exactly the rights that server users need. There is a [Need] for each purpose, such
-// as fair locks. The rights in docs/operations.md and in `redlatch doctor` follow this list.
-//
-// The tests create a user for each line of the manual: with all rights nothing fails, and each missing
-// right causes an error or, if optional, one log line that names it. A user with all rights for one
-// prefix cannot acquire, release, read or wake locks of another prefix.
+// Package acl lists exactly the rights that server users need, with a [Need] for each purpose.
+// docs/operations.md and `redlatch doctor` follow this list. The tests create a user for each line
+// of the manual, and prove that each right suffices and is needed.
 package acl
 
 import (
@@ -37,10 +34,10 @@ const (
 type Need struct {
 	// ID is one of the constants.
 	ID string
-	// Title is the heading of the line in the manual, "" if it has none.
+	// Title is the heading of the line in the manual.
 	Title string
-	// User is the user's name in the manual. Programs use the user locks: the first line creates it,
-	// and the others add to it.
+	// User is the user's name in the manual. For the user locks, the first line creates it, and the
+	// others add to it.
 	User string
 	// Commands are as in ACL SETUSER, without the plus.
 	Commands []string
@@ -115,8 +112,7 @@ func Of(id string) *Need {
 // Adds reports whether the need adds rights to the user of plain locks.
 func (n *Need) Adds() bool { return n.User == "locks" && n.ID != Plain }
 
-// Words returns the rules for ACL SETUSER, for locks whose names start with prefix or with a brace and
-// prefix.
+// Words returns the rules for ACL SETUSER, for locks whose names start with prefix.
 func (n *Need) Words(prefix string) []string {
 	var words []string
 	for _, command := range n.Commands {
@@ -130,7 +126,7 @@ func (n *Need) Words(prefix string) []string {
 	return withoutCovered(words)
 }
 
-// withoutCovered removes the patterns that ~* or &* includes, because Redis rejects both together.
+// withoutCovered removes the patterns that ~* or &* includes: Redis rejects both together.
 func withoutCovered(words []string) []string {
 	for _, all := range []string{"~*", "&*"} {
 		if slices.Contains(words, all) {

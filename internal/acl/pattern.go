@@ -56,15 +56,15 @@ func (p *Pattern) Word(prefix string) string {
 	return p.sign + whole
 }
 
-// CanHold reports whether a rule of ACL SETUSER can contain text. Servers reject rules with white
-// space, and redis-cli splits a line there and removes quotes.
+// CanHold reports whether a rule of ACL SETUSER can contain text. Servers reject white space, and
+// redis-cli removes quotes.
 func CanHold(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r == '"' || r == '\'' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
 	})
 }
 
-// Example returns the key or channel of the lock name, which starts with the prefix of the pattern.
+// Example returns the key or channel of a lock.
 func (p *Pattern) Example(name string) string {
 	if p.of == nil {
 		return strings.TrimSuffix(p.fixed, "*") + name
@@ -75,8 +75,7 @@ func (p *Pattern) Example(name string) string {
 // IsChannels reports whether the pattern is for channels, not keys.
 func (p *Pattern) IsChannels() bool { return p.sign == "&" }
 
-// Listened returns the argument of PSUBSCRIBE for the pattern, "" if the user subscribes to single
-// channels.
+// Listened returns the argument of PSUBSCRIBE for the pattern, "" for single channels.
 func (p *Pattern) Listened() string {
 	if p.IsChannels() {
 		return p.fixed
@@ -87,8 +86,8 @@ func (p *Pattern) Listened() string {
 // IsInBraces reports whether the pattern is for names that have braces.
 func (p *Pattern) IsInBraces() bool { return p.bracing }
 
-// AppliesTo reports whether names that start with prefix need the pattern. A pattern for braces is not
-// needed with a brace in the prefix, or without a prefix, where another pattern covers all names.
+// AppliesTo reports whether names that start with prefix need the pattern. A pattern for braces is
+// not needed with a brace in the prefix, or where another pattern covers all names.
 func (p *Pattern) AppliesTo(prefix string) bool {
 	return !p.bracing || prefix != "" && !strings.Contains(prefix, "{")
 }

@@ -11,12 +11,11 @@ import (
 )
 
 // Leader is implemented by transports that can do the I/O of a call on its caller's goroutine while
-// no other call is in progress. That saves goroutine switches, the largest cost of a call in the
-// client. The name is that of the leader/followers pattern: callers take turns reading.
+// no other call is in progress, which saves goroutine switches.
 type Leader interface {
-	// Leads reports whether outermost is this transport, so that Lead may be called. A wrapper
-	// that embeds a transport inherits a Lead that bypasses the wrapper's Start; Leads then
-	// returns false, and Start is called. A wrapper may implement Leads and Lead itself.
+	// Leads reports whether outermost is this transport, so that Lead may be called. A wrapper that
+	// embeds a transport inherits a Lead that bypasses the wrapper's Start; Leads then returns
+	// false.
 	Leads(outermost transport.Transport) bool
 
 	// Lead is Start for a caller that only waits for the call: it may write the call and read
@@ -40,8 +39,8 @@ type Caller interface {
 	Waits() bool
 }
 
-// IsFull reports whether err is the error of a server at its connection limit: it answers the first
-// command with an error without a code, does not run it, and closes the connection.
+// IsFull reports whether err is the error of a server at its connection limit, which does not run
+// the command and closes the connection.
 func IsFull(err error) bool {
 	var refusal *transport.ServerError
 	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, "ERR max number of clients")

@@ -11,9 +11,9 @@ import (
 // base is the origin of the monotonic readings.
 var base = time.Now()
 
-// Deadline is a time on two clocks, and has passed when it has on either: the monotonic clock
-// cannot be set but stops while the machine is suspended; the wall clock does not stop but can be
-// set. The zero Deadline has passed.
+// Deadline has passed when it has on either clock: the monotonic clock cannot be set but stops
+// while the machine is suspended; the wall clock does not stop but can be set. The zero Deadline
+// has passed.
 type Deadline struct {
 	mono int64 // nanoseconds since base
 	wall int64 // nanoseconds since the Unix epoch
@@ -56,8 +56,7 @@ func (d Deadline) IsZero() bool { return d == Deadline{} }
 func (d Deadline) Time() time.Time { return base.Add(time.Duration(d.mono)) }
 
 // Atomic is a Deadline for concurrent readers and one writer. A reader may see one old and one new
-// clock: since both only move forward, it errs toward "has passed". The zero value is the zero
-// Deadline.
+// clock: both only move forward, so it errs toward "has passed".
 type Atomic struct {
 	mono atomic.Int64
 	wall atomic.Int64
@@ -80,9 +79,8 @@ const (
 	DefaultMax = time.Second
 )
 
-// Backoff is a pause that doubles from Min to Max, less a random part of up to one half, so that
-// clients don't return at the same time. The zero value is ready. It is not safe for concurrent
-// use.
+// Backoff is a pause that doubles from Min to Max, less a random part of up to one half. The zero
+// value is ready. It is not safe for concurrent use.
 type Backoff struct {
 	// Min and Max bound the pause. Defaults: DefaultMin, and the larger of DefaultMax and Min.
 	Min, Max time.Duration

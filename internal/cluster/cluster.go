@@ -1,16 +1,8 @@
-// Package cluster is a transport to a Redis or Valkey Cluster. It finds the master of each slot,
-// sends each call there, follows slots that move, and subscribes to channels on their masters.
-//
-// A node that replies MOVED or ASK has not run the call, so the call is sent to the named node, at
-// most [maxHops] times, unless it has been abandoned. Other errors, such as TRYAGAIN or
-// CLUSTERDOWN, go to the caller. A call whose connection breaks is uncertain and never resent.
-//
-// A refresh of the topology queries nodes with CLUSTER SLOTS until one answers. It runs when a call, a
-// subscription or a connection shows that the table may be outdated, at most every 100 ms; calls
-// for an unknown slot wait for it. There is no timer.
-//
-// Cluster.mu guards the table, the nodes and the set of subscriptions; each subscription has a
-// mutex below it. Neither is held across I/O or while a done runs. Close waits for all goroutines.
+// Package cluster is a transport to a Redis or Valkey Cluster. A call that a node redirects has not
+// run, and is sent to the named node, at most [maxHops] times. Other errors go to the caller. A
+// call whose connection breaks is uncertain and never resent. Cluster.mu guards the table, the
+// nodes and the set of subscriptions; each subscription has a mutex below it. Neither is held
+// across I/O or while a done runs.
 package cluster
 
 import (
@@ -38,7 +30,7 @@ type Cluster struct {
 	closed    bool
 	running   bool                // refresher and settler have started
 	table     [slots]*node        // nil: the master is unknown
-	replicas  map[string][]string // of each master, by address
+	replicas  map[string][]string // by master's address
 	refreshed chan struct{}       // closed after the next refresh
 	err       error               // why the last refresh failed
 	waiting   []*routedCall       // for a refresh
@@ -80,7 +72,7 @@ func New(cfg Config) *Cluster {
 }
 
 // Start implements transport.Transport. The call goes to the master of its first key's slot, or to
-// any master if it has no keys.
+// any master.
 func (c *Cluster) Start(call *transport.Call, done transport.Done) {
 	c.newRoutedCall(call, done).depart()
 }
@@ -90,8 +82,7 @@ func (c *Cluster) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(c)
 }
 
-// Lead implements builtin.Leader. It waits for the first node only: a redirected call ends on
-// another goroutine.
+// Lead implements builtin.Leader. It waits for the first node only.
 func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	t := c.newRoutedCall(call, done)
 	t.ctx, t.caller = ctx, caller
@@ -123,7 +114,6 @@ func (c *Cluster) Reconnected() <-chan struct{} {
 	return c.changed
 }
 
-// reconnected closes the channel of Reconnected if n is a master.
 func (c *Cluster) reconnected(n *node) {
 	c.mu.Lock()
 	master := n.left.IsZero()
@@ -136,21 +126,20 @@ func (c *Cluster) reconnected(n *node) {
 	}
 }
 
-// broadcast wakes the goroutines that wait for the channel, and replaces it.
+// broadcast closes the channel and replaces it.
 func broadcast(channel *chan struct{}) {
 	close(*channel)
 	*channel = make(chan struct{})
 }
 
 // Lost returns a channel that is closed when a connection to a master was lost, or a master was
-// demoted: its locks may be gone.
+// demoted.
 func (c *Cluster) Lost() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost
 }
 
-// disconnected closes the channel of Lost if n is a master.
 func (c *Cluster) disconnected(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +162,7 @@ func (c *Cluster) Fence(ctx context.Context, call *transport.Call) error {
 	return n.mux.Fence(ctx, call)
 }
 
-// begin starts the goroutines on first use. c.mu is held.
+// begin runs on first use. c.mu is held.
 func (c *Cluster) begin() {
 	if c.running || c.closed {
 		return
@@ -183,7 +172,7 @@ func (c *Cluster) begin() {
 	c.wg.Go(c.runSettler)
 }
 
-// refresh requests a refresh. It does not wait.
+// refresh does not wait.
 func (c *Cluster) refresh() {
 	select {
 	case c.due <- struct{}{}:

@@ -15,7 +15,7 @@ import (
 
 // Config configures a [Cluster]. All fields are required.
 type Config struct {
-	// Seeds are the addresses, host:port, of nodes that can be queried for the topology.
+	// Seeds are addresses, host:port, of nodes.
 	Seeds []string
 
 	// Dial connects to the node at addr; see mux.Config and pubsub.Config.
@@ -24,8 +24,7 @@ type Config struct {
 	// Publish is the publish command of scripts: PUBLISH or SPUBLISH.
 	Publish string
 
-	// Conn configures all connections. Its dial functions and client name are not used; its
-	// Logger also reports moved slots and refusals.
+	// Conn configures all connections. Its dial functions and client name are not used.
 	Conn redisconn.Config
 }
 
@@ -39,9 +38,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Open returns a transport to the cluster of the nodes at seeds, host:port, which names its
-// connections. With transport.ShardingAuto it queries a node how messages are published, bounded by
-// ctx; the error wraps transport.ErrNotSent if no node answers.
+// Open returns a transport to the cluster of the nodes at seeds, host:port. With
+// transport.ShardingAuto it queries a node how messages are published, bounded by ctx; the error
+// wraps transport.ErrNotSent if no node answers.
 func Open(
 	ctx context.Context, seeds []string, dial redisconn.NodeDial, sharding transport.Sharding, conn redisconn.Config,
 ) (*Cluster, error) {
@@ -57,9 +56,9 @@ func Open(
 	return New(cfg), nil
 }
 
-// publishCommand decides between PUBLISH and SPUBLISH. With ShardingAuto it sends PUBSUB SHARDNUMSUB
-// to one seed after the other, until one answers that serves clients, as Redisson does. The error
-// wraps transport.ErrNotSent if there is none.
+// publishCommand decides between PUBLISH and SPUBLISH. With ShardingAuto it sends PUBSUB
+// SHARDNUMSUB to one seed after the other, until one that serves clients answers, as Redisson does.
+// The error wraps transport.ErrNotSent if there is none.
 func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
 	switch mode {
 	case transport.ShardingOn:
@@ -84,8 +83,7 @@ func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (s
 }
 
 // ask queries whether the node at addr can count subscribers of shard channels. refusal is its
-// error reply, if any. Only the node's reply counts: an error of the caller's dial function, or of
-// a connection that is broken from the start, is err, even if it is a *ServerError.
+// error reply, if any. An error of the caller's dial function is err, even if it is a *ServerError.
 func (c *Config) ask(ctx context.Context, addr string) (refusal *transport.ServerError, err error) {
 	dialing, cancel := context.WithTimeout(ctx, c.Conn.DialTimeout)
 	defer cancel()
@@ -110,7 +108,6 @@ func (c *Config) ask(ctx context.Context, addr string) (refusal *transport.Serve
 	return nil, fmt.Errorf("no reply to PUBSUB: %w", err)
 }
 
-// unable reports whether a node replied that it does not serve clients now.
 func unable(refusal *transport.ServerError) bool {
 	switch refusal.Code() {
 	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN":

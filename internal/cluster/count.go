@@ -10,9 +10,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Listeners implements transport.Counter. It queries the master of each channel's slot and its
-// replicas for both kinds of subscriptions and returns the larger number, since a waiter uses either
-// or both. The kind that is not published to may be unknown to the servers or forbidden.
+// Listeners implements transport.Counter. It queries the masters and their replicas for both kinds
+// of subscriptions and returns the larger number, since a waiter uses either or both. The kind that
+// is not published to may be unknown or forbidden.
 func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if len(channels) == 0 {
 		return nil, nil
@@ -45,7 +45,7 @@ type group struct {
 	places   []int // indexes of the numbers
 }
 
-// group groups channels by node. It counts the nodes as busy; [group.count] ends that.
+// group counts the nodes as busy; [group.count] ends that.
 func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error) {
 	if err := c.await(ctx, channels); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error
 	return groups, nil
 }
 
-// await waits for a refresh if the master of a channel's slot is unknown.
+// await waits for a refresh if the master of a slot is unknown.
 func (c *Cluster) await(ctx context.Context, channels []string) error {
 	c.mu.Lock()
 	known := true

@@ -50,11 +50,11 @@ type node struct {
 	// Guarded by Cluster.mu.
 	pending     int // calls in progress
 	channelSubs int
-	left        time.Time // when it was demoted, or created; zero: it is a master
+	left        time.Time // when it was demoted, or created; zero: a master
 	served      bool      // it is or was a master
 }
 
-// node returns the node at addr. It does no I/O. c.mu is held.
+// node does no I/O. c.mu is held.
 func (c *Cluster) node(addr string) *node {
 	if n := c.nodes[addr]; n != nil {
 		return n
@@ -84,7 +84,6 @@ func (c *Cluster) node(addr string) *node {
 	return n
 }
 
-// muxConfig returns the common configuration of connections to the server at addr.
 func (c *Cluster) muxConfig(addr string) mux.Config {
 	return mux.Config{
 		Dial:       func(ctx context.Context) (redis.Conn, error) { return c.cfg.Dial(ctx, addr) },
@@ -92,8 +91,8 @@ func (c *Cluster) muxConfig(addr string) mux.Config {
 	}
 }
 
-// replaced reports whether n, which owes replies, is no longer a master. If it still is one, it
-// requests a refresh. A node that never was a master is only slow.
+// replaced reports whether n, which owes replies, is no longer a master. If it is one, it requests
+// a refresh. A node that never was a master is only slow.
 func (c *Cluster) replaced(n *node) bool {
 	c.mu.Lock()
 	master, served := n.left.IsZero(), n.served
@@ -106,14 +105,14 @@ func (c *Cluster) replaced(n *node) bool {
 
 func (n *node) close() {
 	for k := range kinds {
-		_ = n.subs[k].Close() // always nil
+		_ = n.subs[k].Close()
 		n.counts[k].Close()
 	}
 	n.copies.Close()
-	_ = n.mux.Close() // always nil
+	_ = n.mux.Close()
 }
 
-// retire closes the nodes that ceased to be masters a minute ago and are not in use. c.mu is held.
+// retire closes unused nodes that ceased to be masters a minute ago. c.mu is held.
 func (c *Cluster) retire(now time.Time) {
 	for addr, n := range c.nodes {
 		if n.left.IsZero() || now.Sub(n.left) < formerTime || n.pending > 0 || n.channelSubs > 0 {
@@ -125,8 +124,7 @@ func (c *Cluster) retire(now time.Time) {
 	}
 }
 
-// Master is one master of a cluster, for commands to that server, such as SCAN. It is safe for
-// concurrent use.
+// Master is one master of a cluster, for commands such as SCAN. It is safe for concurrent use.
 type Master struct {
 	of   *Cluster
 	node *node
@@ -135,8 +133,7 @@ type Master struct {
 // Addr returns the master's host:port.
 func (m Master) Addr() string { return m.node.addr }
 
-// Start implements transport.Transport for this server, regardless of the call's keys: a redirection is
-// an error.
+// Start implements transport.Transport for this server: a redirection is an error.
 func (m Master) Start(call *transport.Call, done transport.Done) {
 	m.of.mu.Lock()
 	m.node.pending++
@@ -155,8 +152,8 @@ func (m Master) Start(call *transport.Call, done transport.Done) {
 // Close does nothing: the connection belongs to the cluster.
 func (Master) Close() error { return nil }
 
-// Masters returns the masters of all slots. It requests the topology if it is not known yet, bounded
-// by ctx. A former master still answers for a minute.
+// Masters returns the masters of all slots. It requests the topology if it is not known yet,
+// bounded by ctx.
 func (c *Cluster) Masters(ctx context.Context) (all []Master, err error) {
 	if err := c.await(ctx, []string{""}); err != nil {
 		return nil, err
@@ -176,8 +173,8 @@ func (c *Cluster) Masters(ctx context.Context) (all []Master, err error) {
 	return all, nil
 }
 
-// Masters returns the addresses of a cluster's masters, without duplicates, in the order of their
-// slots, given the reply to CLUSTER SLOTS of the node at from.
+// Masters returns the addresses of a cluster's masters, in the order of their slots, given the
+// reply to CLUSTER SLOTS of the node at from.
 func Masters(reply any, from string) ([]string, error) {
 	spans, err := spansOf(reply, from)
 	if err != nil {

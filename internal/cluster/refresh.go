@@ -18,7 +18,6 @@ const (
 	hurry = 250 * time.Millisecond
 )
 
-// runRefreshes runs the refreshes until Close.
 func (c *Cluster) runRefreshes() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -42,14 +41,13 @@ func (c *Cluster) runRefreshes() {
 	}
 }
 
-// finding is the answer of one node.
 type finding struct {
 	spans []span
 	err   error
 }
 
-// ask queries one node after another for the topology and returns the first answer, or the first
-// error if there is none.
+// ask queries one node after another and returns the first answer, or the first error if there is
+// none.
 func (c *Cluster) ask() ([]span, error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Conn.Command,
 		fmt.Errorf("no reply within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
@@ -86,7 +84,7 @@ func (c *Cluster) ask() ([]span, error) {
 	return nil, first
 }
 
-// askOne queries one node. It does not wait.
+// askOne does not wait.
 func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	c.mu.Lock()
 	n.pending++
@@ -108,7 +106,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	})
 }
 
-// informants returns the nodes to query: masters first, each group in random order.
+// informants puts masters first, each group in random order.
 func (c *Cluster) informants() []*node {
 	seeds := c.cfg.Seeds
 	c.mu.Lock()
@@ -137,7 +135,7 @@ func shuffle(nodes []*node) {
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 }
 
-// finish stores the outcome of a refresh and resumes calls and subscriptions that wait for one.
+// finish resumes calls and subscriptions that wait for a refresh.
 func (c *Cluster) finish(spans []span, err error) {
 	c.mu.Lock()
 	if c.closed {
@@ -168,8 +166,7 @@ func (c *Cluster) finish(spans []span, err error) {
 // ErrUnserved means that no node names a master for a slot.
 var ErrUnserved = errors.New("no cluster node serves the slot")
 
-// unserved returns the error of calls and subscriptions whose slot has no known master after a
-// refresh that ended with err.
+// unserved returns the error for a slot without a known master after a refresh that ended with err.
 func unserved(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: %w", transport.ErrNotSent, ErrUnserved)
@@ -214,8 +211,8 @@ func (c *Cluster) install(spans []span) bool {
 	return moved
 }
 
-// release sends the waiting calls, in order, and returns those whose slot has no known master. c.mu
-// is held: muxes are not closed under it unless the cluster is, so no done runs here.
+// release sends the waiting calls, in order, and returns those without a known master. c.mu is
+// held: muxes are not closed under it unless the cluster is, so no done runs here.
 func (c *Cluster) release() (failed []*routedCall) {
 	waiting := c.waiting
 	c.waiting = nil

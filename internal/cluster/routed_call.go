@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maxHops is how many redirections a call follows.
 const maxHops = 5
 
 type routedCall struct {
@@ -41,7 +40,7 @@ func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *rout
 	return t
 }
 
-// depart sends the call to its master, or queues it for a refresh and returns false.
+// depart queues the call for a refresh if its master is unknown.
 func (t *routedCall) depart() bool {
 	c := t.c
 	c.mu.Lock()
@@ -84,8 +83,7 @@ func (t *routedCall) send() {
 	}
 }
 
-// master returns the master of slot, or for -1 any that is not in except; nil if there is none. c.mu
-// is held.
+// master returns for slot -1 any master that is not in except, or nil. c.mu is held.
 func (c *Cluster) master(slot int, except ...*node) *node {
 	if slot >= 0 {
 		return c.table[slot]
@@ -124,8 +122,8 @@ func (t *routedCall) arrived(reply any, err error) {
 	t.done(nil, err)
 }
 
-// elsewhere sends a call for any node to a master that has not been tried. If there is none, the
-// call ends with the first error.
+// elsewhere sends a call for any node to a master that has not been tried, or ends it with the
+// first error.
 func (t *routedCall) elsewhere(err error) {
 	c := t.c
 	if t.away = append(t.away, t.node); t.why == nil {
@@ -144,7 +142,6 @@ func (t *routedCall) elsewhere(err error) {
 	t.send()
 }
 
-// redirect sends the call to the node named by the reply MOVED or ASK.
 func (t *routedCall) redirect(r redirection, why error) {
 	c := t.c
 	if r.addr == "" {
@@ -176,7 +173,7 @@ func (t *routedCall) redirect(r redirection, why error) {
 	t.send()
 }
 
-// settle records that n serves slot. c.mu is held.
+// c.mu is held.
 func (c *Cluster) settle(slot int, n *node) {
 	n.left, n.served = time.Time{}, true
 	if c.table[slot] == n {
@@ -198,7 +195,7 @@ type syncing struct {
 }
 
 // Replicate implements transport.Replicator. It sends the call and WAIT to the master of the first
-// key's slot, on a connection that is closed after a minute without use. Calls share a WAIT.
+// key's slot.
 func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	s := &syncing{replicas: replicas, until: time.Now().Add(timeout)}
 	t := c.newRoutedCall(call, func(reply any, err error) {
@@ -211,8 +208,8 @@ func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Dur
 	t.depart()
 }
 
-// replicated is the call's done on a node. If another node serves the slot by now, the replicas were
-// a former master's and do not count.
+// replicated is the call's done on a node. If another node serves the slot by now, the replicas do
+// not count.
 func (t *routedCall) replicated(reply any, have int64, err error) {
 	c := t.c
 	c.mu.Lock()

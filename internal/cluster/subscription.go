@@ -9,10 +9,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// subscription is one listener on one channel. It has two channel subscriptions on the master of its
-// slot, SUBSCRIBE and SSUBSCRIBE, since peers may publish either way. It is established when both
-// are acknowledged, or the published kind is and the server refuses the other. Before that it fails
-// if the node cannot be reached; afterwards it moves with its slot, which makes a gap.
+// subscription is one listener on one channel. It has SUBSCRIBE and SSUBSCRIBE on the master of its
+// slot, since peers may publish either way. It is established when both are acknowledged, or the
+// published kind is and the other is refused. Before that it fails if the node cannot be reached;
+// afterwards it moves with its slot, which makes a gap.
 type subscription struct {
 	c       *Cluster
 	channel string
@@ -36,8 +36,7 @@ type subscription struct {
 	err         error
 }
 
-// Subscribe implements transport.Transport. It sends SUBSCRIBE and SSUBSCRIBE to the master of the
-// channel's slot.
+// Subscribe implements transport.Transport.
 func (c *Cluster) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -87,8 +86,7 @@ func (s *subscription) Close() {
 	s.settle()
 }
 
-// settle moves s to the master of its slot, unless s has ended. Without a master, s stays: its node
-// reports a new master.
+// settle moves s to the master of its slot. Without a master, s stays: its node reports a new one.
 func (s *subscription) settle() {
 	s.moving.Lock()
 	defer s.moving.Unlock()
@@ -123,8 +121,8 @@ func (s *subscription) settle() {
 	}
 }
 
-// replace gives s new channel subscriptions on n, or none if n is nil, and returns the old and the
-// new ones. c.mu is held.
+// replace gives s new channel subscriptions on n, none if n is nil, and returns the old and the new
+// ones. c.mu is held.
 func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	c := s.c
 	if s.at != nil {
@@ -145,7 +143,7 @@ func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	return old, channelSubs
 }
 
-// complete establishes s, or reports its gap, if all is acknowledged. s.mu is held.
+// complete establishes s, or reports its gap, once acknowledged. s.mu is held.
 func (s *subscription) complete() {
 	for _, l := range s.channelSubs {
 		if l != nil && !l.acked && !l.refused {
@@ -164,8 +162,7 @@ func (s *subscription) complete() {
 	}
 }
 
-// offer never blocks: if an event is pending, it counts this one there. s.mu is held, so the send
-// cannot block.
+// offer adds the event to a pending one. s.mu is held, so the send cannot block.
 func (s *subscription) offer(e transport.Event) {
 	select {
 	case first := <-s.events:
@@ -223,7 +220,7 @@ type channelSub struct {
 
 var _ pubsub.Sink = (*channelSub)(nil)
 
-// current reports whether l is in use. s.mu is held.
+// s.mu is held.
 func (l *channelSub) current() bool { return !l.s.over && l.s.channelSubs[l.kind] == l }
 
 func (l *channelSub) Acked(again bool) {
@@ -279,7 +276,7 @@ func (l *channelSub) Failed(err error) {
 	c.channelSubFailed(l, err, r, moved)
 }
 
-// channelSubFailed handles a failed channel subscription. It runs with the subscriber's lock held.
+// channelSubFailed runs with the subscriber's lock held.
 func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, moved bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,7 +296,7 @@ func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, move
 	}
 }
 
-// unsettle makes the settler settle s. c.mu is held.
+// c.mu is held.
 func (c *Cluster) unsettle(s *subscription) {
 	c.unsettled = append(c.unsettled, s)
 	select {
@@ -308,7 +305,6 @@ func (c *Cluster) unsettle(s *subscription) {
 	}
 }
 
-// runSettler settles subscriptions until Close.
 func (c *Cluster) runSettler() {
 	for {
 		select {
@@ -326,7 +322,7 @@ func (c *Cluster) runSettler() {
 	}
 }
 
-// evictLocked ends the pending subscriptions for which a refresh found no node. c.mu is held.
+// evictLocked ends pending subscriptions without a node. c.mu is held.
 func (c *Cluster) evictLocked(err error) {
 	for s := range c.subs {
 		if s.at == nil && c.table[s.slot] == nil && s.failPending(unserved(err)) {
@@ -335,7 +331,7 @@ func (c *Cluster) evictLocked(err error) {
 	}
 }
 
-// unsubscribed records that the connection for kind k to n was lost or could not be made.
+// unsubscribed handles a missing connection for kind k to n.
 func (c *Cluster) unsubscribed(n *node, k kind) {
 	c.mu.Lock()
 	for s := range c.subs {

@@ -13,15 +13,13 @@ import (
 // slots is how many a cluster has.
 const slots = 16384
 
-// span is a range of slots and the nodes that serve it.
 type span struct {
 	first, last int
 	master      string
 	replicas    []string
 }
 
-// spansOf decodes the reply to CLUSTER SLOTS of the node at from, which replaces hosts that the
-// node does not know.
+// spansOf decodes the reply to CLUSTER SLOTS of the node at from, which replaces unknown hosts.
 func spansOf(reply any, from string) ([]span, error) {
 	all, ok := reply.([]any)
 	if !ok || len(all) > slots {
@@ -89,14 +87,13 @@ func text(reply any) string {
 	return ""
 }
 
-// redirection is the target of MOVED or ASK.
 type redirection struct {
 	slot   int
 	addr   string // "": not known to the node yet
 	asking bool   // for this call only
 }
 
-// redirected returns the redirection in err, an error of the node at from.
+// redirected takes an error of the node at from.
 func redirected(err error, from string) (r redirection, ok bool) {
 	var refusal *transport.ServerError
 	if !errors.As(err, &refusal) {
@@ -121,7 +118,7 @@ func redirected(err error, from string) (r redirection, ok bool) {
 	return r, err == nil
 }
 
-// outdated reports whether err may mean that the table is outdated.
+// outdated reports whether err may mean an outdated table.
 func outdated(err error) bool {
 	if errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrUncertain) {
 		return true

@@ -1,13 +1,7 @@
 // Package failover is a transport to the master that Redis Sentinels name. It subscribes to the
-// messages that every Sentinel publishes on the servers themselves, and closes connections to a
-// former master immediately.
-//
-//	connected ──another master named, READONLY, silence──▶ query ──same──▶ connected
-//	    ▲                                                   │
-//	    └──────────── dial the master that they name ◀─another─┘
-//
-// Without the right to subscribe, &__sentinel__:hello, it queries the Sentinels every second. One
-// goroutine watches, from the first call or subscription until Close, which waits for it.
+// messages that Sentinels publish on the servers, and closes connections to a former master
+// immediately. Without the right to subscribe it queries the Sentinels every second. One goroutine
+// watches, from the first call or subscription until Close, which waits for it.
 package failover
 
 import (
@@ -30,11 +24,10 @@ const (
 	Silence = 2500 * time.Millisecond
 	// AskEvery is the interval of queries until a message arrives.
 	AskEvery = time.Second
-	// askBound bounds one query.
 	askBound = 3 * time.Second
-	// doubtful is how long Sentinels may name the old master after one has named another.
+	// doubtful is how long Sentinels may name a former master.
 	doubtful = 10 * time.Second
-	// retryMin and retryMax bound the pause between queries in that time; see clock.Backoff.
+	// retryMin and retryMax bound the pause between queries in that time.
 	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
@@ -44,11 +37,11 @@ type Config struct {
 	Master func(ctx context.Context) (addr string, err error)
 	// Dial connects to the server at addr.
 	Dial redisconn.NodeDial
-	// Conn configures all connections. Its Dial is not used; its Logger also reports failovers.
+	// Conn configures all connections. Its Dial is not used.
 	Conn redisconn.Config
 }
 
-// dial connects to the current master, unless that is replaced during the dial.
+// dial fails if the master is replaced meanwhile.
 func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 	cuts := f.live.cutsSoFar()
 	addr, err := f.cfg.Master(ctx)
@@ -64,9 +57,9 @@ func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 	return c.made(f.cfg.Dial(ctx, addr))
 }
 
-// Failover is the transport to a master that Sentinels may replace. A connection to a former master
-// still works, and grants locks that no other client sees, so Failover watches which server is the
-// master. It is safe for concurrent use.
+// Failover is the transport to a master that Sentinels may replace. A former master still grants
+// locks that no other client sees, so Failover watches which server is the master. It is safe for
+// concurrent use.
 type Failover struct {
 	*redisconn.Redigo
 	cfg  Config
@@ -115,7 +108,6 @@ func (f *Failover) Lead(ctx context.Context, call *transport.Call, done transpor
 	f.Redigo.Lead(ctx, call, f.heeding(done), caller)
 }
 
-// heeding returns done preceded by heedRefusal.
 func (f *Failover) heeding(done transport.Done) transport.Done {
 	return func(reply any, err error) {
 		f.heedRefusal(err)
@@ -123,7 +115,7 @@ func (f *Failover) heeding(done transport.Done) transport.Done {
 	}
 }
 
-// heedRefusal triggers a query if the server is a replica.
+// heedRefusal queries the Sentinels if the server is a replica.
 func (f *Failover) heedRefusal(err error) {
 	if err != nil && transport.IsCode(err, "READONLY") {
 		select {
@@ -133,8 +125,7 @@ func (f *Failover) heedRefusal(err error) {
 	}
 }
 
-// Replicate implements transport.Replicator. Its connection is closed when the Sentinels name
-// another master, as the others are.
+// Replicate implements transport.Replicator.
 func (f *Failover) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	f.once.Do(f.begin)
 	f.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
@@ -207,8 +198,8 @@ func (f *Failover) unsubscribed(err error) {
 }
 
 // settle queries until all connections lead to the named master after some were closed, or to addr,
-// which a Sentinel has named. The queried Sentinels may not know of the failover yet. It stops
-// after a while, since a Sentinel may name the master by another address than we do.
+// which a Sentinel has named. It stops after a while, since a Sentinel may name the master by
+// another address than we do.
 func (f *Failover) settle(addr string) {
 	pause, cut := clock.Backoff{Min: retryMin, Max: retryMax}, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
@@ -223,8 +214,8 @@ func (f *Failover) settle(addr string) {
 	}
 }
 
-// check queries for the master, closes the connections to other servers, and reports whether there
-// were any. addr is "" if the Sentinels name no master.
+// check closes the connections to other servers than the master, and reports whether there were
+// any. addr is "" if the Sentinels name no master.
 func (f *Failover) check() (addr string, cut bool) {
 	ctx, cancel := context.WithTimeout(f.ctx, askBound)
 	defer cancel()

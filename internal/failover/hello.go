@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/internal/pubsub"
 )
 
-// Channel is where every Sentinel publishes, on the master and all replicas, which server is the
-// master: every two seconds, and immediately after a failover.
+// Channel is where every Sentinel names the master: every two seconds, and immediately after a
+// failover.
 const Channel = "__sentinel__:hello"
 
 type claim struct {
@@ -20,8 +20,8 @@ type claim struct {
 	epoch int64  // grows with every failover
 }
 
-// parseHello parses a Sentinel's message: its own address, port, ID and epoch, then the master's
-// name, address, port and epoch.
+// parseHello parses a Sentinel's address, port, ID and epoch, then the master's name, address, port
+// and epoch.
 func parseHello(payload string) (c claim, ok bool) {
 	parts := strings.Split(payload, ",")
 	if len(parts) != 8 {
@@ -34,11 +34,10 @@ func parseHello(payload string) (c claim, ok bool) {
 	return claim{name: parts[4], addr: net.JoinHostPort(parts[5], parts[6]), epoch: epoch}, true
 }
 
-// forgetAfter is how long a claim counts without being repeated: five times Sentinels' interval.
-// New Sentinels start with epoch 0.
+// forgetAfter is how long a claim counts without being repeated: new Sentinels start with epoch 0.
 const forgetAfter = 10 * time.Second
 
-// claims holds the latest claim for each master name. Several sets of Sentinels may watch a server.
+// claims has the latest claim for each master name.
 type claims map[string]datedClaim
 
 type datedClaim struct {
@@ -46,9 +45,9 @@ type datedClaim struct {
 	at time.Time
 }
 
-// take records c, received at now. It reports whether c is the first claim for its name, or reports
-// a failover. Older claims are ignored, as are claims of another address with the same epoch. But if
-// no newer claim has arrived for forgetAfter, an older one counts as the first.
+// take reports whether c is the first claim for its name, or reports a failover. It ignores older
+// claims, and other addresses with the same epoch; but after forgetAfter without a newer claim, an
+// older one counts as the first.
 func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	last, known := s[c.name]
 	if c.epoch == last.epoch && c.addr != last.addr {
@@ -64,8 +63,7 @@ func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	return !known, known && c.epoch > last.epoch && c.addr != last.addr
 }
 
-// helloListener receives the messages of Sentinels. It drops none: a failover is reported among
-// others, and not again for two seconds.
+// helloListener drops no message: a failover is reported once among others.
 type helloListener struct {
 	wake chan struct{} // cap 1: there are news
 

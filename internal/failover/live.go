@@ -14,7 +14,7 @@ import (
 // errReplaced ends a dial to a former master.
 var errReplaced = errors.New("redlatch: the Sentinels now name another master")
 
-// live is the set of connections to the master and of dials. It is safe for concurrent use.
+// live is safe for concurrent use.
 type live struct {
 	mu     sync.Mutex // also guards liveConns
 	conns  map[*liveConn]struct{}
@@ -37,8 +37,8 @@ func (l *live) cutsSoFar() int {
 	return l.cuts
 }
 
-// begin adds a dial to addr, which cut ends with cancel. cuts is the number of cuts before the query
-// that returned addr: a later cut may follow a later failover.
+// begin adds a dial to addr, which cut ends with cancel. cuts is the number of cuts before the
+// query that returned addr: a later cut may follow a later failover.
 func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*liveConn, error) {
 	c := &liveConn{addr: addr, of: l, cancel: cancel}
 	l.mu.Lock()
@@ -67,8 +67,7 @@ func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
 	return nil, err
 }
 
-// enter records the outcome of the dial and returns its error, errReplaced if it led to a former
-// master.
+// enter records the outcome of the dial. The error is errReplaced for a former master.
 func (c *liveConn) enter(conn redis.ConnWithTimeout, err error) error {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -93,7 +92,7 @@ func (c *liveConn) Close() error {
 	return c.ConnWithTimeout.Close()
 }
 
-// leadTo reports whether there are connections and all connections and dials lead to addr.
+// leadTo reports whether all connections and dials, at least one, lead to addr.
 func (l *live) leadTo(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,19 +106,19 @@ func (l *live) leadTo(addr string) bool {
 	return some
 }
 
-// cut closes the connections to servers other than addr, cancels such dials, and returns their number.
+// cut closes connections and dials to servers other than addr, and returns their number.
 func (l *live) cut(addr string) int {
 	made, dials := l.elsewhere(addr)
 	for _, c := range dials {
 		c.cancel(errReplaced)
 	}
 	for _, c := range made {
-		_ = c.Close() // ends reads and writes
+		_ = c.Close()
 	}
 	return len(made) + len(dials)
 }
 
-// elsewhere records that addr is the master, and returns the connections and dials to other servers.
+// elsewhere returns the connections and dials to servers other than addr.
 func (l *live) elsewhere(addr string) (made, dials []*liveConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

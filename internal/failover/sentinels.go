@@ -17,8 +17,7 @@ import (
 
 const (
 	// hurry is how long the others are waited for after the first answer.
-	hurry = 250 * time.Millisecond
-	// knownMost is how many Sentinels are queried at most.
+	hurry     = 250 * time.Millisecond
 	knownMost = 32
 )
 
@@ -33,13 +32,11 @@ type Sentinels struct {
 	learned []string   // others, least recently named or answering first
 }
 
-// NewSentinels returns Sentinels for the master called name. It queries the Sentinels at addrs,
-// host:port, and others that they know. dial connects to one.
+// NewSentinels queries the Sentinels at addrs, host:port, and others that they know.
 func NewSentinels(name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error)) *Sentinels {
 	return &Sentinels{name: name, dial: dial, given: slices.Clone(addrs)}
 }
 
-// word is one Sentinel's answer.
 type word struct {
 	from, master string
 	epoch        int64
@@ -47,10 +44,9 @@ type word struct {
 	err          error
 }
 
-// Master returns the address, host:port, of the master. It queries all Sentinels concurrently; of the
-// answers within 250 ms of the first, the one with the highest epoch counts, since a partitioned
-// Sentinel keeps naming the former master. It sends SENTINEL MASTER, SENTINEL
-// GET-MASTER-ADDR-BY-NAME and SENTINEL SENTINELS.
+// Master returns the address, host:port, of the master. It queries all Sentinels concurrently; of
+// the answers within 250 ms of the first, the one with the highest epoch counts, since a
+// partitioned Sentinel keeps naming the former master.
 func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	addrs := s.known()
 	if len(addrs) == 0 {
@@ -99,8 +95,7 @@ func (s *Sentinels) known() []string {
 	return slices.Concat(s.given, s.learned)
 }
 
-// learn adds Sentinels that were named or have answered, and drops the least recent if they are too
-// many.
+// learn adds Sentinels, and drops the least recent if they are too many.
 func (s *Sentinels) learn(addrs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,14 +120,14 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 		w.err = err
 		return w
 	}
-	// conn does not know ctx: closing it ends its commands.
+	// Closing conn ends its commands.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer func() {
 		stop()
 		_ = conn.Close()
 	}()
-	// The epoch first: an address that is newer does no harm. The reply with the epoch also has
-	// an address, but during a failover it is that of the former master.
+	// The epoch first: a newer address does no harm. During a failover, this reply has the former
+	// master's address.
 	reply, err := conn.Do("SENTINEL", "MASTER", s.name)
 	if err != nil {
 		w.err = err

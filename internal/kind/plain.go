@@ -1,5 +1,4 @@
-// Package kind implements the plain and the fair lock, which the fenced locks embed, and the part
-// that all locks share whose key is a hash of owners.
+// Package kind implements the plain and the fair lock, which the fenced locks embed.
 package kind
 
 import (

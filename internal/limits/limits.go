@@ -26,9 +26,8 @@ func Name(name string) error {
 	return nil
 }
 
-// OneSlot checks a valid name for Redis Cluster: the lock's channel, queue, timeout set and latch
-// must have its hash tag. Otherwise the lock could be acquired, with one key, but not released.
-// It rejects names with a brace but without a proper tag, such as "a{b", "{}x" or "a}b".
+// OneSlot checks a valid name for Redis Cluster: the lock's other keys and channel must have its
+// hash tag. Otherwise the lock could be acquired, with one key, but not released.
 func OneSlot(name string) error {
 	if own, of := HashTag(name), HashTag(Derived("", name)); own != of {
 		return fmt.Errorf("%w: the lock's name %s does not work in a cluster: its hash tag is %s, but its channel's is %s",
@@ -37,8 +36,7 @@ func OneSlot(name string) error {
 	return nil
 }
 
-// Derived returns the key or channel of a lock that has this prefix: the prefix, a colon, and the name,
-// in braces unless it has an opening one.
+// Derived returns prefix, a colon, and the name, in braces unless it has an opening one.
 func Derived(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name
@@ -46,10 +44,9 @@ func Derived(prefix, name string) string {
 	return prefix + ":{" + name + "}"
 }
 
-// quoteLen limits quoted text.
 const quoteLen = 64
 
-// Quote quotes a name or other text for an error message or a log, at most its first 64 bytes.
+// Quote quotes the first 64 bytes of a text for an error message or a log.
 func Quote(text string) string {
 	if len(text) <= quoteLen {
 		return strconv.Quote(text)
@@ -61,19 +58,18 @@ func Quote(text string) string {
 	return strconv.Quote(text[:end]) + "..."
 }
 
-// Max is the longest lease, and the longest wait of a fair lock: 100 years of 365 days. A fair lock
-// adds waits to milliseconds since 1970; sums of up to 300 waiters stay below 2^53, which every
-// server computes and prints exactly.
+// Max is the longest lease, and the longest wait of a fair lock. A fair lock adds waits to
+// milliseconds since 1970; sums of up to 300 waiters stay below 2^53, which every server computes
+// and prints exactly.
 const Max = 100 * 365 * 24 * time.Hour
 
-// LeastRenewed is the shortest renewed lease. A retransmission by TCP takes 200 ms or more, and
-// would lose a shorter one.
+// LeastRenewed is the shortest renewed lease: a retransmission by TCP takes 200 ms or more.
 const LeastRenewed = time.Second
 
-// longest is the longest duration in milliseconds, 292 years. Servers and Java allow longer leases.
+// longest is a Duration's limit in milliseconds. Servers and Java allow longer leases.
 const longest = math.MaxInt64 / int64(time.Millisecond)
 
-// FromMillis returns ms milliseconds, limited to the range of a Duration.
+// FromMillis limits ms to the range of a Duration.
 func FromMillis(ms int64) time.Duration {
 	switch {
 	case ms > longest:
@@ -115,15 +111,13 @@ func Lease(d time.Duration) (int64, error) {
 	return d.Milliseconds(), nil
 }
 
-// slots is the number of hash slots in Redis Cluster.
 const slots = 16384
 
-// HashSlot returns the hash slot of a key or shard channel: the CRC16 of its hash tag, or of the
-// whole key if it has none.
+// HashSlot returns the hash slot of a key or shard channel.
 func HashSlot(key string) int { return int(crc16(HashTag(key))) % slots }
 
 // HashTag returns the part of key that Redis hashes: between the first '{' and the next '}', or the
-// whole key without such a nonempty part.
+// whole key if that is empty or missing.
 func HashTag(key string) string {
 	open := strings.IndexByte(key, '{')
 	if open < 0 {

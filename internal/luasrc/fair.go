@@ -19,10 +19,10 @@ var (
 	FairInspect       = load("fair_inspect")        // reads the lock and its queue
 )
 
-// Fair fills calls of the scripts of one fair lock, as [Plain] does. now is the caller's clock in int64
-// milliseconds since 1970.
+// Fair fills calls of the scripts of one fair lock. now is the caller's clock in int64 milliseconds
+// since 1970.
 type Fair struct {
-	// The names of the lock, of its other keys and of its channel, all strings.
+	// All strings.
 	Key, Queue, Timeouts, Channel any
 	Publish                       any // PUBLISH or SPUBLISH
 	Tokens
@@ -47,12 +47,12 @@ func (f *Fair) take(c *transport.Call, plain, fenced *transport.Script, args ...
 	c.Args = append(c.Args, tell)
 }
 
-// Try fills c with a call of [FairTry] or [FencedFairTry] whose refusal names the holder.
+// Try fills c with [FairTry] or [FencedFairTry], whose refusal names the holder.
 func (f *Fair) Try(c *transport.Call, now, owner, wait, lease any) {
 	f.take(c, FairTry, FencedFairTry, now, owner, wait, lease)
 }
 
-// Acquire fills c with a call of [FairAcquire] or [FencedFairAcquire] whose refusal names the holder and the
+// Acquire fills c with [FairAcquire] or [FencedFairAcquire], whose refusal names the holder and the
 // next waiter.
 func (f *Fair) Acquire(c *transport.Call, now, owner, wait, lease any) {
 	f.take(c, FairAcquire, FencedFairAcquire, now, owner, wait, lease)
@@ -75,7 +75,7 @@ func (f *Fair) Release(c *transport.Call, now, owner, lease any, target int64) {
 // ReleaseShared fills c with [FairReleaseShared].
 func (f *Fair) ReleaseShared(c *transport.Call, latch string, now, owner, lease any) {
 	f.fill(c, FairReleaseShared, latch, now, owner, lease, f.Publish, protocol.MessageUnlock, latchMillis)
-	c.NumKeys++ // the latch
+	c.NumKeys++
 }
 
 // ForceRelease fills c with [FairForceRelease].
@@ -92,14 +92,14 @@ func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 	f.fill(c, FairGiveUp, now, owner, wait, f.Publish, protocol.MessageUnlock)
 }
 
-// Inspect fills c with a call of [FairInspect] for the places from first to last. It counts the
-// listeners of the first places with this PUBSUB subcommand.
+// Inspect fills c with [FairInspect] for the places from first to last. It counts the listeners of
+// the first places with this PUBSUB subcommand.
 func (f *Fair) Inspect(c *transport.Call, listeners, count any, first, last int64) {
 	f.fill(c, FairInspect, listeners, count, first, last)
 }
 
-// The scripts that maintain the queue of a fair lock. Redisson has none; their changes could be those
-// of its scripts. None of them removes overdue waiters.
+// The scripts that maintain the queue of a fair lock, which Redisson lacks. None of them removes
+// overdue waiters.
 var (
 	FairHeartbeat = load("fair_heartbeat") // keeps the places of one process's waiters, and reads the front
 	FairEvict     = load("fair_evict")     // evicts dead owners from the front; may run twice
@@ -108,8 +108,8 @@ var (
 
 // Beat has the parameters of a heartbeat.
 type Beat struct {
-	// Keep is the least time to keep the waiters, FairWait the wait of an owner that sets none, both
-	// int64 milliseconds.
+	// Keep is the least time to keep the waiters, FairWait the wait of an owner that sets none,
+	// both int64 milliseconds.
 	Keep, FairWait any
 	// Window is how many places to return.
 	Window int
@@ -123,7 +123,7 @@ func (f *Fair) Heartbeat(c *transport.Call, now any, b Beat) {
 	f.fill(c, FairHeartbeat, now, b.Keep, b.FairWait, int64(b.Window), int64(b.Waiters))
 }
 
-// AddWaiter adds an owner of this process, with the wait with which it was queued.
+// AddWaiter adds an owner of this process, with its wait when queued.
 func AddWaiter(c *transport.Call, owner string, wait any) {
 	c.Args = append(c.Args, owner, wait)
 }
@@ -137,7 +137,7 @@ func AddOther(c *transport.Call, other reply.Other) {
 	c.Args = append(c.Args, other.Owner, other.Wait, lives)
 }
 
-// Evict fills c with a call of [FairEvict]; dead is in the order of the queue, keep as in [Beat].
+// Evict fills c with [FairEvict]; dead is in the order of the queue.
 func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
 	f.fill(c, FairEvict, now, keep, f.Publish, protocol.MessageUnlock)
 	for _, place := range dead {

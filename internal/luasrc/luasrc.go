@@ -1,19 +1,8 @@
-// Package luasrc holds the Lua scripts that change locks, one file each, and fills calls of them.
-//
-// The comment at the top of a file is the script's contract: keys, arguments, replies, and effects and
-// messages, if any; a test compares it with the code. All scripts share one order of KEYS and ARGV, listed in
-// docs/protocol.md, which also describes the locks' states and where the scripts differ from Redisson's
-// on purpose. A change of a script's arguments touches the script, its method here, and docs/protocol.md.
-//
-// Functions used by several scripts live in shared/. The line "-- Uses:" in a file's header names the
-// functions that the file calls; they precede the script's text. They read neither KEYS nor ARGV.
-//
-// Every script runs unchanged on Redis from 6.0 on, on Valkey, and on package embedded. Therefore the
-// scripts convert texts to numbers, never numbers to texts, do not rely on the order of hash fields,
-// unpack at most a thousand values, use only the libraries string and math, and keep no global
-// variables. Each has at least one key, as some servers reject scripts without keys, and declares all
-// of its keys, except the keys of readers' holds: the caller does not know the other readers. Scripts
-// that use those have a flag for Dragonfly.
+// Package luasrc holds the Lua scripts that change locks, and fills calls of them. The comment at
+// the top of a file is the script's contract: a test compares it with the code. docs/protocol.md
+// lists KEYS and ARGV. The line "-- Uses:" in a header names the functions in shared/ that the file
+// calls. The scripts run on Redis from 6.0 on, Valkey and package embedded: they never convert
+// numbers to texts, do not rely on the order of hash fields, and unpack at most a thousand values.
 package luasrc
 
 import (
@@ -26,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// files has the scripts, and in shared/ the fragments: functions used by several scripts.
+// shared/ has functions used by several scripts.
 //
 //go:embed *.lua shared/*.lua
 var files embed.FS
@@ -35,7 +24,7 @@ var files embed.FS
 // It must be the first line.
 const undeclared = "--!df flags=allow-undeclared-keys\n"
 
-// load returns the script of a file: its text behind the given text and the fragments that it uses.
+// load returns the script of a file, behind the given text and its fragments.
 func load(name string, before ...string) *transport.Script {
 	joined := map[string]bool{}
 	text := strings.Join(before, "") + join(files, name+".lua", joined)
@@ -45,9 +34,9 @@ func load(name string, before ...string) *transport.Script {
 	return transport.NewScript(name, text)
 }
 
-// guard precedes scripts that publish, or whose release will. If a call ends with the publish command,
-// the channel and engine.GuardArg, and the user may not publish to the channel, the script fails before
-// it changes anything. Before Redis 7, and on servers without ACL checks in scripts, the script runs.
+// guard precedes scripts that publish, or whose release will. If a call ends with the publish
+// command, the channel and engine.GuardArg, and the user may not publish there, the script fails
+// before it changes anything. Before Redis 7, and without ACL checks in scripts, it runs.
 const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
     local publish, channel = ARGV[#ARGV - 2], ARGV[#ARGV - 1]
     local known, may = pcall(redis.acl_check_cmd, publish, channel, '')
@@ -58,8 +47,7 @@ const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
 end
 `
 
-// join returns a file's text behind the fragments that it and they use, each once. It panics if a
-// fragment does not exist.
+// join returns a file's text behind all its fragments, each once. It panics if one does not exist.
 func join(files fs.FS, file string, joined map[string]bool) string {
 	text, err := fs.ReadFile(files, file)
 	if err != nil {
@@ -76,7 +64,7 @@ func join(files fs.FS, file string, joined map[string]bool) string {
 	return all.String()
 }
 
-// fragments returns the names on the line "-- Uses:" of a file's header.
+// fragments returns the names on the line "-- Uses:".
 func fragments(text string) []string {
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "--") {

@@ -7,8 +7,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The scripts of the plain lock; the header of each file is its contract. A count is shared if several
-// processes may use its owner.
+// The scripts of the plain lock. A count is shared if several processes may use its owner.
 var (
 	Acquire       = load("acquire", guard) // acquires or reenters a lock
 	Reenter       = load("reenter")        // reenters a lock; may run twice with a target
@@ -23,10 +22,9 @@ var (
 	KindOf        = load("kind_of")        // names the kind of object under a key
 )
 
-// tell is the argument that requests a refusal with details.
 const tell = "1"
 
-// latchMillis is the TTL of a latch in milliseconds, the least of Redisson's.
+// latchMillis is the TTL of a latch, the least of Redisson's.
 var latchMillis any = int64(16_000)
 
 func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
@@ -34,16 +32,17 @@ func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
 	c.Args = append(c.Args, args...)
 }
 
-// Plain fills calls of the scripts of one plain lock. Each method expects a reset call and leaves Urgent
-// and Vital unchanged. Owners are strings, leases and waits int64 milliseconds, boxed once by the caller.
+// Plain fills calls of the scripts of one plain lock. Each method expects a reset call and leaves
+// Urgent and Vital unchanged. Owners are strings, leases and waits int64 milliseconds, boxed once
+// by the caller.
 type Plain struct {
-	// Key and Channel are the names of the lock and of its channel, both strings.
+	// Both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 	Tokens
 }
 
-// Acquire fills c with a call of [Acquire] or [FencedAcquire] whose refusal names the holder.
+// Acquire fills c with [Acquire] or [FencedAcquire], whose refusal names the holder.
 func (p *Plain) Acquire(c *transport.Call, owner, lease any) {
 	if p.Counter != nil {
 		fill(c, FencedAcquire, 2, p.Key, p.Counter, owner, lease, p.Least)
@@ -88,12 +87,12 @@ func (p *Plain) Pass(c *transport.Call, owner, heir, lease any) {
 // Inspect fills c with [Inspect].
 func (p *Plain) Inspect(c *transport.Call) { fill(c, Inspect, 1, p.Key) }
 
-// FillRenew fills c with a call of [Renew] for n locks, which lock returns in order.
+// FillRenew fills c with [Renew] for n locks, which lock returns in order.
 func FillRenew(c *transport.Call, n int, lock func(i int) (key, owner, lease any)) {
 	fillRenew(c, Renew, n, 0, lock)
 }
 
-// fillRenew fills c with the keys of n holds, a gap for more arguments, and each hold's owner and lease.
+// fillRenew leaves a gap for more arguments after the keys.
 func fillRenew(c *transport.Call, script *transport.Script, n, gap int, hold func(i int) (key, owner, lease any)) {
 	c.Script, c.NumKeys = script, n
 	c.Args = slices.Grow(c.Args, 3*n+gap)[:3*n+gap]
@@ -111,7 +110,7 @@ func FillKindOf(c *transport.Call, key any) { fill(c, KindOf, 1, key) }
 // FillForeign fills c with [Foreign].
 func FillForeign(c *transport.Call, key any) { fill(c, Foreign, 1, key) }
 
-// The scripts that grant locks with tokens, plain and fair. All others are those without tokens.
+// The scripts that grant locks with tokens, plain and fair.
 var (
 	FencedAcquire     = load("fenced_acquire", guard)      // [Acquire] with the next token
 	FencedReenter     = load("fenced_reenter")             // [Reenter] with the next token
@@ -127,9 +126,9 @@ const ErrBehind = "FENCE_EPOCH"
 
 // Tokens makes a lock fenced: its grants give tokens. The zero value is a lock without tokens.
 type Tokens struct {
-	// Counter is the name of the lock's counter, a string, nil for none.
+	// Counter is the name of the lock's counter, a string, or nil.
 	Counter any
-	// Least is the least value of the counter, an int64, 0 for any.
+	// Least is the least value of the counter, an int64.
 	Least any
 }
 
@@ -142,9 +141,9 @@ var (
 	ReleaseAll = load("release_all")        // releases an owner's locks; may run late or twice
 )
 
-// All fills calls of the scripts for several plain locks of one slot, as [Plain] does.
+// All fills calls of the scripts for several plain locks of one slot.
 type All struct {
-	// Keys and Channels are the names of the locks, each once, and of their channels, all strings.
+	// All strings; no key twice.
 	Keys, Channels []any
 	Publish        any // PUBLISH or SPUBLISH
 }

@@ -20,12 +20,12 @@ var (
 	UndeclaredKey         = load("undeclared_key")       // reads an undeclared key, which some servers reject
 )
 
-// Role is one of the two roles of a read/write lock: [Reader] or [Writer].
+// Role is [Reader] or [Writer].
 type Role struct {
 	acquire, reenter, release, releaseShared *transport.Script
 
-	// keys is the number of keys of acquire and reenter. A reader's also have the channel, as the
-	// caller cannot declare the keys of holds.
+	// keys is the number of keys of acquire and reenter. A reader's include the channel: the keys
+	// of holds cannot be declared.
 	keys int
 
 	mode, message any // boxed once
@@ -37,11 +37,10 @@ var (
 	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, 1, protocol.ModeWrite, protocol.MessageWriterLeft}
 )
 
-// ReadWrite fills calls of the scripts for one role of one lock, as [Plain] does.
+// ReadWrite fills calls of the scripts for one role of one lock.
 type ReadWrite struct {
-	// Role is that of the owners.
 	Role *Role
-	// Key and Channel are the names of the lock and of its channel, both strings.
+	// Both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }
@@ -75,7 +74,7 @@ func (l *ReadWrite) ReleaseShared(c *transport.Call, latch string, owner, lease 
 	fill(c, l.Role.releaseShared, 3, l.Key, l.Channel, latch, owner, lease, l.Publish, l.Role.message, latchMillis)
 }
 
-// ForceRelease fills c with a call of [ReadWriteForceRelease] for the role.
+// ForceRelease fills c with [ReadWriteForceRelease] for the role.
 func (l *ReadWrite) ForceRelease(c *transport.Call) {
 	fill(c, ReadWriteForceRelease, 2, l.Key, l.Channel, l.Role.mode, l.Publish, l.Role.message)
 }
@@ -83,7 +82,7 @@ func (l *ReadWrite) ForceRelease(c *transport.Call) {
 // Inspect fills c with [ReadWriteInspect].
 func (l *ReadWrite) Inspect(c *transport.Call) { fill(c, ReadWriteInspect, 2, l.Key, l.Channel) }
 
-// FillReadRenew fills c with a call of [ReadRenew] for n readers, as [FillRenew] does.
+// FillReadRenew fills c with [ReadRenew] for n readers.
 func FillReadRenew(c *transport.Call, n int, reader func(i int) (key, owner, lease any)) {
 	fillRenew(c, ReadRenew, n, 1, reader)
 	first, _ := c.Args[0].(string)

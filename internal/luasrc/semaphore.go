@@ -25,10 +25,10 @@ var (
 	SemaphoreTrySet          = load("semaphore_try_set", guard)          // creates a semaphore; may run twice
 )
 
-// Counter fills calls of the scripts of one semaphore that only counts, as [Plain] does. Numbers of
-// permits are int64.
+// Counter fills calls of the scripts of one semaphore that only counts. Numbers of permits are
+// int64.
 type Counter struct {
-	// Key and Channel are the names of the semaphore and of its channel, both strings.
+	// Both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }
@@ -49,7 +49,7 @@ func (s *Counter) Add(c *transport.Call, n any) {
 	fill(c, SemaphoreAdd, 2, s.Key, s.Channel, n, s.Publish)
 }
 
-// TrySet fills c with a call of [SemaphoreTrySet]; the TTL is in milliseconds, 0 for none.
+// TrySet fills c with [SemaphoreTrySet]; the TTL is in milliseconds, 0 for none.
 func (s *Counter) TrySet(c *transport.Call, n, ttl int64) {
 	fill(c, SemaphoreTrySet, 2, s.Key, s.Channel, n, s.Publish, ttl)
 }
@@ -57,11 +57,11 @@ func (s *Counter) TrySet(c *transport.Call, n, ttl int64) {
 // IDSize is the size of a permit's id in bytes.
 const IDSize = 16
 
-// Permits fills calls of the scripts of one semaphore whose permits have ids, as [Plain] does. ids is
-// a string of concatenated ids of [IDSize] bytes; now is in milliseconds since 1970.
+// Permits fills calls of the scripts of one semaphore whose permits have ids. ids is a string of
+// concatenated ids of [IDSize] bytes; now is in milliseconds since 1970.
 type Permits struct {
 	Counter
-	// Permits is the name of the sorted set of permits, a string.
+	// Permits is the key of the sorted set, a string.
 	Permits any
 }
 
@@ -70,7 +70,7 @@ func (s *Permits) Acquire(c *transport.Call, now int64, ids, lease any) {
 	fill(c, PermitAcquire, 3, s.Key, s.Permits, s.Channel, now, ids, lease, s.Publish)
 }
 
-// Release fills c with [PermitRelease]. size is that of each id, other than [IDSize] for
+// Release fills c with [PermitRelease]. size is that of each id, which differs from [IDSize] for
 // permits made by hand.
 func (s *Permits) Release(c *transport.Call, now int64, ids any, size int64) {
 	fill(c, PermitRelease, 3, s.Key, s.Permits, s.Channel, now, ids, size, s.Publish)
@@ -87,13 +87,13 @@ func (s *Permits) Set(c *transport.Call, n int64) {
 	fill(c, PermitSet, 3, s.Key, s.Permits, s.Channel, n, s.Publish)
 }
 
-// Inspect fills c with a call of [PermitInspect] for the permits from first to last, 0, -1 for all.
+// Inspect fills c with [PermitInspect] for the permits from first to last, 0, -1 for all.
 func (s *Permits) Inspect(c *transport.Call, first, last int64) {
 	fill(c, PermitInspect, 2, s.Key, s.Permits, first, last)
 }
 
-// FillPermitRenew fills c with a call of [PermitRenew] for n holds, which permits returns in order; key
-// is the sorted set.
+// FillPermitRenew fills c with [PermitRenew] for n holds, which permits returns in order; key is
+// the sorted set.
 func FillPermitRenew(c *transport.Call, now int64, n int, permits func(i int) (key, ids, lease any)) {
 	fillRenew(c, PermitRenew, n, 1, permits)
 	c.Args[n] = now
@@ -106,9 +106,9 @@ var (
 	LatchDelete    = load("latch_delete", guard)     // deletes the count
 )
 
-// Latch fills calls of the scripts of one count-down latch, as [Plain] does.
+// Latch fills calls of the scripts of one count-down latch.
 type Latch struct {
-	// Key and Channel are the names of the latch and of its channel, both strings.
+	// Both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }

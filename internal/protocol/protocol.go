@@ -33,14 +33,14 @@ const (
 // redlatchVersion is the UUID version of Redlatch's client ids. Redisson's is 4.
 const redlatchVersion = 7
 
-// IsRedlatch reports whether the owner's client uses this library, by the version of its UUID: 7, where
-// Redisson's is 4. A client with a configured id of another version looks like one of Redisson's.
+// IsRedlatch reports whether the owner's client uses this library, by the version of its UUID. A
+// client with a configured id of another version looks like one of Redisson's.
 func IsRedlatch(owner codec.Owner) bool { return owner.Client().Version() == redlatchVersion }
 
-// OwnerChannel returns the channel that notifies one waiter of a fair lock, given by its text in the queue.
+// OwnerChannel returns the channel that notifies one waiter of a fair lock.
 func OwnerChannel(name, owner string) string { return codec.LockChannel(name) + ":" + owner }
 
-// LatchKey returns the key of the result of one unlock, for retries. Redisson's requestID is 32 lower-case
+// LatchKey returns the key of the result of one unlock, for retries. requestID is 32 lower-case
 // hexadecimal characters, new for each unlock.
 func LatchKey(name, requestID string) string {
 	return limits.Derived(latchPrefix, name) + ":" + requestID
@@ -49,11 +49,9 @@ func LatchKey(name, requestID string) string {
 // TokenKey returns the key of a lock's last fencing token.
 func TokenKey(name string) string { return limits.Derived(tokenPrefix, name) }
 
-// braced returns the name in braces, unless it has an opening one.
 func braced(name string) string { return limits.Derived("", name)[1:] }
 
-// ReadWriteChannel returns the channel that notifies the waiters of the read/write lock with this mapped
-// name.
+// ReadWriteChannel returns the channel of a read/write lock.
 func ReadWriteChannel(name string) string { return limits.Derived(rwPrefix, name) }
 
 // The field of a read/write lock's hash with the mode of its holders, and its values.
@@ -63,11 +61,9 @@ const (
 	ModeWrite = "write"
 )
 
-// writerSuffix marks the writer's field.
 const writerSuffix = ":write"
 
-// WriterField returns the field of a read/write lock's hash with the writer's hold count. A reader's field
-// is the owner.
+// WriterField returns the field with the writer's hold count. A reader's field is the owner.
 func WriterField(owner string) string { return owner + writerSuffix }
 
 // WriterOf returns the owner of a [WriterField], and false for other fields.
@@ -75,24 +71,21 @@ func WriterOf(field string) (owner string, isWriter bool) {
 	return strings.CutSuffix(field, writerSuffix)
 }
 
-// HoldKey returns the key of the k-th hold, from 1, of a reader of a read/write lock, given by its text in
-// the hash. Its TTL is the hold's lease.
+// HoldKey returns the key of the k-th hold, from 1, of a reader. Its TTL is the hold's lease.
 func HoldKey(name, owner string, k int64) string {
 	return braced(name) + ":" + owner + ":rwlock_timeout:" + strconv.FormatInt(k, 10)
 }
 
-// SemaphoreChannel returns the channel that notifies the waiters of the semaphore with this mapped name,
-// with or without ids.
+// SemaphoreChannel returns the channel of a semaphore, with or without ids.
 func SemaphoreChannel(name string) string { return limits.Derived(semaphorePrefix, name) }
 
-// PermitsKey returns the key of the sorted set of a semaphore's acquired permits: the 16 bytes of each id,
-// and the end of its lease in milliseconds since 1970.
+// PermitsKey returns the key of the sorted set of a semaphore's acquired permits: each id's 16
+// bytes, and the end of its lease in milliseconds since 1970.
 func PermitsKey(name string) string { return braced(name) + ":timeout" }
 
 // PermitForever is the end of a lease that never ends.
 const PermitForever = 922337203685477
 
-// CountDownChannel returns the channel that announces that the count-down latch with this mapped name has
-// opened or closed. It has braces around any name, so that of a name with a hash tag is in another slot of
-// a cluster.
+// CountDownChannel returns the channel of a count-down latch. It has braces around any name, so
+// that of a name with a hash tag is in another slot of a cluster.
 func CountDownChannel(name string) string { return countPrefix + "{" + name + "}" }

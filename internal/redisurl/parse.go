@@ -49,7 +49,6 @@ var (
 	errQuery      = errors.New("invalid address: percent-encode special characters in the options")
 )
 
-// Parse parses an address.
 func Parse(raw string) (*Address, error) {
 	if len(raw) > longest {
 		return nil, fmt.Errorf("invalid address: %d bytes: must be at most %d", len(raw), longest)
@@ -92,7 +91,6 @@ func Parse(raw string) (*Address, error) {
 	return a, nil
 }
 
-// takeTail parses the text after the hosts.
 func (a *Address) takeTail(hosts, tail string) error {
 	tail, fragment, _ := strings.Cut(tail, "#")
 	path, query, _ := strings.Cut(tail, "?")
@@ -110,7 +108,6 @@ func (a *Address) takeTail(hosts, tail string) error {
 	return a.takeOptions(query)
 }
 
-// takeUser parses the text before the @.
 func (a *Address) takeUser(text string) error {
 	u, err := url.Parse("redis://" + text + "@host")
 	if bad := url.EscapeError(""); errors.As(err, &bad) {
@@ -126,7 +123,6 @@ func (a *Address) takeUser(text string) error {
 	return nil
 }
 
-// takeHosts parses one host, or several that commas separate.
 func (a *Address) takeHosts(text string) error {
 	port := nodePort
 	if a.Kind == Sentinels {
@@ -146,7 +142,7 @@ func (a *Address) takeHosts(text string) error {
 	return nil
 }
 
-// withPort returns host:port, with the default port if text has none.
+// withPort adds the default port if text has none.
 func withPort(text, port string) (string, error) {
 	if strings.Count(text, ":") > 1 && text[0] != '[' {
 		return "", errColons

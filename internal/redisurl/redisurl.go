@@ -1,6 +1,5 @@
 // Package redisurl parses the addresses of servers, Unix sockets, clusters and Sentinels. An error
-// names the invalid part without repeating any of the address, because each part of a mistyped
-// address may be from a password.
+// repeats no part of the address, because each may be from a password.
 package redisurl
 
 import (
@@ -32,8 +31,7 @@ type Address struct {
 	Kind   Kind
 	Valkey bool // the scheme has valkey in place of redis
 	Secure bool // TLS, also to Sentinels
-	// User and Password are for the servers, see Credentials. UserOnly means that no colon follows the
-	// user.
+	// UserOnly means that no colon follows the user.
 	User, Password string
 	UserOnly       bool
 	Hosts          []string // host:port of the server, of nodes or of Sentinels
@@ -52,8 +50,8 @@ var ErrNoPassword = errors.New("its user needs a password (any, for a user with 
 func (a *Address) Several() bool { return a.Kind == Cluster || a.Kind == Sentinels }
 
 // Credentials returns the user and the password to log in with. In the address of one server, text
-// before the @ without a colon is a password. Otherwise a user needs a password, because without one
-// the default user would be logged in.
+// before the @ without a colon is a password. Otherwise a user needs a password, because without
+// one the default user would be logged in.
 func (a *Address) Credentials() (user, password string, err error) {
 	switch {
 	case a.User == "" || a.Password != "":
@@ -64,8 +62,7 @@ func (a *Address) Credentials() (user, password string, err error) {
 	return "", "", ErrNoPassword
 }
 
-// Node returns the address of the server at host:port with the credentials, the database and the TLS
-// of a.
+// Node returns the address of another server of the deployment.
 func (a *Address) Node(host string) *Address {
 	return &Address{
 		Valkey: a.Valkey, Secure: a.Secure, Hosts: []string{host}, DB: a.DB,

@@ -1,17 +1,9 @@
-// Package replication runs calls and waits until replicas have their writes. It is independent of locks.
-//
-// WAIT counts the replicas that have acknowledged the earlier writes of its own connection, and
-// blocks later commands there. So a [Batcher] has one connection for calls and WAIT only. While a
-// batch waits, the next one gathers, and all its calls share one WAIT. A queued call's timeout
-// counts from the start: replicas that cannot acknowledge the earlier batch cannot acknowledge it.
-// A call that the server rejects ends immediately: in a cluster, it goes to another node.
-//
-// If an old connection breaks, its calls are sent again on a new one, so they must be idempotent.
-// The same happens if another connection of the client to the master was replaced: a former
-// master's replicas do not count.
-//
-// One goroutine dials, writes, reads and runs done, from the first call to Close. No mutex is held
-// across I/O or while a done runs.
+// Package replication runs calls and waits until replicas have their writes. WAIT counts
+// acknowledged writes of its own connection and blocks later commands there, so a [Batcher] has a
+// connection for calls and WAIT only. While a batch waits, the next one gathers; its calls share a
+// WAIT. Calls are resent if the connection breaks or another one to the master was replaced, so
+// they must be idempotent. One goroutine does the I/O and runs done. No mutex is held across
+// either.
 package replication
 
 import (
@@ -42,15 +34,14 @@ var (
 
 // Config configures a [Batcher]. All fields but Replaced are required.
 type Config struct {
-	// Dial opens a connection for the Batcher alone. It must respect ctx, and the connection
-	// must support redis.ConnWithTimeout.
-	Dial func(ctx context.Context) (redis.Conn, error)
-	// DialTimeout bounds one dial.
+	// Dial opens a connection for the Batcher alone. It must respect ctx, and return a
+	// redis.ConnWithTimeout.
+	Dial        func(ctx context.Context) (redis.Conn, error)
 	DialTimeout time.Duration
 	// Command is how long the server may take beyond the wait for replicas.
 	Command time.Duration
-	// Replaced, if not nil, returns a channel that is closed when another connection to the
-	// master was replaced: the address may lead elsewhere, so this one is replaced as well.
+	// Replaced, if not nil, returns a channel that is closed when another connection to the master
+	// was replaced: this one is then replaced as well.
 	Replaced func() <-chan struct{}
 }
 
@@ -81,8 +72,8 @@ func New(cfg Config) *Batcher {
 }
 
 // Replicate is transport.Replicator's. done runs on the Batcher's goroutine, or on the caller's if
-// the Batcher is closed. With asking, another node of a cluster has redirected the call here with
-// ASK: ASKING is sent before it, because this node does not own the slot yet.
+// the Batcher is closed. With asking, ASKING is sent before the call, because this node does not
+// own the slot yet.
 func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error), asking bool) {
 	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done, asking: asking})
 }
@@ -106,8 +97,7 @@ func (b *Batcher) add(r *request) {
 	}
 }
 
-// Close ends all calls, closes the connection and waits for the goroutine. It may be called more
-// than once, but not from a done.
+// Close ends all calls and waits for the goroutine. It must not be called from a done.
 func (b *Batcher) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -116,7 +106,6 @@ func (b *Batcher) Close() {
 	b.wg.Wait()
 }
 
-// run serves one batch after the other until Close.
 func (b *Batcher) run() {
 	defer b.hangUp()
 	idle := time.NewTimer(idleTime)
@@ -139,7 +128,6 @@ func (b *Batcher) run() {
 	}
 }
 
-// take removes and returns the next calls, in order.
 func (b *Batcher) take() []*request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,8 +139,7 @@ func (b *Batcher) take() []*request {
 	return batch
 }
 
-// serve sends calls until each has ended. If an older connection breaks, or the client's other
-// connection was replaced, the calls are sent again on a new connection.
+// serve sends calls until each has ended, perhaps again on a new connection.
 func (b *Batcher) serve(batch []*request) {
 	var lost error // why calls are sent again
 	for len(batch) > 0 {
@@ -199,7 +186,6 @@ func (b *Batcher) end(batch []*request, err error) {
 	}
 }
 
-// outdated reports whether another connection to the master was replaced since b.link was made.
 func (b *Batcher) outdated() bool {
 	select {
 	case <-b.replaced:
@@ -219,7 +205,7 @@ func (b *Batcher) judge() {
 	b.pause.Reset()
 }
 
-// connect makes a connection if there is none, and reports whether it did.
+// connect reports whether it made a connection.
 func (b *Batcher) connect() (fresh bool, err error) {
 	if b.outdated() {
 		b.hangUp()
@@ -244,7 +230,6 @@ func (b *Batcher) connect() (fresh bool, err error) {
 	return true, nil
 }
 
-// hangUp closes the connection, if any.
 func (b *Batcher) hangUp() {
 	if b.link != nil {
 		b.link.close()

@@ -38,7 +38,7 @@ type link struct {
 // errFull means that the server's connection limit is reached and nothing has run.
 var errFull = errors.New("the server's connection limit is reached")
 
-// newLink returns a link of conn, which is closed when ctx ends.
+// newLink closes conn when ctx ends.
 func newLink(ctx context.Context, conn redis.Conn) *link {
 	return &link{
 		conn:  conn,
@@ -58,9 +58,9 @@ type verdict struct {
 	refusal *transport.ServerError
 }
 
-// exchange sends calls and WAIT, and ends the calls that the server rejects. It returns the
-// others: they were answered, their script was unknown, or, after an error, their outcome is
-// unknown and the connection is unusable.
+// exchange sends calls and WAIT, and ends the calls that the server rejects. It returns the others:
+// they were answered, their script was unknown, or, after an error, their outcome is unknown and
+// the connection is unusable.
 func (l *link) exchange(batch []*request, command time.Duration) (left []*request, v verdict, err error) {
 	if len(batch) == 0 {
 		return nil, v, nil
@@ -102,7 +102,7 @@ func notRun(batch []*request) {
 	}
 }
 
-// settle ends the calls that were answered, and returns those whose script was unknown.
+// settle ends the answered calls, and returns those whose script was unknown.
 func settle(batch []*request, v verdict) (again []*request) {
 	for _, r := range batch {
 		switch {
@@ -131,8 +131,7 @@ func unproven(batch []*request) (again []*request) {
 	return again
 }
 
-// withdraw ends the abandoned calls, and returns the others. lost is why they are sent again, if
-// they are.
+// withdraw ends the abandoned calls, and returns the others. lost is why they are sent again.
 func withdraw(batch []*request, lost error) []*request {
 	sent := make([]*request, 0, len(batch))
 	for _, r := range batch {
@@ -149,8 +148,8 @@ func withdraw(batch []*request, lost error) []*request {
 	return sent
 }
 
-// demand returns the arguments of WAIT: the most replicas and the longest time of the calls, at
-// least a millisecond, since WAIT takes 0 for no limit.
+// demand returns the largest arguments of WAIT for the calls: at least a millisecond, since 0 means
+// no limit.
 func demand(batch []*request) (replicas int, wait time.Duration) {
 	now := time.Now()
 	for _, r := range batch {
@@ -177,8 +176,7 @@ func (l *link) write(batch []*request, replicas int, wait time.Duration) error {
 	return l.conn.Flush()
 }
 
-// send writes one call. The first time on a connection it sends a script's text, since NOSCRIPT
-// would waste a WAIT.
+// send sends a script's text the first time, since NOSCRIPT would waste a WAIT.
 func (l *link) send(r *request) error {
 	c := r.call
 	if c.Script == nil {
@@ -193,7 +191,7 @@ func (l *link) send(r *request) error {
 	return l.conn.Send(command, append(append(args, script, c.NumKeys), c.Args...)...)
 }
 
-// answer reads the reply to a call. A server that rejects ASKING also rejects the call.
+// answer needs no reply to ASKING: a server that rejects it also rejects the call.
 func (l *link) answer(r *request) (err error) {
 	if r.asking {
 		if _, _, err := l.receive(); err != nil {
@@ -204,7 +202,6 @@ func (l *link) answer(r *request) (err error) {
 	return err
 }
 
-// receive returns the next reply, or the server's error.
 func (l *link) receive() (reply any, refusal *transport.ServerError, err error) {
 	reply, refusal, err = respconn.Receive(l.conn, 0)
 	switch {
@@ -218,7 +215,7 @@ func (l *link) receive() (reply any, refusal *transport.ServerError, err error) 
 	return reply, refusal, nil
 }
 
-// silent returns the error of a connection, which is a timeout if timer has closed it.
+// silent returns a timeout if timer has closed the connection.
 func silent(err error, limit time.Duration, timer *time.Timer) error {
 	if timer.Stop() {
 		return err

@@ -13,21 +13,21 @@ import (
 // Held is one field of a lock's hash.
 type Held struct {
 	Owner string
-	// Count is the owner's hold count, 0 if Text is not a number.
+	// Count is 0 if Text is not a number.
 	Count int64
 	Text  string
-	// Left is the remaining time of the longest hold of a reader of a read/write lock, else 0.
+	// Left is the remaining time of a reader's longest hold, else 0.
 	Left time.Duration
 }
 
 // Queued is one place in the queue of a fair lock.
 type Queued struct {
 	Owner string
-	// Deadline is the owner's deadline, the zero time if it has none.
+	// Deadline is the zero time if there is none.
 	Deadline time.Time
-	// Score is the deadline's text in Redis, as in [Place.Deadline].
+	// Score is as in [Place.Deadline].
 	Score string
-	// Listeners is the number of connections that listen to the owner's channel, -1 if unknown.
+	// Listeners is the number of subscribers of the owner's channel, -1 if unknown.
 	Listeners int64
 }
 
@@ -35,13 +35,12 @@ type Queued struct {
 type Inspection struct {
 	// Left is the remaining lease, [NoTTL], or [NoKey] if the lock is free.
 	Left time.Duration
-	// Mode is [protocol.ModeRead] or [protocol.ModeWrite] of a read/write lock, else empty.
+	// Mode is [protocol.ModeRead] or [protocol.ModeWrite] of a read/write lock.
 	Mode string
-	// Held are the lock's holders, a writer as its [protocol.WriterField].
-	Held []Held
-	// Queue are the requested waiters of a fair lock.
+	// Held has a writer as its [protocol.WriterField].
+	Held  []Held
 	Queue []Queued
-	// Waiting is the number of all waiters of a fair lock.
+	// Waiting counts all waiters of a fair lock.
 	Waiting int64
 }
 
@@ -71,7 +70,7 @@ func Inspected(reply any) (Inspection, error) {
 	return in, nil
 }
 
-// InspectedReadWrite decodes the reply of an inspection of a read/write lock. In a hash without a mode all
+// InspectedReadWrite decodes the reply of an inspection of a read/write lock. Without a mode all
 // fields are holders.
 func InspectedReadWrite(reply any) (Inspection, error) {
 	parts, ok := reply.([]any)
@@ -186,16 +185,15 @@ func waiters(order, deadlines, listeners any) ([]Queued, error) {
 type Permits struct {
 	Granted bool
 	Exists  bool
-	// Available is the number of available permits, below 0 if more are acquired than exist.
+	// Available is below 0 if more permits are acquired than exist.
 	Available int64
-	// Total is the number of all permits, 0 if unknown.
+	// Total is 0 if unknown.
 	Total int64
-	// TTL is the time until the next lease of a permit ends, [NoTTL] if never or unknown.
+	// TTL is the time until the next lease of a permit ends, or [NoTTL].
 	TTL time.Duration
 }
 
-// TakenPermits decodes the reply of an acquire of permits: the number of available permits, or an array of
-// up to three numbers if they were not acquired.
+// TakenPermits decodes the reply of an acquire of permits.
 func TakenPermits(reply any) (Permits, error) {
 	if left, ok := reply.(int64); ok {
 		return Permits{Granted: true, Exists: true, Available: left, TTL: NoTTL}, nil
@@ -217,8 +215,7 @@ func TakenPermits(reply any) (Permits, error) {
 	return p, nil
 }
 
-// ReturnedPermits decodes the reply of a release of permits: how many were released, and how many of them
-// had expired.
+// ReturnedPermits decodes how many permits were released, and how many of them had expired.
 func ReturnedPermits(reply any) (returned, over int64, err error) {
 	n, err := numbers("release", reply, 2, 2)
 	if err != nil {
@@ -227,7 +224,7 @@ func ReturnedPermits(reply any) (returned, over int64, err error) {
 	return n[0], n[1], nil
 }
 
-// AvailablePermits decodes the number of available permits in the reply of a count of permits.
+// AvailablePermits decodes the reply of a count of permits.
 func AvailablePermits(reply any) (int64, error) {
 	n, err := numbers("count", reply, 3, 3)
 	if err != nil {
@@ -236,7 +233,7 @@ func AvailablePermits(reply any) (int64, error) {
 	return n[1], nil
 }
 
-// Number decodes a reply that is a number.
+// Number decodes a number.
 func Number(reply any) (int64, error) {
 	if n, ok := reply.(int64); ok {
 		return n, nil
@@ -262,16 +259,15 @@ func numbers(of string, reply any, least, most int) ([]int64, error) {
 type Semaphore struct {
 	// Left is the semaphore's TTL, [NoTTL] or [NoKey].
 	Left time.Duration
-	// Available is the text of its number, empty if it does not exist.
+	// Available is empty if the semaphore does not exist.
 	Available string
 	Taken     int64
-	// Permits are the requested permits, in the order in which they expire.
+	// Permits are in the order in which they expire.
 	Permits []Permit
 }
 
 // Permit is an acquired permit.
 type Permit struct {
-	// ID is the 16 bytes of its id.
 	ID string
 	// Ends is the end of its lease, in milliseconds since 1970.
 	Ends float64

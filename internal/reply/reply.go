@@ -1,5 +1,5 @@
-// Package reply decodes the replies of scripts and commands. An unexpected reply is an error that wraps
-// [transport.ErrBadReply]. Every function is safe for concurrent use.
+// Package reply decodes the replies of scripts and commands. An unexpected reply is an error that
+// wraps [transport.ErrBadReply].
 package reply
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquired decodes the reply of an acquire: nil if the lock was acquired, else the milliseconds until the
-// next attempt at the latest, alone or in the array of a [Refusal]. [NoTTL] means that the lock has no
-// expiry. Other negative numbers, which a fair lock returns behind an overdue waiter, become 0.
+// Acquired decodes the reply of an acquire: nil if the lock was acquired, else the milliseconds
+// until the next attempt at the latest. [NoTTL] means that the lock has no expiry. Other negative
+// numbers, which a fair lock returns behind an overdue waiter, become 0.
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
@@ -38,20 +38,18 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 
 // Refusal has the details of a refused acquire.
 type Refusal struct {
-	// Holder is the lock's owner, the zero Owner if it is free, unknown, or not a [codec.Owner].
+	// Holder is the zero Owner if the lock is free or its holder unknown.
 	Holder codec.Owner
 	Free   bool
-	// Foreign is true if the reply names a field that cannot be an owner: the key may be a hash of
-	// another program.
+	// Foreign is true if the reply names a field that cannot be an owner.
 	Foreign bool
 	// Head is the next owner in the queue of a fair lock, as in Redis.
 	Head string
-	// Position is the owner's place in the queue, from 1, if this attempt queued it, else 0.
+	// Position is the owner's place in the queue, from 1, if this attempt queued it.
 	Position int
 }
 
-// Refused decodes the details of a refused acquire: an array of a number, the holder, and, for a fair lock,
-// the next owner and this owner's new place. Missing ones stay zero.
+// Refused decodes the details of a refused acquire. Missing ones stay zero.
 func Refused(reply any) Refusal {
 	parts, _ := reply.([]any)
 	var r Refusal
@@ -73,11 +71,10 @@ func Refused(reply any) Refusal {
 	return r
 }
 
-// owned matches a colon and a thread's number, which every owner has, in any form of Redisson's.
+// owned matches the colon and number of an owner.
 var owned = regexp.MustCompile(`:-?\d`)
 
-// Foreign decodes the reply of the script that detects a hash of another program: a field of such a hash,
-// or nil if it may be a lock.
+// Foreign decodes a field of a hash of another program, or nil if it may be a lock.
 func Foreign(reply any) (field string, foreign bool, err error) {
 	field, isText := bulk(reply)
 	if !isText && reply != nil {
@@ -86,11 +83,11 @@ func Foreign(reply any) (field string, foreign bool, err error) {
 	return field, isText, nil
 }
 
-// Reentered decodes the reply of a reentry: 1, or nil if the owner does not hold the lock.
+// Reentered decodes whether the owner holds the lock.
 func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
 
-// Token decodes the reply of a script that grants with a token: a number, or its text where a number would
-// lose digits. It returns false for a refusal, nil or an array.
+// Token decodes the reply of a script that grants with a token: a number, or its text where a
+// number would lose digits. It returns false for a refusal.
 func Token(reply any) (token int64, granted bool, err error) {
 	switch r := reply.(type) {
 	case nil, []any:
@@ -107,8 +104,7 @@ func Token(reply any) (token int64, granted bool, err error) {
 	return token, true, nil
 }
 
-// Holds decodes the reply of the script that rewrites a lock for its replicas: 1, or nil if the owner does
-// not hold the lock.
+// Holds decodes whether the owner holds the lock.
 func Holds(reply any) (bool, error) { return oneOrNil("replication", reply) }
 
 func oneOrNil(of string, reply any) (bool, error) {
@@ -125,10 +121,10 @@ func oneOrNil(of string, reply any) (bool, error) {
 type ReleaseOutcome uint8
 
 const (
-	// NotHeld means that the owner did not hold the lock; nothing changed.
+	// NotHeld means that nothing changed.
 	NotHeld ReleaseOutcome = iota + 1
 
-	// Free means that the lock is free now and waiters were notified.
+	// Free means that waiters were notified.
 	Free
 
 	// StillHeld means that the owner still holds the lock.
@@ -148,8 +144,8 @@ func (o ReleaseOutcome) String() string {
 	return "unknown"
 }
 
-// Released decodes the reply of a release: nil is [NotHeld], 1 [Free], 0 [StillHeld], and 2, of a fair lock
-// that was free, [NotHeld].
+// Released decodes the reply of a release: nil is [NotHeld], 1 [Free], 0 [StillHeld], and 2, of a
+// fair lock that was free, [NotHeld].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {
 	case nil, int64(2):
@@ -162,10 +158,10 @@ func Released(reply any) (ReleaseOutcome, error) {
 	return 0, badReply("release", reply)
 }
 
-// Forced decodes the reply of a forced release: 1 if there was a holder, else 0.
+// Forced decodes whether there was a holder.
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }
 
-// Exists decodes the reply of EXISTS for one key, or of HEXISTS: 1 or 0.
+// Exists decodes the reply of EXISTS for one key, or of HEXISTS.
 func Exists(reply any) (bool, error) { return flag("exists", reply) }
 
 func flag(of string, reply any) (bool, error) {
@@ -178,8 +174,7 @@ func flag(of string, reply any) (bool, error) {
 	return false, badReply(of, reply)
 }
 
-// RenewedAt decodes the i-th of the n replies to a batched renewal, from 0: false if the owner does not hold
-// the lock. It does not allocate.
+// RenewedAt decodes the i-th of the n replies to a batched renewal, from 0. It does not allocate.
 func RenewedAt(reply any, i, n int) (bool, error) {
 	answers, ok := reply.([]any)
 	if !ok || len(answers) != n || i < 0 || i >= n {
@@ -188,7 +183,7 @@ func RenewedAt(reply any, i, n int) (bool, error) {
 	return flag("renewal", answers[i])
 }
 
-// Count decodes the reply of HGET for an owner's hold count, 0 if there is no such field.
+// Count decodes the reply of HGET for a hold count, 0 for none.
 func Count(reply any) (int64, error) {
 	text, isText := bulk(reply)
 	if reply == nil {
@@ -224,7 +219,7 @@ func bulk(reply any) (string, bool) {
 	return "", false
 }
 
-// badReply returns an error with the reply's type, and its value if that is short and safe to print.
+// badReply includes a value that is short and safe to print.
 func badReply(of string, reply any) error {
 	value := ""
 	switch r := reply.(type) {
@@ -255,23 +250,22 @@ const (
 	// NoTTL is the time left of a key without expiry. It is negative.
 	NoTTL time.Duration = -1
 
-	// NoKey is the time left of a key that does not exist, less than [NoTTL].
+	// NoKey is the time left of a key that does not exist.
 	NoKey time.Duration = -2
 )
 
 // Place is a place in the queue of a fair lock.
 type Place struct {
 	Owner string
-	// Deadline is the owner's deadline as the text that Redis returned, which identifies it exactly; empty
-	// if it has none.
+	// Deadline is the exact text that Redis returned, empty if there is none.
 	Deadline string
 }
 
 // Other is a waiter of another process.
 type Other struct {
 	Owner string
-	// Wait is its probable wait in milliseconds, the distance of its deadline from that before it when it
-	// was first seen; 0 if unknown.
+	// Wait is its probable wait in milliseconds, the distance to the previous deadline at first
+	// sight; 0 if unknown.
 	Wait int64
 	// Living is true if its channel has a subscriber.
 	Living bool
@@ -281,9 +275,9 @@ type Other struct {
 type Beat struct {
 	// Left is the lock's remaining time in milliseconds, -1 without expiry, -2 if it is free.
 	Left int64
-	// Front has the first places of the queue, as many as requested.
+	// Front has the first places of the queue.
 	Front []Place
-	// Missing has the given owners without place or deadline, which must queue again.
+	// Missing has the given owners that must queue again.
 	Missing []string
 	Length  int64
 }
@@ -330,8 +324,8 @@ func places(reply any) ([]Place, error) {
 	return front, nil
 }
 
-// DecodeEvicted decodes the reply of an eviction: the evicted owners in the order of the queue.
+// DecodeEvicted decodes the evicted owners in the order of the queue.
 func DecodeEvicted(reply any) ([]string, error) { return texts("eviction", reply) }
 
-// Nudged decodes the reply of a nudge: whether the owner was notified.
+// Nudged decodes whether the owner was notified.
 func Nudged(reply any) (bool, error) { return flag("nudge", reply) }

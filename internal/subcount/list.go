@@ -20,7 +20,6 @@ type replicaList struct {
 	err      error           // why the replicas are unknown
 }
 
-// overtaken reports whether the connection to the master was replaced since.
 func (s *replicaList) overtaken() bool {
 	select {
 	case <-s.replaced:
@@ -36,8 +35,7 @@ func (s *replicaList) good(now time.Time) bool {
 
 func (s *replicaList) shows(addr string) bool { return slices.Contains(s.replicas, addr) }
 
-// current returns a good list of replicas. If there is none, one caller queries the master and the
-// others wait.
+// current returns a good list of replicas. One caller queries the master, the others wait.
 func (c *Counter) current(ctx context.Context) (*replicaList, error) {
 	select {
 	case c.asking <- struct{}{}:
@@ -98,7 +96,6 @@ var (
 	errTwins     = errors.New("two replicas have the same address")
 )
 
-// helloField returns a field of the reply to HELLO, or "".
 func helloField(reply any, name string) string {
 	fields, _ := reply.([]any)
 	for pair := range slices.Chunk(fields, 2) {
@@ -109,7 +106,6 @@ func helloField(reply any, name string) string {
 	return ""
 }
 
-// isAlone returns an error unless the server that sent hello is in no cluster.
 func isAlone(hello any) error {
 	switch mode := helloField(hello, "mode"); mode {
 	case "standalone":
@@ -121,7 +117,6 @@ func isAlone(hello any) error {
 	}
 }
 
-// isReplica returns an error unless the server that sent hello is a replica.
 func isReplica(hello any) error {
 	if helloField(hello, "role") != "replica" {
 		return errNoReplica
@@ -129,8 +124,8 @@ func isReplica(hello any) error {
 	return nil
 }
 
-// replicasOf returns the addresses in a master's reply to ROLE: "master", its offset, and the host,
-// port and offset of each replica in step.
+// replicasOf parses a master's reply to ROLE: "master", its offset, and the host, port and offset
+// of each replica.
 func replicasOf(role any) ([]string, error) {
 	parts, ok := role.([]any)
 	if !ok || len(parts) == 0 {
@@ -186,7 +181,6 @@ func numbers(reply any, n int) ([]int64, error) {
 	return counts, nil
 }
 
-// text returns a reply that is text or a number, else "".
 func text(reply any) string {
 	switch t := reply.(type) {
 	case string:

@@ -78,8 +78,8 @@ func (c *Counter) update(s *replicaList) {
 	}
 }
 
-// forget reports whether a replica's failure can be ignored: an unreachable or promoted former replica
-// lacks subscribers, and is not queried again.
+// forget reports whether a replica's failure can be ignored: an unreachable or promoted former
+// replica is not queried again.
 func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) {
@@ -106,7 +106,7 @@ func (c *Counter) keep(m *replica) {
 	for {
 		select {
 		case <-c.ctx.Done():
-			_ = m.node.Close() // a mux's is always nil
+			_ = m.node.Close()
 			return
 		case <-t.C:
 		}
@@ -119,7 +119,7 @@ func (c *Counter) keep(m *replica) {
 	}
 }
 
-// closeIfIdle removes a replica that was not used for a minute, or returns when to look again.
+// closeIfIdle removes an unused replica, or returns when to look again.
 func (c *Counter) closeIfIdle(m *replica) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

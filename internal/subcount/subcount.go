@@ -1,17 +1,8 @@
-// Package subcount counts the subscribers of channels on a master and all its replicas, which
-// receive the master's messages as well. A waiter without a subscriber may be taken for dead, so a
-// count covers all nodes or is an error.
-//
-// The master's ROLE lists its replicas; HELLO tells whether it belongs to a cluster, whose other nodes
-// ROLE omits. The list is cached for ten seconds, unless the connection to the master is replaced; so is
-// an error of the master. Every count queries each replica with HELLO: it must still be a replica: an
-// address that led to the master would hide the replica's subscribers.
-//
-// ROLE omits a replica during a full synchronization although its subscribers stay connected. So a
-// former replica is counted for ten more minutes, or until it cannot be reached.
-//
-// Each replica has a goroutine, which closes its connection after a minute without use. Close waits
-// for them. No mutex is held across I/O.
+// Package subcount counts the subscribers of channels on a master and all its replicas, or returns
+// an error: a waiter without a subscriber may be taken for dead. ROLE lists the replicas, and is
+// cached. It omits a replica during a full synchronization, so a former replica is counted for ten
+// more minutes, or until it cannot be reached. Every count checks by HELLO that a replica still is
+// one. No mutex is held across I/O.
 package subcount
 
 import (
@@ -25,7 +16,6 @@ import (
 )
 
 const (
-	// listGood is how long a list of replicas is used.
 	listGood = 10 * time.Second
 	// idleTime is how long an unused connection to a replica is kept.
 	idleTime = time.Minute
@@ -49,15 +39,14 @@ type Replica interface {
 
 // Config configures a [Counter]. All fields but Replica and Replicas are required.
 type Config struct {
-	// Master is the connection to the master. The Counter does not close it.
+	// The Counter does not close Master.
 	Master Master
-	// Replica returns a connection to the replica at addr, host:port, without I/O. If nil,
-	// subscribers on replicas cannot be counted.
+	// Replica returns a connection to the replica at addr, host:port, without I/O. If nil, replicas
+	// cannot be counted.
 	Replica func(addr string) Replica
-	// Replicas, if not nil, returns the addresses of the master's replicas in place of HELLO
-	// and ROLE, for masters of a cluster.
+	// Replicas, if not nil, replaces HELLO and ROLE, for masters of a cluster.
 	Replicas func(ctx context.Context) ([]string, error)
-	// Publish is the publish command, which decides whose subscribers are counted.
+	// Publish is the publish command.
 	Publish string
 	// Command bounds one count.
 	Command time.Duration
@@ -93,7 +82,7 @@ func (c *Counter) Close() {
 	c.wg.Wait()
 }
 
-// Listeners is transport.Counter's, bounded by Config.Command. It sends PUBSUB NUMSUB, or PUBSUB
+// Listeners is transport.Counter's, bounded by Config.Command. It sends PUBSUB NUMSUB, or
 // SHARDNUMSUB if SPUBLISH publishes, to all nodes; HELLO and ROLE to the master, at most every ten
 // seconds and after a reconnect; and HELLO to the replicas.
 func (c *Counter) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
@@ -115,7 +104,6 @@ func (c *Counter) Listeners(ctx context.Context, channels ...string) ([]int64, e
 	}
 }
 
-// count queries the master and its replicas concurrently.
 func (c *Counter) count(ctx context.Context, s *replicaList, channels []string) ([]int64, error) {
 	replicas, err := c.use(s)
 	if err != nil {
@@ -171,13 +159,12 @@ func begin(node mux.Starter, where, command string, args []any) asked {
 	return asked{mux.Begin(node, &transport.Call{Command: command, Args: args}), where}
 }
 
-// await returns the reply. The error names the node and the command.
+// await names the node and the command in its error.
 func (a asked) await(ctx context.Context) (any, error) {
 	reply, err := a.Wait(ctx)
 	return reply, a.blame(err)
 }
 
-// blame adds the node and the command to an error. Nil stays nil.
 func (a asked) blame(err error) error {
 	if err == nil {
 		return nil
