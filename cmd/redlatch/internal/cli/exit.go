@@ -11,18 +11,17 @@ import (
 	"syscall"
 )
 
-// The exit codes of all commands. Commands that pass on the code of another program, such as
-// redlatch run, use CodeRunFailed for their own errors, as env(1) and timeout(1) do.
+// The exit codes. Commands that pass on another program's code use CodeRunFailed for their own
+// errors, as env(1) does.
 const (
 	CodeFailed = 1
-	// CodeUsage means that the command line or the server's address is wrong. Nothing was done.
+	// CodeUsage means that the command line or the server's address is wrong.
 	CodeUsage = 2
 	// CodeReplica means that a command that writes was sent to a replica.
 	CodeReplica = 2
 	// CodeConflict means that the lock was not acquired, unless a flag sets another code.
 	CodeConflict = 124
-	// CodeRunFailed means that run, hold or release failed, that its command line is wrong, or that
-	// the lock was lost.
+	// CodeRunFailed means that run, hold or release failed, or that the lock was lost.
 	CodeRunFailed = 125
 	// CodeNotRunnable means that run found its command but could not run it.
 	CodeNotRunnable = 126
@@ -68,8 +67,8 @@ type ended struct{ by os.Signal }
 
 func (e *ended) Error() string { return "ended by " + e.by.String() }
 
-// UntilSignal calls do with a context that SIGINT, SIGTERM or one of the other signals cancels. In
-// that case it ignores do's error and returns an ExitError with the signal's code.
+// UntilSignal calls do with a context that SIGINT, SIGTERM or one of the other signals cancels.
+// After a signal it ignores do's error and returns an ExitError with the signal's code.
 func UntilSignal(parent context.Context, do func(context.Context) error, others ...os.Signal) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -91,7 +90,7 @@ func UntilSignal(parent context.Context, do func(context.Context) error, others 
 	return err
 }
 
-// Stdout is standard output for commands, which may ignore write errors.
+// Stdout is standard output for commands that ignore write errors.
 type Stdout struct {
 	file   *os.File
 	failed func(error)
@@ -100,11 +99,10 @@ type Stdout struct {
 	err error
 }
 
-// NewStdout returns a writer to file that calls failed on the first error. Later writes return the
-// same error.
+// NewStdout returns a writer to file that calls failed on the first error.
 func NewStdout(file *os.File, failed func(error)) *Stdout { return &Stdout{file: file, failed: failed} }
 
-// Write writes p to the file. After a failed write it returns the same error.
+// Write returns the first write error on every later call.
 func (s *Stdout) Write(p []byte) (int, error) {
 	if err := s.Err(); err != nil {
 		return 0, err
@@ -126,7 +124,6 @@ func (s *Stdout) Err() error {
 	return s.err
 }
 
-// fileOf returns the file that w writes to, or nil.
 func fileOf(w io.Writer) *os.File {
 	switch w := w.(type) {
 	case *os.File:

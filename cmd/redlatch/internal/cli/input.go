@@ -13,8 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Names reads the lock names and owners among a command's arguments. Base64 allows bytes that
-// arguments cannot have: zeros, and on some systems invalid UTF-8.
+// Names reads the lock names and owners among a command's arguments.
 type Names struct {
 	Base64 bool
 }
@@ -69,7 +68,6 @@ func Print(cmd *cobra.Command, asJSON bool, what any, text func(io.Writer)) erro
 	return nil
 }
 
-// PrintJSON prints a command's JSON output.
 func PrintJSON(cmd *cobra.Command, what any) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	enc.SetIndent("", "  ")

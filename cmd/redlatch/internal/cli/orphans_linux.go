@@ -14,7 +14,6 @@ import (
 // which stays a zombie until process 1 waits for it.
 var isInit = os.Getpid() == 1
 
-// init locks the main goroutine to the main thread for reaping.
 func init() {
 	if isInit {
 		runtime.LockOSThread()
@@ -23,10 +22,8 @@ func init() {
 
 // reaping returns the result of run. As process 1 it reaps orphans until then, on the main thread.
 //
-// It never takes the status of a child that run started. The kernel treats the thread that started
-// a child as its parent, and the main thread as the parent of orphans. WNOTHREAD waits for children
-// of the calling thread only, and run starts none on the main thread, which belongs to this
-// goroutine.
+// WNOTHREAD waits for children of the calling thread only, and run starts none on the main thread:
+// so it never takes the status of a child that run started.
 func reaping(run func() int) int {
 	if !isInit {
 		return run()

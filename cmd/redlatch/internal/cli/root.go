@@ -1,5 +1,4 @@
-// Package cli has the code that all commands of redlatch share: flags for the server, exit codes,
-// error messages, signals, questions, JSON, text for terminals, and completions.
+// Package cli has the code that all commands of redlatch share.
 //
 //	Execute ─▶ NewRoot ─▶ each Constructor, with the Globals ─▶ the command
 //	                                                              │ error
@@ -24,9 +23,8 @@ import (
 // Constructor makes a command.
 type Constructor func(*Globals) *cobra.Command
 
-// Execute runs the command line and returns the exit code. If a command's output cannot be written,
-// Execute cancels its context and the command fails. As process 1 of a container it reaps orphans.
-// It must be called on the main goroutine.
+// Execute runs the command line and returns the exit code. It must be called on the main goroutine,
+// and cancels its context if output cannot be written.
 func Execute(ctx context.Context, args []string, commands ...Constructor) int {
 	return reaping(func() int { return execute(ctx, args, commands) })
 }
@@ -56,15 +54,12 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 	return exit.Code
 }
 
-// runFails is the annotation of RunFails.
 const runFails = "run fails"
 
 // RunFails are the annotations of a command that passes on the code of another program: its own
 // errors exit with [CodeRunFailed].
 var RunFails = map[string]string{runFails: "true"}
 
-// coded gives the error of a command an exit code, unless it has one. ran reports whether flags and
-// arguments were right.
 func coded(cmd *cobra.Command, ran bool, err error) error {
 	var exit *ExitError
 	code := CodeFailed
@@ -84,9 +79,8 @@ func coded(cmd *cobra.Command, ran bool, err error) error {
 	return &ExitError{Code: code, Err: err}
 }
 
-// written returns the error to report for a command that returned err and whose output failed with
-// lost, or nil. It keeps the exit code of another failure, which scripts depend on, and prints
-// nothing about a closed pipe.
+// written keeps the exit code of another failure, which scripts depend on, and prints nothing about
+// a closed pipe.
 func written(err, lost error) error {
 	var exit *ExitError
 	coded, closed := errors.As(err, &exit), errors.Is(lost, syscall.EPIPE)
@@ -126,14 +120,12 @@ unless the command's help says otherwise. If signal n ended the command, it is
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	// Wrap flags for a terminal of 80 columns.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetFlagErrorFunc(WrongFlag)
 	root.SuggestionsMinimumDistance = 2
 	root.DisableSuggestions = true // cobra prints several lines; wrongCommand prints one
 	g.register(root)
-	// Shells complete file names for flags that name a file and for the command of run, and the
-	// values of flags that have few. They complete nothing else.
+	// Complete file names and values only for flags that need them.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for _, newCommand := range commands {
 		root.AddCommand(explained(newCommand(g)))

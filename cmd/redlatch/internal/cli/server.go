@@ -39,8 +39,8 @@ type Globals struct {
 	tls                connect.TLS
 }
 
-// register adds the flags. Their defaults omit the environment: help would print REDIS_URL. There
-// is no flag for a password: all users of a machine can read the arguments of its processes.
+// Defaults omit the environment: help would print REDIS_URL. There is no flag for a password: all
+// users of a machine can read the arguments of its processes.
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&g.Redis, "redis", "",
@@ -76,7 +76,7 @@ func ServerOf(set connect.Settings) (*connect.Server, error) {
 // Target returns the address without its password.
 func (g *Globals) Target() string { return redisurl.Show(g.url()) }
 
-// Settings reads flags, environment and password file. It may print a warning: call it once. Its
+// Settings reads flags, environment and password file. It may print a warning, so call it once. Its
 // errors have [CodeUsage].
 func (g *Globals) Settings() (connect.Settings, error) {
 	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
@@ -146,8 +146,7 @@ func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) 
 	return client, err
 }
 
-// NeedMaster returns an error with [CodeReplica] if the server is a replica, where commands that
-// write would fail later. It also returns the errors of [connect.Server.NeedMaster].
+// NeedMaster returns an error with [CodeReplica] if the server is a replica.
 func NeedMaster(ctx context.Context, srv *connect.Server) error {
 	err := srv.NeedMaster(ctx)
 	var on *connect.OnReplica
@@ -177,7 +176,6 @@ func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Targe
 }
 
 // WarnOfReplica prints a warning if the server is a replica, and returns its master, "" for none.
-// It returns the errors of [connect.Server.Master].
 func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (master string, err error) {
 	if master, err = srv.Master(ctx); err == nil && master != "" {
 		Messagef(w, "warning: %s", srv.OfReplica(master))
@@ -196,8 +194,7 @@ func Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve serves until ctx ends, then calls stop, which must end streams, and waits for unfinished
-// responses.
+// Serve serves until ctx ends, then calls stop, which must end streams.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, stop func()) error {
 	web := &http.Server{
 		Handler:           handler,

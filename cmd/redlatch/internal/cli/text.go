@@ -35,8 +35,8 @@ func Indented(word, text string) string {
 	return fmt.Sprintf("  %-*s", hang-2, word) + strings.Join(Wrap(text, Columns-1-hang), "\n"+strings.Repeat(" ", hang)) + "\n"
 }
 
-// Wrap returns text in lines of at most width columns, at least one, with control characters replaced.
-// A command in backquotes stays on one line, so that it can be pasted.
+// Wrap returns text in lines of at most width columns, with control characters replaced. A command
+// in backquotes stays on one line.
 func Wrap(text string, width int) []string {
 	lines := []string{""}
 	for _, word := range words(sanitize.Text(text)) {
@@ -97,8 +97,7 @@ func Lease(left time.Duration) string {
 	return fmt.Sprintf("%dd", int(left.Hours()/24))
 }
 
-// Messagef writes a message, with control characters replaced. It is one line, wrapped between
-// words on a terminal.
+// Messagef writes a message, with control characters replaced.
 func Messagef(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, Fit(w, "redlatch: "+sanitize.Text(fmt.Sprintf(format, args...))))
 }
@@ -116,8 +115,7 @@ func Fit(w io.Writer, text string) string {
 	return fold(text, width-1) // some terminals wrap a full line
 }
 
-// fold replaces blanks by line breaks where a line would exceed width. It keeps other runs of
-// blanks, which may be part of a name.
+// fold keeps other runs of blanks, which may be part of a name.
 func fold(text string, width int) string {
 	const indent = "  "
 	var b strings.Builder

@@ -10,7 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// explained makes argument errors describe the usage.
 func explained(cmd *cobra.Command) *cobra.Command {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
@@ -25,8 +24,7 @@ func explained(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// refuseTheUnknown adds cobra's commands and makes them reject unknown arguments, for which they
-// would print help and succeed.
+// refuseTheUnknown makes cobra's own commands reject unknown arguments.
 func refuseTheUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -53,7 +51,6 @@ func refuseTheUnknown(root *cobra.Command) {
 	}
 }
 
-// wrongUse returns an error about cmd's arguments.
 func wrongUse(cmd *cobra.Command, args []string) error {
 	usage := cmd.Use
 	if cmd.HasParent() {
@@ -62,7 +59,6 @@ func wrongUse(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s. Usage: %s; see `%s --help`", wrongArgs(cmd.Use, args), usage, cmd.CommandPath())
 }
 
-// wrongArgs names the missing or surplus argument according to the usage line.
 func wrongArgs(use string, args []string) string {
 	var wanted, optional []string
 	for _, word := range strings.Fields(use)[1:] {
@@ -92,8 +88,7 @@ func wrongArgs(use string, args []string) string {
 	return said
 }
 
-// WrongFlag adds a hint to an error about a flag: where flags are listed, or how a value looks
-// like.
+// WrongFlag adds a hint to an error about a flag.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	what, why, _ := strings.Cut(err.Error(), ": time: ")
 	flag, parse, _ := strings.Cut(err.Error(), ": strconv.")
@@ -112,7 +107,6 @@ func WrongFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// wrongCommand adds a similar command's name to an error about an unknown command.
 func wrongCommand(root *cobra.Command, err error) error {
 	var name string
 	if _, scanned := fmt.Sscanf(err.Error(), "unknown command %q for", &name); scanned != nil {

@@ -27,8 +27,7 @@ type finished struct {
 	queue []string
 }
 
-// audit records the reports of the processes and checks them at the end. It is not safe for
-// concurrent use.
+// An audit is not safe for concurrent use.
 type audit struct {
 	began     time.Time
 	processes []*process
@@ -139,7 +138,6 @@ func (a *audit) deadInQueue() (n int) {
 	return n
 }
 
-// over reports whether the run is complete, or has taken too long.
 func (a *audit) over(now time.Time, planned time.Duration) bool {
 	ran := now.Sub(a.began)
 	if a.recovered.IsZero() {
@@ -148,7 +146,6 @@ func (a *audit) over(now time.Time, planned time.Duration) bool {
 	return ran >= planned && now.Sub(a.recovered) >= atLeastAfter
 }
 
-// failure returns why a process failed, "" for none.
 func (a *audit) failure() string {
 	for _, p := range a.processes {
 		if p.failure != "" {
@@ -167,8 +164,7 @@ func (a *audit) violations() (n int) {
 	return n
 }
 
-// inversions counts the rounds out of turn, and all rounds that can be judged: those after a round
-// with a queue. See the package comment.
+// inversions counts the rounds out of turn and all that can be judged: see the package comment.
 func (a *audit) inversions() (inverted, judged int) {
 	rounds := slices.SortedFunc(slices.Values(a.rounds), func(a, b finished) int { return cmp.Compare(a.round, b.round) })
 	turn := make(map[string]int64, len(rounds)) // the last round of each owner
@@ -189,8 +185,7 @@ func (a *audit) inversions() (inverted, judged int) {
 	return inverted, judged
 }
 
-// check compares the reports with the server's data and returns the differences. A run that was cut
-// short need not have recovered from a kill.
+// A run that was cut short need not have recovered from a kill.
 func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	wrote, counts := map[int]int64{}, map[int64]bool{}
@@ -291,7 +286,6 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 	return lines
 }
 
-// percentiles returns the median and the 99th percentile of the waits.
 func (a *audit) percentiles() string {
 	if len(a.waits) == 0 {
 		return "p50 -, p99 -"

@@ -1,23 +1,17 @@
 // Package demo is the command redlatch demo: processes contend for a fair lock, and one is killed
-// while it holds it, and the result is checked at the end.
+// while it holds it.
 //
 //	parent ──stdin: config, "stall", end of file──▶ process 1 …
 //	       ◀──stdout: one event a line, as JSON────
 //
 //	round: lock ─▶ mark, GET counter ─▶ think ─▶ SET counter+1, journal, unmark ─▶ unlock
 //
-// The read-modify-write is deliberately not atomic: without exclusion, rounds get lost and markers
-// collide. Its second half is one script, so the counter must equal the length of the journal
-// whenever a worker is killed.
+// The read-modify-write is not atomic: without exclusion, rounds get lost. Its second half is one
+// script, so the counter must equal the length of the journal. A marker names the visit inside:
+// another's marker is a violation, unless that visit was killed or lost its hold.
 //
-// The marker names the visit inside. A worker reports a marker that it finds on entering, or that
-// is not its own on leaving. That is a violation, unless the marker's visit was killed or lost its
-// hold. Violations are judged after all events, whose order does not matter.
-//
-// The order is judged by its queue, to which the acquire script appends. Each round
-// reads it while the lock is held, when no owner can leave it by acquiring. So the next round must
-// be that of the first owner in it that ever finishes a round; the owners before it have died. The
-// first owner after an empty queue cannot be judged.
+// Each round reads the queue while the lock is held: the next round must be that of the first owner
+// in it that ever finishes one. The first owner after an empty queue cannot be judged.
 package demo
 
 import (
@@ -98,8 +92,7 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// demoServer returns the settings for the server of --redis, which must not be a replica, or empty
-// settings without --redis.
+// demoServer returns empty settings without --redis.
 func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	if g.Redis == "" {
 		return connect.Settings{}, nil
@@ -132,8 +125,7 @@ const (
 	// lease is short: the demo waits for one to expire.
 	lease = 3 * time.Second
 	tick  = 125 * time.Millisecond
-	// After the recovery from the kill the demo goes on for atLeastAfter. It may exceed its
-	// duration by overrun until then.
+	// After the recovery the demo goes on for atLeastAfter, and may exceed its duration by overrun.
 	atLeastAfter, overrun = time.Second, 30 * time.Second
 )
 
@@ -163,8 +155,8 @@ type report struct {
 	event event
 }
 
-// run runs the demo. It returns errWrong for a wrong result and errInterrupted if ctx ended first.
-// All processes have ended when it returns.
+// run returns errWrong for a wrong result and errInterrupted if ctx ended first. All processes have
+// ended when it returns.
 func (r *run) run(ctx context.Context) (err error) {
 	where := r.common.Redis.String()
 	if r.common.Redis.Address == "" {
@@ -233,8 +225,7 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// chooseVictim makes the last holder stall, once it is time: in its next visit, between GET and
-// SET, where a death does most harm.
+// The victim stalls between GET and SET, where a death does most harm.
 func (r *run) chooseVictim(now time.Time) {
 	a := r.audit
 	connecting := slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })
@@ -282,7 +273,6 @@ func (r *run) start(p *process) error {
 	return nil
 }
 
-// stop ends the processes and records their last reports.
 func (r *run) stop() {
 	for _, p := range r.audit.processes {
 		if p.orders != nil {
@@ -299,7 +289,6 @@ func (r *run) stop() {
 	r.show(time.Now())
 }
 
-// conclude checks and prints the result. ended is errInterrupted for a run that was cut short.
 func (r *run) conclude(ended error) error {
 	if why := r.audit.failure(); why != "" {
 		return errors.New(why)

@@ -25,11 +25,9 @@ import (
 )
 
 const (
-	// workerCommand is the hidden command that runs work.
 	workerCommand = "__demo-worker"
 	stopTimeout   = 5 * time.Second
-	// grace is the minimum for WithDeadWaiterGrace.
-	grace = 5 * time.Second
+	grace         = 5 * time.Second
 )
 
 type kind string
@@ -58,7 +56,7 @@ type event struct {
 	Queue []string `json:"queue,omitempty"`
 }
 
-// workerConfig is the first line of a process's input. Each further line makes it stall.
+// Each line of input after the workerConfig makes the process stall.
 type workerConfig struct {
 	ID     int              `json:"id"`
 	Redis  connect.Settings `json:"redis"`
@@ -68,7 +66,6 @@ type workerConfig struct {
 // keyLife is the TTL, in seconds, of keys that the demo cannot remove.
 const keyLife = 600
 
-// keys are KEYS in the scripts.
 type keys [6]string
 
 // Indexes of keys.
@@ -87,13 +84,12 @@ func keysOf(prefix string) keys {
 }
 
 const (
-	// enterScript sets the marker. It returns the old marker and the counter.
+	// enterScript returns the old marker and the counter.
 	enterScript = `local was = redis.call('GETSET', KEYS[1], ARGV[1])
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return {was or '', redis.call('GET', KEYS[2]) or '0'}`
 
-	// leaveScript sets the counter, appends to the journal and removes the marker. It returns the
-	// round's place in the journal, the old marker and the lock's queue.
+	// leaveScript returns the round's place in the journal, the old marker and the lock's queue.
 	leaveScript = `redis.call('SET', KEYS[2], ARGV[1])
 local round = redis.call('RPUSH', KEYS[3], ARGV[3] .. ' ' .. ARGV[1])
 local marker, queue = redis.call('GETSET', KEYS[1], ''), redis.call('LRANGE', KEYS[4], 0, -1)
@@ -116,7 +112,7 @@ type worker struct {
 	visits atomic.Int64
 }
 
-// work is the program of a process. It ends when its input does: the parent closed it or died.
+// work ends when its input does: the parent closed it or died.
 func work(in io.Reader, out io.Writer) error {
 	// Ctrl-C reaches all processes of the terminal; the parent handles it.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
@@ -151,7 +147,6 @@ func work(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// contend runs the workers until ctx ends or a worker fails.
 func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 	client, err := w.redis.Open(ctx, redlatch.WithWatchdogTimeout(lease), redlatch.WithDeadWaiterGrace(grace))
 	if err != nil {
@@ -197,7 +192,6 @@ func (w *worker) round(ctx context.Context, c redis.Conn, lock *rlock.Lock) erro
 	return err
 }
 
-// inside is the critical section, a read-modify-write that is not atomic.
 func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) error {
 	var marker string
 	var n, round int64
@@ -230,8 +224,7 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 	return nil
 }
 
-// isLost reports whether the hold was lost. It reads the clock, so it is right even after a pause
-// of the process.
+// isLost reads the clock, so it is right even after a pause of the process.
 func isLost(held context.Context) bool { return held.Err() != nil }
 
 func (w *worker) checkMarker(marker, want string) {

@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// collector inspects the locks on a server. It is not safe for concurrent use.
+// A collector is not safe for concurrent use.
 type collector struct {
 	server  *connect.Server
 	by      groups
@@ -41,9 +41,8 @@ type look struct {
 	waiters []waiter // to check for subscribers
 }
 
-// look scans all keys and finds the waiters without a subscriber. It returns the errors of
-// connect.Server.Problem, which discard the pass. notCounted is why the dead waiters are unknown, or
-// nil.
+// look returns the errors of connect.Server.Problem, which discard the pass. notCounted is why the
+// dead waiters are unknown, or nil.
 func (c *collector) look(ctx context.Context) (found *figures, notCounted, err error) {
 	if c.seen == nil {
 		c.seen, c.began = newSeen(), make([]int64, len(c.by.names))
@@ -111,7 +110,6 @@ type group struct {
 	began      int64         // new holds since the first look
 }
 
-// figures are the result of a look.
 type figures struct {
 	at     time.Time // when the look ended
 	took   time.Duration
@@ -123,7 +121,6 @@ type figures struct {
 	untracked  int64 // holds too many to remember
 }
 
-// add adds a lock, except for its holds and its places.
 func (g *group) add(l *inspect.Lock) {
 	switch {
 	case len(l.Holders) > 0:
@@ -144,13 +141,11 @@ func (g *group) add(l *inspect.Lock) {
 
 const (
 	everything = "all"
-	// rest is the group of locks that match no pattern.
-	rest = "other"
+	rest       = "other"
 
 	maxGroups = 100
 )
 
-// groups assign locks to groups by name.
 type groups struct {
 	names    []string // each once, in order; the last one is that of the other locks
 	patterns []pattern
@@ -161,11 +156,9 @@ type pattern struct {
 	matches func(name string) bool
 }
 
-// groupName matches names that are short, and safe in every query.
 var groupName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
-// parseGroups parses GROUP=PATTERN. A lock belongs to the first group with a matching pattern, else
-// to rest. A group may have several patterns.
+// A lock belongs to the first group with a matching pattern, else to rest.
 func parseGroups(texts []string) (groups, error) {
 	var g groups
 	index := map[string]int{}
@@ -209,8 +202,8 @@ func (g groups) of(name string) int {
 // maxHolds is how many holds are remembered, in about 20 MiB for two looks.
 const maxHolds = 1 << 18
 
-// seen remembers when each hold was first seen. A hold is a lock and its owner: a lock that the
-// same thread of Redisson released and acquired again between two looks counts as one hold.
+// A hold is a lock and its owner: released and acquired again by the same Redisson thread between
+// two looks, it counts as one.
 type seen struct {
 	seed       maphash.Seed
 	last, next map[uint64]time.Time
@@ -219,8 +212,7 @@ type seen struct {
 
 func newSeen() *seen { return &seen{seed: maphash.MakeSeed(), next: map[uint64]time.Time{}} }
 
-// hold records a hold, and returns when it was first seen and whether it is new. ok is false for
-// too many holds.
+// hold records a hold.
 func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Time, isNew, ok bool) {
 	key := maphash.Comparable(s.seed, [2]string{l.Name, owner})
 	since, known := s.last[key]
@@ -234,7 +226,6 @@ func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Ti
 	return since, !known && s.looked, true
 }
 
-// turn ends a look. A failed one is discarded.
 func (s *seen) turn(complete bool) {
 	if complete {
 		s.last, s.looked = s.next, true
@@ -256,8 +247,7 @@ type waiter struct {
 
 type absentees map[waiter]bool
 
-// findDead counts the waiters without a subscriber at this look and the previous one. A live waiter
-// may briefly lack one.
+// A live waiter may briefly lack a subscriber, so findDead requires two looks.
 func (l *look) findDead(ctx context.Context) (notCounted, err error) {
 	absent, err := l.withoutSubscriber(ctx, l.waiters)
 	if errors.Is(err, admin.ErrNotCounted) {
@@ -277,8 +267,7 @@ func (l *look) findDead(ctx context.Context) (notCounted, err error) {
 	return nil, nil
 }
 
-// withoutSubscriber returns the waiters without a subscriber. It queries the master first, in large
-// batches, and then the replicas, where Redisson may subscribe, about the rest.
+// withoutSubscriber queries the master first, and then the replicas, where Redisson may subscribe.
 func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absentees, error) {
 	if len(waiters) == 0 {
 		return nil, nil
@@ -313,8 +302,7 @@ func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absente
 	return l.everywhere(ctx, suspects)
 }
 
-// everywhere returns the suspects without a subscriber on the master and all replicas. The suspects
-// of one lock are adjacent.
+// The suspects of one lock must be adjacent.
 func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, error) {
 	if len(suspects) == 0 {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package exporter is the command redlatch exporter: it inspects the locks on a server in
-// intervals, and serves figures to Prometheus.
+// Package exporter is the command redlatch exporter, which serves figures about locks to
+// Prometheus.
 //
 //	collector.look ─▶ inspect.RunOnMasters    all locks, with short commands
 //	       │               │ each lock
@@ -10,11 +10,8 @@
 //	       ▼
 //	    status.write                          Prometheus's text format
 //
-// The server does not store when a hold began. Its age counts from when the exporter first saw it,
-// and again after a restart.
-//
-// Names of locks, owners and clients never become labels: the number of series depends on the
-// groups only.
+// A hold's age counts from when the exporter first saw it: the server does not store when it began.
+// Names never become labels.
 package exporter
 
 import (
@@ -33,8 +30,6 @@ import (
 )
 
 const (
-	// leastEvery is the minimum of --every: the two looks at a dead waiter are at least a second
-	// apart.
 	leastEvery = time.Second
 	mostEvery  = 24 * time.Hour
 	// staleAfter is the maximum age of figures in intervals: two looks may fail.

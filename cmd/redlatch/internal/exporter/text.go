@@ -12,9 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// contentType is Prometheus's text format: HELP and TYPE before the series of a metric, one series
-// a line, labels in quotes, numbers as in Go. A library would be a dependency of every program that
-// uses Redlatch.
+// contentType is Prometheus's text format, written here because a library would be a dependency of
+// every user.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 type status struct {
@@ -32,8 +31,7 @@ func (t *text) metric(name, kind, help string) {
 	fmt.Fprintf(&t.Buffer, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// number writes a series. Labels are names and values in turn. No value needs escaping: group names
-// have no special characters, and the others are constants.
+// Labels are names and values in turn. No value needs escaping.
 func (t *text) number(name string, value float64, labels ...string) {
 	t.WriteString(name)
 	before := "{"
@@ -49,7 +47,6 @@ func (t *text) number(name string, value float64, labels ...string) {
 	t.WriteByte('\n')
 }
 
-// gauge is a metric with one series per group.
 type gauge struct {
 	name, kind, help string
 	value            func(*group) float64
@@ -90,7 +87,7 @@ var gauges = []gauge{
 	},
 }
 
-// write writes all metrics. It omits stale figures.
+// write omits stale figures.
 func (s *status) write(w io.Writer, now time.Time) error {
 	t := &text{}
 	if s.figures != nil && !s.stale {

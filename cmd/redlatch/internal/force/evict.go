@@ -1,5 +1,4 @@
-// Package force has the commands that take something away from another client: evict, a place in
-// the queue of a fair lock, and unlock, a lock or a permit.
+// Package force has the commands that take something from another client: evict and unlock.
 //
 //	unlock:  look ─▶ is the lease renewed? ─▶ ask ─▶ look once more ─▶ take ─▶ audit
 package force
@@ -48,7 +47,6 @@ Exit codes:
 type evicted struct {
 	inspect.Named
 	inspect.Waiter
-	// Next is the next owner in the queue, nil for none.
 	Next *nextInQueue `json:"next"`
 
 	absent int // waiters without a subscriber, among the first inspect.LookedAt
@@ -58,8 +56,7 @@ type nextInQueue struct {
 	inspect.Owned
 	inspect.Client
 	// Notified means that the lock was free, and that a wake-up was sent.
-	Notified bool `json:"notified"`
-	// Subscribed says whether a connection receives the wake-up.
+	Notified   bool   `json:"notified"`
 	Subscribed string `json:"subscribed"`
 
 	held bool
@@ -111,7 +108,6 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// notEvicted gives errors an exit code, except server errors.
 func notEvicted(err error) error {
 	var refusal *transport.ServerError
 	if errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) || errors.As(err, &refusal) {
@@ -137,7 +133,6 @@ func evictOne(ctx context.Context, e *repair.Evict) (*evicted, error) {
 	return out, nil
 }
 
-// nextOf finds out whether the next in the queue receives its wake-up.
 func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextInQueue) *nextInQueue {
 	n.Client, n.Subscribed = inspect.ClientOf(n.Owner), inspect.SubscribedUnknown
 	counts, err := inspect.Listeners(ctx, client, name, n.Owner)
@@ -151,8 +146,8 @@ func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextIn
 	return n
 }
 
-// without returns whether an owner without a subscriber had one when its wake-up was sent: yes if
-// it holds the lock by now, and unknown if it has left the queue.
+// An owner without a subscriber by now had one if it holds the lock; it is unknown if it has left
+// the queue.
 func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name string) string {
 	in, err := inspect.Read(ctx, client, name, 1)
 	switch {
@@ -218,13 +213,10 @@ type allDead struct {
 
 type allEvicted struct {
 	inspect.Named
-	// Evicted has the first inspect.LookedAt of the evicted waiters, the first in the queue first.
 	Evicted      []inspect.Waiter `json:"evicted"`
 	EvictedCount int              `json:"evicted_count"`
-	// QueueLength is the length of the rest.
-	QueueLength int `json:"queue_length"`
-	// Next is the next owner in the queue, nil for none.
-	Next *nextInQueue `json:"next"`
+	QueueLength  int              `json:"queue_length"`
+	Next         *nextInQueue     `json:"next"`
 }
 
 func (a *allDead) args(cmd *cobra.Command, args []string) error {
@@ -254,7 +246,6 @@ func (a *allDead) run(ctx context.Context, t repair.Target, name string) (*allEv
 	return done, a.failed(name, done, err)
 }
 
-// failed returns the error of an eviction that may be partly done.
 func (a *allDead) failed(name string, done *allEvicted, err error) error {
 	if errors.Is(err, admin.ErrNotCounted) {
 		err = cli.Errorf(1, "lock %q: cannot detect dead waiters: %s", name, inspect.NotCounted(err))
@@ -265,8 +256,8 @@ func (a *allDead) failed(name string, done *allEvicted, err error) error {
 	return err
 }
 
-// evict evicts the waiters without a subscriber from the end, so that the first of the rest is
-// woken. With an error it returns the waiters evicted before.
+// evict starts from the end, so that the first of the rest is woken. With an error it returns the
+// waiters evicted before.
 func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
 	if err != nil {
@@ -284,8 +275,7 @@ func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name strin
 	return out, out.readNext(ctx, client, woken)
 }
 
-// evictAt looks twice for waiters without a subscriber in a part of the queue, and evicts them. It
-// returns the owner that was woken.
+// evictAt looks twice before it evicts, and returns the owner that was woken.
 func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspect.Part, out *allEvicted) (woken string, err error) {
 	dead, err := at.Absent(ctx, client, nil)
 	if err == nil && len(dead) > 0 {
@@ -310,7 +300,6 @@ func (e *allEvicted) add(evicted []admin.Waiter) {
 	e.Evicted = append(places, e.Evicted[:min(len(e.Evicted), inspect.LookedAt-len(places))]...)
 }
 
-// readNext reads the rest of the queue. woken is the owner that was woken last.
 func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woken string) error {
 	now, err := inspect.Read(ctx, client, e.Name, 1)
 	if err != nil {

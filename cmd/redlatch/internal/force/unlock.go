@@ -127,7 +127,6 @@ func exitOf(err error) error {
 	return err
 }
 
-// record writes the audit of an attempt that ended with err.
 func (o *unlockOptions) record(f *repair.Forced, log *os.File, err error) error {
 	if !f.Tried {
 		return err
@@ -243,7 +242,7 @@ func (a *audit) String() string {
 		a.Time.Format(time.RFC3339), a.By, a.Host, what, a.Server, describe(&a.Forced), reason)
 }
 
-// openAudit opens the file for audits, before anything is done. It returns nil without a path.
+// openAudit opens the file before anything is done.
 func openAudit(path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil
@@ -255,7 +254,6 @@ func openAudit(path string) (*os.File, error) {
 	return f, nil
 }
 
-// write writes the audit to standard error, and to the file as a line of JSON.
 func (a *audit) write(file *os.File) error {
 	cli.Messagef(os.Stderr, "%s", a)
 	if file == nil {

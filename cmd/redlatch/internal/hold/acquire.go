@@ -31,14 +31,13 @@ import (
 // undoLimit bounds how long a failed acquire undoes its attempt. It adds to --wait.
 const undoLimit = 500 * time.Millisecond
 
-// held is an acquired lock or permit.
 type held struct {
 	*lockFlags
 
 	hold  *rlock.Hold
 	lock  locker
 	lost  context.Context // ends with the hold
-	since time.Time       // a moment at which it was held
+	since time.Time
 
 	srv    *connect.Server
 	client *redlatch.Client
@@ -49,7 +48,7 @@ func (h *held) grace() time.Duration {
 	return grace(engine.EngineOf(h.client).LossMargin(cmp.Or(h.lease, h.watchdog)))
 }
 
-// disconnect closes the client, which briefly retries an uncertain Unlock.
+// disconnect closes the client.
 func (h *held) disconnect() { _ = h.client.Close() }
 
 // errNotNeeded means that the process ended for which the lock was acquired.
@@ -89,7 +88,6 @@ func (o *lockFlags) acquire(parent context.Context, name string, signals <-chan 
 	return nil, stopped
 }
 
-// open connects and acquires the lock.
 func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 	if err := limits.Name(name); err != nil {
 		return nil, err
@@ -135,7 +133,6 @@ func (o *lockFlags) take(ctx context.Context, lock locker) (*rlock.Hold, error) 
 	return lock.Lock(ctx, opts...)
 }
 
-// notTaken describes a failed acquire.
 func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name string, err error) error {
 	var refusal *transport.ServerError
 	var odd *inspect.NotLock
@@ -221,7 +218,6 @@ func (h *held) owner() string {
 	return text
 }
 
-// token returns the fencing token, "" for none.
 func (h *held) token() string {
 	if token := core.Of(h.hold).Token(); token > 0 {
 		return strconv.FormatInt(token, 10)
@@ -229,7 +225,6 @@ func (h *held) token() string {
 	return ""
 }
 
-// The variables that describe a hold.
 const (
 	envLock   = "REDLATCH_LOCK"
 	envOwner  = "REDLATCH_OWNER"
@@ -238,13 +233,11 @@ const (
 	// The socket and the process of a hold in the background.
 	envHold = "REDLATCH_HOLD"
 	envPID  = "REDLATCH_HOLD_PID"
-	// The reason for a loss.
 	envLoss = "REDLATCH_LOSS"
 )
 
 var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID}
 
-// environment returns the variables for the command.
 func (h *held) environment() []string {
 	id := envOwner
 	if h.hold.Owner().IsZero() {
@@ -257,7 +250,6 @@ func (h *held) environment() []string {
 	return env
 }
 
-// locker is a lock of any kind.
 type locker interface {
 	Name() string
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
@@ -281,7 +273,6 @@ func (o *lockFlags) lock(client *redlatch.Client, name string) locker {
 	return rlock.New(client, name)
 }
 
-// fenced is a fenced lock as a locker.
 type fenced struct{ lock *rfencedlock.Lock }
 
 func (f fenced) Name() string { return f.lock.Name() }
@@ -305,7 +296,6 @@ func inner(h *rfencedlock.Hold, err error) (*rlock.Hold, error) {
 	return h.Hold, nil
 }
 
-// takePermit sets the number of permits and acquires one.
 func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (locker, *rlock.Hold, error) {
 	sem := rsemaphore.NewExpirable(client, o.semaphore)
 	setting, set := o.connecting(ctx)
@@ -320,8 +310,7 @@ func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (lo
 	return lock, hold, err
 }
 
-// setPermits sets the number of permits. It leaves another number alone if no permit is taken: that
-// may be a counter or a latch.
+// setPermits leaves another number alone if no permit is taken: that may be a counter or a latch.
 func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) error {
 	made, err := sem.TrySetPermits(ctx, o.count)
 	if made || err != nil {

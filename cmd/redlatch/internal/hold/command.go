@@ -18,7 +18,6 @@ import (
 // grace is a part of the loss margin. The rest allows for the kernel and for clock drift.
 func grace(margin time.Duration) time.Duration { return margin * 6 / 10 }
 
-// findCommand returns the path of a command as exec.LookPath does.
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -34,8 +33,6 @@ func findCommand(name string) (string, error) {
 	return "", cli.Errorf(code, "run %s: %w", name, cause(err))
 }
 
-// inPath returns the first file of that name in PATH, "" for none. LookPath skips files that are not
-// executable.
 func inPath(name string) string {
 	if name == "" || strings.ContainsRune(name, filepath.Separator) {
 		return ""
@@ -62,8 +59,7 @@ func cause(err error) error {
 	return err
 }
 
-// forwardedSignals returns the signals to pass on to the command, and a function that ends the
-// delivery. A signal that is ignored, as under nohup, stays ignored.
+// A signal that is ignored, as under nohup, stays ignored.
 func forwardedSignals() (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 8)
 	for _, sig := range forwarded {

@@ -22,20 +22,18 @@ var forwarded = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-// process is a running command, with its guard.
 type process struct {
 	guard   *guard
 	tty     *terminal      // nil unless standard input is the controlling terminal
 	started chan error     // receives the result of the start, once
 	stops   chan os.Signal // receives signals that suspend redlatch, or have suspended the command
-	done    chan struct{}  // closed when the command has ended
+	done    chan struct{}
 
 	pid  int // set before started receives
 	code int // set before done is closed
 }
 
-// startCommand starts the program at path as a new process group, with the standard input and
-// outputs of this process. Every process must go through supervise.
+// startCommand starts the program as a new process group. Every process must go through supervise.
 func startCommand(path string, argv, env []string) (*process, error) {
 	g, err := startGuard()
 	if err != nil {
@@ -57,8 +55,8 @@ func startCommand(path string, argv, env []string) (*process, error) {
 	return p, nil
 }
 
-// run starts the command and waits for its end, both on one OS thread: the kernel regards the thread
-// that started a process as its parent.
+// run starts the command and waits for its end on one OS thread: the kernel treats the thread that
+// started a process as its parent.
 func (p *process) run(path string, argv, env []string) {
 	defer close(p.done)
 	runtime.LockOSThread()
@@ -81,7 +79,6 @@ func (p *process) run(path string, argv, env []string) {
 	p.await()
 }
 
-// await waits until the command has ended.
 func (p *process) await() {
 	for {
 		var status syscall.WaitStatus
@@ -106,8 +103,7 @@ func (p *process) await() {
 	}
 }
 
-// signal sends sig to the group. The group's number cannot have been reused: its leader, the guard,
-// has not been waited for.
+// The group's number cannot have been reused: its leader, the guard, has not been waited for.
 func (p *process) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-p.guard.proc.Pid, sig) // the group may be empty
 }
@@ -117,10 +113,8 @@ func (p *process) terminate() {
 	p.signal(syscall.SIGCONT) // a stopped process would not receive it
 }
 
-// kill ends the group, guard included.
 func (p *process) kill() { p.signal(syscall.SIGKILL) }
 
-// pass sends the group a signal that redlatch received.
 func (p *process) pass(sig os.Signal) {
 	if number, ok := sig.(syscall.Signal); ok {
 		p.signal(number)
@@ -159,7 +153,6 @@ func (p *process) release() {
 	p.guard.dismiss()
 }
 
-// startCode returns the exit code for a program that did not start.
 func startCode(err error) int {
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the program, or the interpreter that its first line names
@@ -171,7 +164,6 @@ func startCode(err error) int {
 	return cli.CodeNotRunnable
 }
 
-// orderlyExit is the byte that dismisses the guard.
 const orderlyExit = 'b'
 
 // guard is the leader of the command's process group. It kills the group if redlatch dies.
@@ -180,7 +172,6 @@ type guard struct {
 	line *os.File // only redlatch has this end: it closes without orderlyExit if redlatch dies
 }
 
-// startGuard starts a guard and returns when it is ready.
 func startGuard() (*guard, error) {
 	in, line, err := os.Pipe()
 	if err != nil {
@@ -210,7 +201,7 @@ func startGuard() (*guard, error) {
 	return g, nil
 }
 
-// dismiss ends the guard and waits for it. The group goes on.
+// The group goes on.
 func (g *guard) dismiss() {
 	_, _ = g.line.Write([]byte{orderlyExit}) // fails if the guard was killed with its group
 	shut(g.line)
@@ -223,8 +214,7 @@ func shut(files ...*os.File) {
 	}
 }
 
-// guardGroup is the guard's program. It kills its process group, itself included, if standard input
-// ends without orderlyExit. It returns the exit code.
+// guardGroup kills its process group, itself included, if standard input ends without orderlyExit.
 func guardGroup() int {
 	if syscall.Getpgrp() != syscall.Getpid() {
 		fmt.Fprintln(os.Stderr, "redlatch: "+guardCommand+" is started by redlatch run only")
@@ -251,7 +241,6 @@ type terminal struct {
 	group int // redlatch's process group
 }
 
-// controlling returns the terminal, nil for none.
 func controlling() *terminal {
 	t := &terminal{fd: int(os.Stdin.Fd()), group: syscall.Getpgrp()}
 	if _, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err != nil {
@@ -260,42 +249,37 @@ func controlling() *terminal {
 	return t
 }
 
-// isFront reports whether group is the foreground group.
 func (t *terminal) isFront(group int) bool {
 	front, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	return err == nil && front == group
 }
 
-// give makes the command start as the foreground group if redlatch is in it.
 func (t *terminal) give(attr *syscall.SysProcAttr) {
 	if t != nil && t.isFront(t.group) {
 		attr.Foreground, attr.Ctty = true, t.fd
 	}
 }
 
-// handOver makes group the foreground group if redlatch's is.
 func (t *terminal) handOver(group int) {
 	if t != nil && t.isFront(t.group) {
 		t.set(group)
 	}
 }
 
-// takeBack makes redlatch's group the foreground group if group is.
 func (t *terminal) takeBack(group int) {
 	if t != nil && t.isFront(group) {
 		t.set(t.group)
 	}
 }
 
-// set makes group the foreground group. A background process that does this is stopped unless it
-// ignores SIGTTOU, which must be reset: children would inherit it.
+// A background process that does this is stopped unless it ignores SIGTTOU, which must be reset:
+// children would inherit it.
 func (t *terminal) set(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) // the terminal may have hung up
 }
 
-// byTerminal reports whether a terminal stops processes with this signal.
 func byTerminal(sig syscall.Signal) bool {
 	return sig == syscall.SIGTSTP || sig == syscall.SIGTTIN || sig == syscall.SIGTTOU
 }

@@ -29,15 +29,13 @@ const (
 // codeOther means that the hold belongs to another owner.
 const codeOther = -1
 
-// socket connects redlatch release with the process that redlatch hold -s started, in a folder that
-// only the user can access.
+// socket connects redlatch release with the process that redlatch hold -s started.
 //
 //	hold -s: listen(owner) ─▶ requests ─▶ (the lock is freed) ─▶ request.answer
 //	                             ▲                                   │
 //	release:  ask(path, owner) ──┘◀──────────────────────────────────┘
 //
-// Process numbers, which may be reused, play no role: a socket without its process refuses
-// connections, and a process answers for its owner only.
+// Process numbers may be reused and play no role: a process answers for its owner only.
 type socket struct {
 	owner    string
 	listener *net.UnixListener
@@ -46,7 +44,7 @@ type socket struct {
 	done     chan struct{}
 }
 
-// request is a request to release the hold. It must be answered.
+// A request must be answered.
 type request struct{ conn net.Conn }
 
 func listen(owner string) (*socket, error) {
@@ -88,7 +86,6 @@ func (s *socket) run() {
 	}
 }
 
-// read passes on a request for the owner, and rejects requests for other owners.
 func (s *socket) read(conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(socketLimit))
 	var owner string
@@ -113,8 +110,8 @@ func (r *request) answer(a answer) {
 	_ = r.conn.Close()
 }
 
-// ask requests the release of an owner's hold, and returns how it ended once the lock is free. It
-// returns errEnded, errKilled, errOther, ctx's error, and errors of the system.
+// ask returns how the hold ended once the lock is free. Its errors are errEnded, errKilled,
+// errOther, ctx's error, and errors of the system.
 func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {
@@ -148,9 +145,8 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	return a, nil
 }
 
-// socketPath returns the path of the socket for an owner's hold, in XDG_RUNTIME_DIR or the folder
-// for temporary files. It returns an error if it cannot make the folder, or if other users can
-// access it.
+// socketPath returns a path in XDG_RUNTIME_DIR or the folder for temporary files. It fails if other
+// users can access the folder.
 func socketPath(owner string) (string, error) {
 	folder := filepath.Join(os.TempDir(), "redlatch-"+strconv.Itoa(os.Geteuid()))
 	if own := os.Getenv(runtimeEnv); filepath.IsAbs(own) {
@@ -167,7 +163,6 @@ func socketPath(owner string) (string, error) {
 	return path, nil
 }
 
-// makePrivate makes a folder, or checks that only this user can access it.
 func makePrivate(folder string) error {
 	//nolint:gosec // the user's own environment names the folder
 	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {

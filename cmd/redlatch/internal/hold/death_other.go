@@ -4,5 +4,4 @@ package hold
 
 import "syscall"
 
-// dieWithParent does nothing: the guard kills the process.
 func dieWithParent(*syscall.SysProcAttr) {}

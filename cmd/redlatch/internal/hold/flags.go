@@ -21,7 +21,6 @@ const (
 	maxPermits = 1<<31 - 1
 )
 
-// lockFlags select the lock and how to acquire it. Commands run and hold share them.
 type lockFlags struct {
 	*cli.Globals
 
@@ -42,7 +41,6 @@ type lockFlags struct {
 	count     int
 }
 
-// register adds the flags. Some differ for run, which has a command.
 func (o *lockFlags) register(f *pflag.FlagSet, command bool) {
 	of := func(run, hold string) string {
 		if command {
@@ -76,8 +74,7 @@ func (o *lockFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// wrong describes the error in the flags, "" for nothing. changed reports whether a flag was
-// given.
+// wrong describes the error in the flags, "" for nothing.
 func (o *lockFlags) wrong(changed func(string) bool) string {
 	o.bounded = changed("wait")
 	switch {
@@ -108,7 +105,7 @@ func (o *lockFlags) wrong(changed func(string) bool) string {
 	return o.wrongAtLeast(changed)
 }
 
-// wrongPermits parses and checks --permits. The name may contain colons.
+// The name of --permits may contain colons.
 func (o *lockFlags) wrongPermits(changed func(string) bool) string {
 	switch {
 	case o.fair, o.fenced, o.read, o.write:
@@ -125,7 +122,6 @@ func (o *lockFlags) wrongPermits(changed func(string) bool) string {
 	return ""
 }
 
-// wrongAtLeast checks --at-least and --conflict-exit-code.
 func (o *lockFlags) wrongAtLeast(changed func(string) bool) string {
 	switch {
 	case o.atLeast < 0:
@@ -149,7 +145,6 @@ func (o *lockFlags) name(args []string) string {
 	return args[0]
 }
 
-// names returns how many arguments are names, and describes the error in args, "" for nothing.
 func names(cmd *cobra.Command, args []string) (n int, wrong string) {
 	switch {
 	case !cmd.Flags().Changed("permits"):

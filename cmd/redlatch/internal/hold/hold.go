@@ -1,5 +1,5 @@
-// Package hold has the commands that hold a lock: run for a command, hold for a shell script, and
-// release, which ends a hold -s in the background.
+// Package hold has the commands that hold a lock: run, hold, and release, which ends a hold -s in
+// the background.
 //
 //	run:   acquire ─▶ startCommand ─▶ supervise ─▶ giveUp ─▶ exit code
 //	hold:  acquire ─▶ print the owner ─▶ a signal, a loss or the end of a process ─▶ giveUp
@@ -11,20 +11,13 @@
 //	    └────────────────────────────────────▶ command ┤ one process group
 //	                                             └ its children ┘
 //
-// On Unix the command runs in a separate process group, so that signals also reach its children.
-// The group's leader is the guard, a second redlatch that reads a pipe. If redlatch dies, the pipe
-// ends without the byte that dismisses the guard, and the guard sends SIGKILL to the group. On
-// Linux the kernel also kills the command itself immediately (PR_SET_PDEATHSIG), so the thread that
-// starts the command lives as long as the command. A process that leaves the group (setsid) is out
-// of reach. On Windows only the command is killed after a loss, and nothing if redlatch dies.
+// On Unix the command runs in a separate process group. Its leader is the guard, a second redlatch:
+// if the pipe ends without the dismissing byte, it kills the group with SIGKILL. On Linux the
+// kernel also kills the command (PR_SET_PDEATHSIG), so the thread that starts it lives as long as
+// the command. On Windows only the command is killed after a loss.
 //
-// A hold ends before its lease, by the loss margin. Then run sends SIGTERM to the group, and
-// SIGKILL after a grace shorter than the margin: before the server can grant the lock to another
-// owner.
-//
-// If redlatch is the foreground job of the terminal that is its standard input, the command's group
-// becomes the foreground group: it may read, and receives Ctrl-C. If the command is suspended, so
-// is redlatch. If the lease has expired when redlatch continues, it kills the command.
+// A hold ends before its lease, by the loss margin: run sends SIGTERM to the group, and SIGKILL
+// before the server can grant the lock to another owner.
 package hold
 
 import (
@@ -45,7 +38,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// detachedCommand is the hidden command that hold -s starts in the background.
 const detachedCommand = "__hold"
 
 type holdFlags struct {
@@ -77,7 +69,6 @@ func NewDetached(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// command returns a command with the flags of hold.
 func (o *holdFlags) command(do func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations:       cli.RunFails,
@@ -130,7 +121,6 @@ func (o *holdFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// foreground holds the lock, or starts the process that does.
 func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 	if o.shell {
 		return o.detach(cmd)
@@ -163,8 +153,8 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 	return o.end(cmd.Context(), h).exit()
 }
 
-// endings returns the signals that end a hold. A signal that is ignored, as under nohup, stays
-// ignored. SIGPIPE is ignored: this process has a lock to release.
+// A signal that is ignored, as under nohup, stays ignored. SIGPIPE is ignored: this process has a
+// lock to release.
 func endings() (<-chan os.Signal, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ch := make(chan os.Signal, 1)
@@ -176,7 +166,6 @@ func endings() (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// begin acquires the lock, unless the process of --for-pid ends first.
 func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Signal) (*held, error) {
 	if o.forPID != 0 {
 		var err error
@@ -192,8 +181,7 @@ func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Sign
 	return h, err
 }
 
-// end releases the lock, or says why it was lost, and then signals the process of --for-pid. A lock
-// whose --max-hold is over is still to be released.
+// A lock whose --max-hold is over is still to be released.
 func (o *holdFlags) end(ctx context.Context, h *held) answer {
 	over, failed := h.hold.Err(), error(nil)
 	if over != nil && o.onLostSignal != "" {
@@ -206,14 +194,12 @@ func (o *holdFlags) end(ctx context.Context, h *held) answer {
 	return a
 }
 
-// answer is how a hold ended.
 type answer struct {
 	Code int `json:"code"`
 	// Text is the message, "" for success.
 	Text string `json:"text,omitempty"`
 }
 
-// outcome describes how a hold ended, given the hold's error and that of the unlock.
 func (h *held) outcome(lost bool, over, unlocked error, during, then string) answer {
 	name := h.lock.Name()
 	switch {
@@ -225,7 +211,6 @@ func (h *held) outcome(lost bool, over, unlocked error, during, then string) ans
 	return answer{0, h.notFreed(name, unlocked)}
 }
 
-// exit prints the message or returns it with the exit code.
 func (a answer) exit() error {
 	switch {
 	case a.Code != 0:
@@ -248,12 +233,11 @@ func assignments(env []string) string {
 	return b.String()
 }
 
-// failure returns lines for eval that fail with code. Eval ignores how the command ended.
+// failure returns lines that fail with code: eval ignores how the command ended.
 func failure(code int) string {
 	return assignments(nil) + fmt.Sprintf("(exit %d)\n", code)
 }
 
-// asksForShell reports whether an argument is -s in any spelling, or begins with -s.
 func asksForShell(arg string) bool {
 	value, is := strings.CutPrefix(arg, "--shell")
 	if !is {
@@ -263,7 +247,6 @@ func asksForShell(arg string) bool {
 	return is && (on || err != nil)
 }
 
-// refuse returns err and makes eval fail with its exit code.
 func refuse(cmd *cobra.Command, err error) error {
 	code, said := cli.CodeRunFailed, (*cli.ExitError)(nil)
 	if errors.As(err, &said) {
@@ -277,14 +260,12 @@ func refuse(cmd *cobra.Command, err error) error {
 
 var errNoProcess = errors.New("no such process")
 
-// watched is a process that is not a child. On Linux and Windows, which have process handles, it is
-// never confused with a later process of the same number. A nil watched never ends.
+// watched is a process that is not a child. A nil watched never ends.
 type watched struct {
 	process *os.Process
-	done    chan struct{} // closed when the process has ended
+	done    chan struct{}
 }
 
-// watch watches a process until this program ends.
 func watch(pid int) (*watched, error) {
 	p, err := os.FindProcess(pid)
 	if err != nil || !exists(p) {
@@ -298,7 +279,6 @@ func watch(pid int) (*watched, error) {
 	return w, nil
 }
 
-// ended returns a channel that is closed when the process has ended.
 func (w *watched) ended() <-chan struct{} {
 	if w == nil {
 		return nil
@@ -306,7 +286,6 @@ func (w *watched) ended() <-chan struct{} {
 	return w.done
 }
 
-// signal signals the process unless it has ended.
 func (w *watched) signal(s syscall.Signal) error {
 	err := w.process.Signal(s)
 	if errors.Is(err, os.ErrProcessDone) {

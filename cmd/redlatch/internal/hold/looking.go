@@ -18,13 +18,11 @@ const (
 	leastConnect = 2 * time.Second
 	// lookAfter is how long to wait for a lock before inspecting its key.
 	lookAfter = 250 * time.Millisecond
-	// lookLimit bounds an inspection after the wait.
 	lookLimit = 500 * time.Millisecond
 	// replicaAfter is how long a replica may then take to become the master.
 	replicaAfter = 3 * time.Second
 )
 
-// connecting returns a context for connecting, bounded with --wait or --try.
 func (o *lockFlags) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if o.bounded || o.try {
 		return context.WithTimeout(ctx, max(o.wait, leastConnect))
@@ -32,7 +30,6 @@ func (o *lockFlags) connecting(ctx context.Context) (context.Context, context.Ca
 	return context.WithCancel(ctx)
 }
 
-// lockOrPermit acquires the lock or a permit.
 func (o *lockFlags) lockOrPermit(
 	ctx context.Context, srv *connect.Server, client *redlatch.Client, name string,
 ) (lock locker, hold *rlock.Hold, err error) {
@@ -51,9 +48,9 @@ func (o *lockFlags) lockOrPermit(
 	return lock, hold, err
 }
 
-// whileLooking calls take. A key that is not a lock looks like a lock held forever, and a replica
-// grants no locks: if take fails or lasts, whileLooking inspects the key and the server. It may
-// return an *inspect.NotLock or a *connect.OnReplica.
+// A key that is not a lock looks like a lock held forever, and a replica grants no locks: if take
+// fails or lasts, whileLooking inspects the key and the server. It may return an *inspect.NotLock
+// or a *connect.OnReplica.
 func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name string, take func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	looked := make(chan struct{})
@@ -81,8 +78,7 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 	return cmp.Or(why, err)
 }
 
-// look returns why a lock cannot be acquired, or nil. A replica may soon become the master, in a
-// failover: it is only suspected if ctx ends before replicaAfter.
+// A replica may soon become the master: it is only suspected if ctx ends before replicaAfter.
 func (o *lockFlags) look(ctx context.Context, srv *connect.Server, name string) (why, suspected error) {
 	if !pauses(ctx, lookAfter) {
 		return nil, nil // take has returned
@@ -98,7 +94,6 @@ func (o *lockFlags) look(ctx context.Context, srv *connect.Server, name string) 
 	return why, nil
 }
 
-// pauses waits for d, and reports whether it elapsed before ctx ended.
 func pauses(ctx context.Context, d time.Duration) bool { return inspect.Pause(ctx, d) == nil }
 
 // hopeless returns why the lock cannot be acquired on this server, nil if it may be or if the user

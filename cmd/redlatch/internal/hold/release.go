@@ -17,9 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// giveUp releases the lock, or keeps it for --at-least: if the rest is at most one lease and signals
-// is not nil, it waits, so that waiters are notified; otherwise it leaves the lock with the rest as
-// its lease.
+// giveUp releases the lock, or keeps it for --at-least: it waits if the rest is at most one lease
+// and signals is not nil, so that waiters are notified; otherwise the rest becomes the lease.
 func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error) {
 	switch left := h.atLeast - time.Since(h.since); {
 	case left <= 0 || h.hold.Err() != nil:
@@ -39,7 +38,6 @@ func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error)
 	return nil
 }
 
-// errUntold means that the lock was released but its waiters were not notified.
 var errUntold = errors.New("its waiters were not notified and will find it free at their next poll")
 
 func (h *held) unlock(ctx context.Context) error {
@@ -53,8 +51,7 @@ func (h *held) unlock(ctx context.Context) error {
 	return errors.New(h.why(ctx, err))
 }
 
-// await keeps the lock renewed for the time left and releases it. On a signal it leaves the lock with
-// the rest as its lease.
+// On a signal await leaves the lock with the rest as its lease.
 func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.Signal) error {
 	began := time.Now()
 	over := time.NewTimer(left)
@@ -75,8 +72,8 @@ func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.
 	}
 }
 
-// leave leaves the lock with a lease of the time left, even if its present lease is longer: an inner
-// hold with that lease remains when the renewed one is released.
+// leave sets the lease even if the present one is longer: an inner hold with that lease remains
+// when the renewed one is released.
 func (h *held) leave(ctx context.Context, left time.Duration) error {
 	kept, err := h.lock.TryLock(h.hold.Context(ctx), rlock.WithLease(max(left, time.Millisecond)))
 	switch {
@@ -93,7 +90,6 @@ func (h *held) leave(ctx context.Context, left time.Duration) error {
 	return kept.LetExpire()
 }
 
-// lossOf says why the lock was lost, given the hold's error and that of the unlock.
 func (o *lockFlags) lossOf(over, unlocked error) string {
 	var why redlatch.Loss
 	var refusal *transport.ServerError
@@ -108,7 +104,6 @@ func (o *lockFlags) lossOf(over, unlocked error) string {
 	return string(why)
 }
 
-// notFreed describes a failed unlock of a lock that was not lost, "" for none.
 func (o *lockFlags) notFreed(name string, unlocked error) string {
 	switch {
 	case unlocked == nil:
@@ -124,12 +119,9 @@ func (o *lockFlags) notFreed(name string, unlocked error) string {
 const releaseWait = time.Minute
 
 var (
-	// errEnded: the socket does not exist. The process ended in order or never existed.
-	errEnded = errors.New("this owner holds no lock: it was already released, or ended by a signal or with its process")
-	// errKilled: the process ended without an answer.
+	errEnded  = errors.New("this owner holds no lock: it was already released, or ended by a signal or with its process")
 	errKilled = errors.New("the process that held it was killed: the lock remains until its lease expires")
-	// errOther: the process holds a lock for another owner.
-	errOther = errors.New("the hold belongs to another owner")
+	errOther  = errors.New("the hold belongs to another owner")
 )
 
 type releaseFlags struct {

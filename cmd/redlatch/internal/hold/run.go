@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	// lossLimit bounds the command of --on-lost-exec, and lossOutput how long its outputs may stay
-	// open after that.
+	// lossLimit bounds the command of --on-lost-exec, and lossOutput how long its outputs stay open
+	// after that.
 	lossLimit  = 10 * time.Second
 	lossOutput = time.Second
 )
@@ -77,7 +77,6 @@ func NewRun(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// guardCommand is the hidden command that runs guardGroup.
 const guardCommand = "__guard"
 
 // NewGuard returns the hidden command that kills a command if redlatch dies.
@@ -108,7 +107,6 @@ func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// wrongRun describes the error in the arguments, "" for nothing.
 func wrongRun(cmd *cobra.Command, args []string) string {
 	before := cmd.ArgsLenAtDash()
 	if before < 0 {
@@ -141,7 +139,6 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// run acquires the lock, runs the command, releases the lock and returns the exit code.
 func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	path, err := findCommand(argv[0])
 	if err != nil {
@@ -189,8 +186,8 @@ func (h *held) status() string {
 	return notifyStatus("holding lock " + sanitize.Word(h.lock.Name()) + " since " + h.since.UTC().Format(time.RFC3339))
 }
 
-// onLoss reports a loss as soon as the hold ends, concurrently with the command's end. The function
-// that it returns stops that, or waits for the report, and says whether there was one.
+// onLoss reports a loss concurrently with the command's end. The function that it returns stops
+// that, or waits for the report.
 func (o *runFlags) onLoss(h *held) (reported func() bool) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(h.lost, func() {
@@ -206,7 +203,6 @@ func (o *runFlags) onLoss(h *held) (reported func() bool) {
 	}
 }
 
-// report tells the service manager and the command of --on-lost-exec why the lock was lost.
 func (o *runFlags) report(h *held, over, unlocked error) {
 	if errors.Is(over, redlatch.ErrMaxHold) {
 		return
@@ -226,8 +222,7 @@ func (o *runFlags) report(h *held, over, unlocked error) {
 	}
 }
 
-// execute runs a shell command line. Its output goes to standard error: standard output belongs to
-// the command under the lock.
+// The output goes to standard error: standard output belongs to the command under the lock.
 func execute(line string, env []string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -243,8 +238,6 @@ func execute(line string, env []string, limit time.Duration) error {
 	return err
 }
 
-// environ returns this process's environment with more, each as name=value, and without the
-// variables of an enclosing hold.
 func environ(more []string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(old string) bool {
 		name, _, _ := strings.Cut(old, "=")
@@ -263,11 +256,9 @@ const (
 	notifyStopping = "STOPPING=1"
 )
 
-// notifyStatus returns a message that sets the service's status. Line breaks become blanks.
 func notifyStatus(text string) string { return "STATUS=" + strings.Join(strings.Fields(text), " ") }
 
-// notify sends messages in one datagram. It ignores errors: a service also works without its
-// manager.
+// notify ignores errors: a service also works without its manager.
 func notify(messages ...string) {
 	path := os.Getenv(notifySocketEnv)
 	if path == "" {

@@ -21,11 +21,9 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// taken tells the process in the background that its assignments were printed.
 const taken = 't'
 
-// detach starts the background process, waits until it holds the lock, and prints the assignments.
-// The background process ends if this one ends before that.
+// The background process ends if this one ends before it holds the lock.
 func (o *holdFlags) detach(cmd *cobra.Command) error {
 	ended, stop := endings()
 	defer stop()
@@ -60,8 +58,8 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	return nil
 }
 
-// startAlone starts a process and returns its standard input and output. Of the other open files the
-// process gets only standard error: they would stay open as long as the lock is held.
+// The process gets no other open file but standard error: the files would stay open as long as the
+// lock is held.
 func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err error) {
 	const most = 1024
 	for fd := 3; fd < most; fd++ {
@@ -76,7 +74,6 @@ func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err erro
 	return line, report, proc.Start()
 }
 
-// codeOf waits for a process that failed to hold the lock, and returns its exit code.
 func codeOf(proc *exec.Cmd) int {
 	_ = proc.Wait() // ProcessState has the result
 	if code := proc.ProcessState.ExitCode(); code > 0 {
@@ -86,7 +83,6 @@ func codeOf(proc *exec.Cmd) int {
 	return cli.CodeRunFailed
 }
 
-// background holds the lock of hold -s, in a separate process.
 func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
 	_ = os.Unsetenv("NOTIFY_SOCKET") // another process is the service's main process
 	ended, stop := endings()
@@ -120,8 +116,6 @@ func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
 	return o.serve(cmd.Context(), h, server, ended)
 }
 
-// report prints the assignments, and closes standard input and outputs when they have been read. It
-// reports whether they were.
 func report(h *held, server *socket, printed <-chan bool) bool {
 	env := append(h.environment(), envHold+"="+server.path(), envPID+"="+strconv.Itoa(os.Getpid()))
 	if _, err := os.Stdout.WriteString(assignments(env)); err != nil {
@@ -138,8 +132,7 @@ func report(h *held, server *socket, printed <-chan bool) bool {
 	return redirect(null, os.Stdin) == nil && redirect(null, os.Stderr) == nil
 }
 
-// serve holds the lock until a release, a signal or the end of the watched process. After a loss it
-// stays to report the loss to redlatch release.
+// After a loss serve stays to report the loss to redlatch release.
 func (o *holdFlags) serve(ctx context.Context, h *held, server *socket, ended <-chan os.Signal) error {
 	a, lost := answer{}, h.lost.Done()
 	for {
@@ -162,13 +155,11 @@ func (o *holdFlags) serve(ctx context.Context, h *held, server *socket, ended <-
 	}
 }
 
-// redirect makes one descriptor a copy of another: the runtime writes to standard error by its
-// number.
+// The runtime writes to standard error by its number.
 func redirect(to, of *os.File) error { return unix.Dup2(int(to.Fd()), int(of.Fd())) }
 
 var shell = []string{"/bin/sh", "-c"}
 
-// endWithChildren makes the command's timeout also kill its children.
 func endWithChildren(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -179,7 +170,6 @@ var signals = map[string]syscall.Signal{
 	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "KILL": syscall.SIGKILL,
 }
 
-// pollEvery is how often to poll a process that is not a child.
 const pollEvery = 100 * time.Millisecond
 
 func (w *watched) await() {
@@ -194,8 +184,8 @@ func exists(p *os.Process) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// isZombie reports, on Linux, whether a process has ended but was not waited for. A process whose
-// first thread has ended while others run has the state of a zombie but has not ended.
+// A process whose first thread has ended while others run has the state of a zombie but has not
+// ended.
 func isZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	const state, threads = 0, 17

@@ -14,7 +14,6 @@ import (
 
 var shell = []string{"cmd.exe", "/c"}
 
-// endWithChildren does nothing: Windows has no process groups.
 func endWithChildren(*exec.Cmd) {}
 
 var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL}
@@ -31,7 +30,6 @@ func socketPath(string) (string, error) { return "", errors.ErrUnsupported }
 
 func ask(context.Context, string, string) (answer, error) { return answer{}, errors.ErrUnsupported }
 
-// await returns when the process has ended, which need not be a child here.
 func (w *watched) await() { _, _ = w.process.Wait() }
 
 // exists returns true: os.FindProcess fails otherwise.
@@ -41,16 +39,14 @@ var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 func guardGroup() int { return cli.CodeRunFailed }
 
-// process is a running command.
 type process struct {
 	cmd   *exec.Cmd
 	stops chan os.Signal // never used here
-	done  chan struct{}  // closed when the command has ended
-	code  int            // set before done is closed
+	done  chan struct{}
+	code  int // set before done is closed
 }
 
-// startCommand starts the program at path with the standard input and outputs of this process. Every
-// process must go through supervise.
+// Every process must go through supervise.
 func startCommand(path string, argv, env []string) (*process, error) {
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if err := cmd.Start(); err != nil {
@@ -65,7 +61,7 @@ func startCommand(path string, argv, env []string) (*process, error) {
 	return p, nil
 }
 
-// pass kills the command on SIGTERM. The console sends Ctrl-C to all of its processes.
+// The console sends Ctrl-C to all of its processes.
 func (p *process) pass(sig os.Signal) {
 	if sig == syscall.SIGTERM {
 		p.kill()

@@ -162,10 +162,9 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checkColumn is the column of a finding's text.
 const checkColumn = 26
 
-// finding returns a finding in lines that fit a terminal. Its command stays on one line.
+// A finding's command stays on one line.
 func finding(f *diagnosis.Finding, look cli.Look) string {
 	text := f.Found
 	if f.Advice != "" {

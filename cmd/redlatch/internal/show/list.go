@@ -111,7 +111,6 @@ func (l *lister) list(ctx context.Context) error {
 	return nil
 }
 
-// collect returns the locks to list, in order, and how many match.
 func (l *lister) collect(ctx context.Context, report reporter) ([]*inspect.Lock, int, error) {
 	kept := l.collection()
 	if !l.dead {
@@ -169,7 +168,7 @@ func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.
 
 const noteEvery = 5 * time.Second
 
-// reporter receives the scanned part of the keys, from 0 to 1, and the number of locks found.
+// reporter receives the scanned part of the keys, from 0 to 1.
 type reporter func(done float64, locks int)
 
 func progress(w io.Writer, every time.Duration) reporter {

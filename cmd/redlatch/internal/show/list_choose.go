@@ -31,7 +31,6 @@ const (
 	byQueue = "queue"
 )
 
-// orders compare two locks: the lesser comes first.
 var orders = map[string]func(a, b *inspect.Lock) int{
 	byName: func(a, b *inspect.Lock) int { return cmp.Compare(a.Name, b.Name) },
 	byLease: func(a, b *inspect.Lock) int {
@@ -42,8 +41,7 @@ var orders = map[string]func(a, b *inspect.Lock) int{
 	},
 }
 
-// ends returns the end of a lock's lease. A scan takes a while, so leases were read at several
-// times.
+// A scan takes a while, so leases were read at several times.
 func ends(l *inspect.Lock) time.Time {
 	switch {
 	case isFree(l):
@@ -54,7 +52,6 @@ func ends(l *inspect.Lock) time.Time {
 	return l.At.Add(l.TTL)
 }
 
-// waiting returns the number in the column QUEUE.
 func waiting(l *inspect.Lock) int64 {
 	if l.Number != nil {
 		return l.Number.Waiters()
@@ -62,7 +59,6 @@ func waiting(l *inspect.Lock) int64 {
 	return l.Queue
 }
 
-// permits reports whether to look for semaphores with permits in use as well.
 func (c *choice) permits() bool { return c.kind == "" && !c.stuck && !c.noTTL && !c.dead }
 
 func (c *choice) things() string {
@@ -72,7 +68,6 @@ func (c *choice) things() string {
 	return "locks"
 }
 
-// wants reports whether to list a lock, as far as one inspection shows.
 func (c *choice) wants(l *inspect.Lock) bool {
 	held := len(l.Holders) > 0
 	switch {
@@ -85,7 +80,6 @@ func (c *choice) wants(l *inspect.Lock) bool {
 	return true
 }
 
-// collects reports whether all locks must be found before the first is listed.
 func (c *choice) collects() bool { return c.sort != "" || c.limit > 0 || c.dead }
 
 func (c *choice) matching() string {
@@ -108,7 +102,6 @@ func (c *choice) matching() string {
 	return said
 }
 
-// collection keeps the first locks in an order.
 type collection struct {
 	order func(a, b *inspect.Lock) int
 	limit int // 0 for all
@@ -120,7 +113,7 @@ func (c *choice) collection() *collection {
 	return &collection{order: orders[cmp.Or(c.sort, byName)], limit: c.limit}
 }
 
-// leastKept is the minimum number of locks kept before those beyond the limit are dropped.
+// leastKept is how many locks are kept before those beyond the limit are dropped.
 const leastKept = 1024
 
 func (c *collection) add(l *inspect.Lock) error {
@@ -148,7 +141,6 @@ const (
 	placesAtOnce = 100_000
 )
 
-// withDead returns the locks that have waiters without a subscriber, with their number set.
 func (l *lister) withDead(ctx context.Context, locks []*inspect.Lock) (dead []*inspect.Lock, err error) {
 	if len(locks) == 0 {
 		return nil, nil
@@ -179,7 +171,6 @@ func (l *lister) withDead(ctx context.Context, locks []*inspect.Lock) (dead []*i
 	return dead, nil
 }
 
-// together returns how many of the locks to inspect together, at least one.
 func together(locks []*inspect.Lock) int {
 	places := int64(0)
 	for i, lock := range locks {
@@ -192,7 +183,6 @@ func together(locks []*inspect.Lock) int {
 
 type absentees map[*inspect.Lock][]string
 
-// absent inspects the locks once; if among is not nil, only those owners.
 func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*inspect.Lock, among absentees) (absentees, error) {
 	found := absentees{}
 	for _, lock := range locks {

@@ -17,15 +17,12 @@ import (
 
 type listed struct {
 	inspect.View
-	// More means that some holders are not listed.
 	More  bool  `json:"more_holders,omitempty"`
 	Queue int64 `json:"queue_length"`
-	// NotSubscribed is set with --dead-waiters. NotLookedAt is the rest of a queue that is too
-	// long.
-	NotSubscribed int   `json:"not_subscribed,omitempty"`
-	NotLookedAt   int64 `json:"not_looked_at,omitempty"`
-	// Next is the first in the queue.
-	Next *listedNext `json:"next,omitempty"`
+	// NotSubscribed is set with --dead-waiters.
+	NotSubscribed int         `json:"not_subscribed,omitempty"`
+	NotLookedAt   int64       `json:"not_looked_at,omitempty"`
+	Next          *listedNext `json:"next,omitempty"`
 }
 
 type listedNext struct {
@@ -94,7 +91,6 @@ func rowOf(l *inspect.Lock, look cli.Look) row {
 
 func isFree(l *inspect.Lock) bool { return l.Number == nil && len(l.Holders) == 0 }
 
-// notesOf returns the lines below a lock.
 func notesOf(l *inspect.Lock) []string {
 	notes := ""
 	if in := inspect.Base64(l.Name); in != "" {
@@ -158,7 +154,6 @@ func absentOf(absent, queue int64) string {
 	return fmt.Sprintf("%d of %s %s %s no subscriber", absent, of, waiters, have)
 }
 
-// holdersOf returns the first holder, cut to its column, and how many others there are.
 func holdersOf(l *inspect.Lock) string {
 	others := ""
 	switch n := len(l.Holders) - 1; {
@@ -174,10 +169,8 @@ func heading(look cli.Look) string {
 	return look.Paint(cli.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
 }
 
-// page is how many rows are kept and sorted together.
 const page = 100_000
 
-// printer prints locks in the order found, in JSON or in sorted pages.
 type printer struct {
 	out     io.Writer
 	json    *json.Encoder // nil for text
@@ -234,7 +227,6 @@ func (t *printer) flush() {
 	t.rows = t.rows[:0]
 }
 
-// end prints how many locks there are.
 func (t *printer) end(total int) {
 	if t.json != nil {
 		return
@@ -259,7 +251,6 @@ func (t *tally) add(l *inspect.Lock) {
 	t.locks++
 }
 
-// of describes the number of locks: all, or those shown of total.
 func (t *tally) of(total int) string {
 	shown, what := t.locks+t.numbers, "lock"
 	switch {

@@ -81,7 +81,6 @@ type question struct {
 	errors     io.Writer
 }
 
-// shown is a lock, or the number of a semaphore or a latch.
 type shown interface{ print(w io.Writer) }
 
 func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error {
@@ -105,8 +104,7 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	return nil
 }
 
-// ask reads the lock and the beginning of its queue, repeatedly while there may be more to see,
-// then the rest of the queue and details; or else the number under the name.
+// ask inspects the lock repeatedly while there may be more to see.
 func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error) {
 	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
@@ -185,8 +183,7 @@ const statusExamples = `  redlatch status nightly-report
   redlatch status --json --waiters 0 billing-run |
     jq '.queue[] | select(.subscribed == "no")'`
 
-// readDetails reads labels, the leases of readers, the token, and the connections that wait for
-// another kind of lock. It omits anything that it cannot read.
+// readDetails omits anything that it cannot read.
 func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	_ = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		if err := inspect.SetLabels(c, s.Holders, s.Queue); err != nil {
@@ -202,7 +199,6 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	})
 }
 
-// countOthers counts the connections that wait for another kind of lock of this name, 0 if unknown.
 func (s *status) countOthers(ctx context.Context, c redis.Conn) {
 	counts, err := connect.Listening(ctx, c, codec.LockChannel(s.Name), protocol.ReadWriteChannel(s.Name))
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Reasons why a free lock is not acquired.
 const (
 	whyAbsent     = "no_subscriber"
 	whySubscribed = "subscribed"
@@ -25,18 +24,15 @@ const (
 
 type why struct {
 	Reason string `json:"reason"`
-	// The first in the queue.
 	inspect.Owned
 	inspect.Client
 	// FirstMillis is how long it was seen as the first while the lock was free.
 	FirstMillis int64 `json:"first_for_ms"`
-	// AbsentMillis is how long its channel was seen without a subscriber, nil if it has one or if
-	// unknown.
+	// AbsentMillis is nil if the first has a subscriber or if unknown.
 	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
 }
 
-// watch inspects a lock until there is nothing more to wait for, or the time is up: while it is
-// free with a queue, and with --for also while it is held and its renewal was not seen.
+// watch inspects a lock until the time is up or there is nothing to wait for.
 func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
 	var head absence
 	var lease inspect.Renewal
@@ -69,7 +65,6 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 	}
 }
 
-// once inspects the lock, and returns the time of the answer.
 func (q *question) once(ctx context.Context, client *redlatch.Client, lease *inspect.Renewal) (*status, time.Time, error) {
 	seen, err := inspect.Read(ctx, client, q.name, inspect.Places)
 	if err != nil {
@@ -81,15 +76,13 @@ func (q *question) once(ctx context.Context, client *redlatch.Client, lease *ins
 	return s, seen.Answered, s.count(ctx, client, s.Queue)
 }
 
-// absence records observations of the first in the queue while the lock was free.
 type absence struct {
 	owner  string
 	since  time.Time // as the first
 	absent time.Time // without a listener; zero if it has one or if unknown
 }
 
-// observe records an inspection between two times, such that the reported absence never exceeds the
-// one observed.
+// The reported absence never exceeds the one observed.
 func (v *absence) observe(first *inspect.Waiter, asked, answered time.Time) {
 	if v.owner != first.Owner || v.since.IsZero() {
 		*v = absence{owner: first.Owner, since: asked}
@@ -171,8 +164,7 @@ func (s *status) evictAdvice() string {
 }
 
 type more struct {
-	Count int `json:"count"`
-	// Waiters with a subscriber, without one, and those that could not be counted.
+	Count         int `json:"count"`
 	Subscribed    int `json:"subscribed"`
 	NotSubscribed int `json:"not_subscribed"`
 	Unknown       int `json:"unknown"`
@@ -195,8 +187,8 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads the waiters to show, or else the rest of the queue up to inspect.LookedAt places,
-// counts their listeners, and keeps the waiters to show. Others are counted as unknown.
+// complete reads the waiters to show, or else the queue up to inspect.LookedAt places, and counts
+// their listeners.
 func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
 	if s.QueueLength == nil {
 		return nil
@@ -214,8 +206,8 @@ func (q *question) complete(ctx context.Context, client *redlatch.Client, s *sta
 	return nil
 }
 
-// read reads the queue anew: n places from first on, 0 for inspect.LookedAt, or from the first place on
-// all that are looked at. If it fails to read, it leaves the queue as it is, or empty.
+// read reads n places from first on, 0 for inspect.LookedAt. If it fails, it leaves the queue as it
+// is, or empty.
 func (s *status) read(ctx context.Context, client *redlatch.Client, first, n int) error {
 	if n == 0 || first == 1 {
 		n = inspect.LookedAt
@@ -243,7 +235,6 @@ func (s *status) read(ctx context.Context, client *redlatch.Client, first, n int
 	return nil
 }
 
-// show keeps the first n waiters, 0 for all, and counts the others.
 func (s *status) show(n int) {
 	shown := len(s.Queue)
 	if n > 0 {
@@ -272,7 +263,6 @@ func (s *status) length() int {
 	return *s.QueueLength
 }
 
-// count counts the listeners of a part of the queue.
 func (s *status) count(ctx context.Context, client *redlatch.Client, part []inspect.Waiter) error {
 	if len(part) == 0 {
 		return nil
@@ -289,8 +279,7 @@ func (s *status) count(ctx context.Context, client *redlatch.Client, part []insp
 	return nil
 }
 
-// record records the numbers of listeners, or why there are none. The inspection itself counts on the
-// master only, where a waiter of a replica has no listener.
+// The inspection counts on the master only, where a waiter of a replica has no listener.
 func (s *status) record(part []inspect.Waiter, counts []int64, err error) {
 	if err != nil {
 		s.Uncounted = inspect.NotCounted(err)

@@ -19,25 +19,17 @@ import (
 
 type status struct {
 	inspect.View
-	// ReplicaOf is the master, if the server is a replica.
 	ReplicaOf string `json:"replica_of,omitempty"`
-	// Renewed is "yes" if the lease was seen to be renewed, "no" if it was not when due, "unknown",
-	// or "" for no lease.
+	// Renewed is "yes", "no" if the lease was not renewed when due, "unknown", or "" for no lease.
 	Renewed string `json:"renewed,omitempty"`
 	// QueueLength is nil if the queue was not read.
-	QueueLength *int `json:"queue_length"`
-	// Queue has the waiters to show, the next one first; nil if it was not read.
-	Queue []inspect.Waiter `json:"queue"`
-	// QueueError is why the queue was not read.
-	QueueError string `json:"queue_error,omitempty"`
-	// More describes the other waiters.
-	More *more `json:"more,omitempty"`
-	// Uncounted is why listeners could not be counted.
-	Uncounted string `json:"counting_error,omitempty"`
-	// Why is the known reason why a free lock with a queue is not acquired.
-	Why *why `json:"why_free,omitempty"`
-	// Note is Why in words.
-	Note string `json:"note,omitempty"`
+	QueueLength *int             `json:"queue_length"`
+	Queue       []inspect.Waiter `json:"queue"`
+	QueueError  string           `json:"queue_error,omitempty"`
+	More        *more            `json:"more,omitempty"`
+	Uncounted   string           `json:"counting_error,omitempty"`
+	Why         *why             `json:"why_free,omitempty"`
+	Note        string           `json:"note,omitempty"`
 }
 
 func statusOf(seen *inspect.Snapshot) *status {
@@ -103,7 +95,6 @@ func (s *status) printQueue(w io.Writer) {
 	}
 }
 
-// howToSeeMore names the flag that shows more of the queue, if any.
 func (s *status) howToSeeMore() string {
 	if len(s.Queue) == 0 {
 		return ""
@@ -149,7 +140,6 @@ const shownPermits = 20
 
 type counter struct {
 	inspect.ShownNumber
-	// Permits are those in use, in the order in which their leases end.
 	Permits []permit `json:"permits"`
 }
 
@@ -159,7 +149,6 @@ type permit struct {
 	LeftMillis *int64 `json:"left_ms"`
 }
 
-// readCounter reads a number. It returns nil if there is none, or if it cannot be read.
 func readCounter(ctx context.Context, srv *connect.Server, client *redlatch.Client, name string) *counter {
 	in, err := rsemaphore.NewExpirable(client, name).Inspect(ctx)
 	if err != nil || !in.Exists {

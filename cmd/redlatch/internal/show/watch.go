@@ -104,7 +104,6 @@ func (w *watcher) run(ctx context.Context) error {
 	return f.run(inner, heard, found)
 }
 
-// hear subscribes to the locks' channels: by patterns, or in a cluster one by one.
 func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, error) {
 	if f.srv.IsCluster() {
 		f.channels = follow.NewChannelSubscriber(engine.EngineOf(f.client).Transport)
@@ -123,14 +122,12 @@ func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan fo
 
 const findEvery = 10 * time.Second
 
-// discovery is a lock that was found, or the error of a scan.
 type discovery struct {
 	name string
 	err  error
 }
 
-// find scans for matching locks until ctx ends. It finds those that were acquired without a
-// message.
+// find finds locks that were acquired without a message.
 func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 	tell := func(f discovery) {
 		select {

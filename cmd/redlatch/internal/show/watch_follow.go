@@ -18,13 +18,12 @@ import (
 
 const (
 	watched = 1000
-	// followedPlaces bounds the places of a queue: the cost of an inspection must not grow with the
-	// queue.
+	// followedPlaces bounds the cost of an inspection.
 	followedPlaces = 256
 	forgetAfter    = time.Minute
 )
 
-// follower inspects locks and prints events. It is not safe for concurrent use.
+// A follower is not safe for concurrent use.
 type follower struct {
 	*watcher
 	client   *redlatch.Client
@@ -41,8 +40,7 @@ type followed struct {
 	idle time.Time // since when it is free, zero if it is not
 }
 
-// run handles messages and discoveries, and inspects all locks regularly, until ctx ends. It
-// returns an error of the first inspection; it reports later ones and goes on.
+// run returns an error of the first inspection; it reports later ones and goes on.
 func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <-chan discovery) error {
 	if f.single {
 		f.add(f.pattern)
@@ -89,7 +87,6 @@ func (f *follower) find(ctx context.Context, m discovery) {
 	}
 }
 
-// add begins to watch a lock, unless there are too many.
 func (f *follower) add(name string) bool {
 	if len(f.locks) >= watched {
 		if !f.limitReported {
@@ -157,7 +154,6 @@ func (f *follower) try(ctx context.Context, l *followed) {
 	}
 }
 
-// look inspects a lock and prints the events since the last inspection.
 func (f *follower) look(ctx context.Context, l *followed) error {
 	s, err := inspect.Read(ctx, f.client, l.Name, followedPlaces)
 	other := (*inspect.NotLock)(nil)
@@ -186,7 +182,6 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	return nil
 }
 
-// notWatched adds to the error for a string that it may be a semaphore or a latch.
 func notWatched(err error) error {
 	if other := (*inspect.NotLock)(nil); errors.As(err, &other) && other.Key == other.Name && other.Type == "string" {
 		return fmt.Errorf("%w. For a semaphore or a latch, use `redlatch status %s`", err, inspect.Args(other.Name))
@@ -226,18 +221,15 @@ type eventJSON struct {
 	// OwnerBase64 is set for an owner that is not valid UTF-8.
 	OwnerBase64 string `json:"owner_base64,omitempty"`
 	*inspect.Client
-	Label string `json:"label,omitempty"`
-	// From is the previous owner.
+	Label string        `json:"label,omitempty"`
 	From  string        `json:"from,omitempty"`
 	Count inspect.Count `json:"count,omitempty"`
-	// Mode is "read" or "write" for a read/write lock.
-	Mode string `json:"mode,omitempty"`
-	// LeaseMillis is the rest of the owner's lease, nil for none.
+	Mode  string        `json:"mode,omitempty"`
+	// LeaseMillis is nil for no lease.
 	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
-	// NoTTL means that the owner holds the lock without a lease.
-	NoTTL    bool `json:"no_ttl,omitempty"`
-	Position int  `json:"position,omitempty"`
-	Queue    int  `json:"queue_length"`
+	NoTTL       bool   `json:"no_ttl,omitempty"`
+	Position    int    `json:"position,omitempty"`
+	Queue       int    `json:"queue_length"`
 	// Messages counts the messages since the last inspection.
 	Messages int `json:"messages"`
 }
@@ -258,8 +250,6 @@ func eventJSONOf(e *follow.Event, label string) *eventJSON {
 
 const leastLabel = 8
 
-// eventLine returns the text output for an event, in one line that fits a terminal if the name
-// does.
 func eventLine(e *follow.Event, label string, named bool) string {
 	line := fmt.Sprintf("%s %-8s  %s", e.At.UTC().Format("15:04:05.000Z"), e.What, eventWords(e))
 	if named {

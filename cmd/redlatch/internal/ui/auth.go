@@ -23,10 +23,9 @@ import (
 
 type credential struct{ user, password [sha256.Size]byte }
 
-// credentials are the lines of the file of --auth. None let all browsers in.
+// No credentials let all browsers in.
 type credentials []credential
 
-// readAuth reads the file of --auth, "" for none.
 func readAuth(name string) (credentials, error) {
 	if name == "" {
 		return nil, nil
@@ -50,8 +49,7 @@ func readAuth(name string) (credentials, error) {
 	return all, nil
 }
 
-// has reports whether c has the user with the password, and whether it has the user, in a time that
-// does not depend on them.
+// has takes a time that does not depend on the user and the password.
 func (c credentials) has(user, password string) (right, known bool) {
 	given := credential{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
 	found, named := 0, 0
@@ -71,7 +69,6 @@ type gate struct {
 	secret  []byte // for the cookies
 }
 
-// protect requires valid credentials for page, unless c is nil. It logs refused requests.
 func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	if c == nil {
 		return page
@@ -79,9 +76,8 @@ func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	return &gate{users: c, page: page, errors: errors, secret: []byte(rand.Text())}
 }
 
-// cookieName names the cookie of a browser that has given a user's password. Its guesses at that user's
-// password are counted separately, so that guesses of others at the same address, such as a proxy's, do
-// not keep it out. The cookie lets no request through.
+// cookieName names the cookie of a browser that has given a user's password. Its guesses are
+// counted separately, so that those of others behind the same proxy do not keep it out.
 const cookieName = "redlatch-known"
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -155,10 +151,8 @@ const (
 	freeLines, lineEvery = 100, time.Second
 )
 
-// allowance allows a burst, and then one more use after each interval.
-type allowance struct{ whole time.Time } // when the whole burst is allowed again
+type allowance struct{ whole time.Time }
 
-// wait returns how long to wait for the next use.
 func (a *allowance) wait(now time.Time, free int, every time.Duration) time.Duration {
 	return max(0, a.whole.Sub(now.Add(time.Duration(free-1)*every)))
 }
@@ -176,7 +170,7 @@ type guesser struct {
 	refused int // since the last password that was compared
 }
 
-// guesses counts wrong passwords by address. It is safe for concurrent use.
+// guesses is safe for concurrent use.
 type guesses struct {
 	mu      sync.Mutex
 	of      map[string]*guesser // by result of sourceOf, or by known browser
@@ -184,9 +178,8 @@ type guesses struct {
 	dropped int
 }
 
-// try compares a password, or returns how long to wait if the address has given too many. It compares
-// one password at a time, so that all earlier ones have been counted. refused is how often the address
-// was refused since the last comparison, this time included.
+// try compares one password at a time, so that all earlier ones have been counted. refused counts
+// refusals since the last comparison, this one included.
 func (g *guesses) try(from string, compare func() bool) (right bool, wait time.Duration, refused int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -208,7 +201,6 @@ func (g *guesses) try(from string, compare func() bool) (right bool, wait time.D
 	return false, 0, refused
 }
 
-// add counts an address, in place of the one with the fewest guesses if there are too many.
 func (g *guesses) add(from string) *guesser {
 	if len(g.of) >= guessers {
 		var fewest *guesser
@@ -241,7 +233,7 @@ func (g *guesses) line() (may bool, dropped int) {
 	return true, dropped
 }
 
-// sourceOf returns the address to count. For IPv6 it is a network of 64 bits, which one machine may own.
+// An IPv6 source is a network of 64 bits, which one machine may own.
 func sourceOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

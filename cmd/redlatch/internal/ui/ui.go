@@ -86,8 +86,7 @@ func (s *server) check() error {
 
 var actions = map[string]redlatchui.Access{"unlock": redlatchui.MayUnlock, "evict": redlatchui.MayEvict}
 
-// checkActions checks --allow and grants its actions. They need a password even on this machine:
-// all of its users would have this program's rights on the server, and no name in the audit.
+// Actions need a password even on this machine: all of its users would have this program's rights.
 func (s *server) checkActions() error {
 	if len(s.allow) == 0 {
 		return nil
@@ -107,7 +106,6 @@ func (s *server) checkActions() error {
 	return nil
 }
 
-// run serves the page until ctx ends.
 func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	users, err := readAuth(s.authFile)
 	if err != nil {
@@ -149,7 +147,6 @@ func shownAddr(addr net.Addr) string {
 	return addr.String()
 }
 
-// audit logs the beginning and the outcome of an action.
 func (s *server) audit(_ context.Context, a redlatchui.Attempt) error {
 	owners := make([]string, len(a.Owners))
 	for i, owner := range a.Owners {
