@@ -20,7 +20,6 @@ type lossFlags struct {
 	holds, rounds     int
 }
 
-// runLoss measures when holders notice that they have lost their lock.
 func runLoss(args []string) error {
 	var s lossFlags
 	f := flag.NewFlagSet("bench loss", flag.ContinueOnError)
@@ -61,7 +60,6 @@ func runLoss(args []string) error {
 	}{env, s.note, outcomes}))
 }
 
-// load returns the load average of the last minute.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

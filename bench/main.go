@@ -1,4 +1,4 @@
-// Program bench measures lock clients and compares them: see docs/performance.md.
+// Program bench measures lock clients: see docs/performance.md.
 //
 //	bench run     all clients, all cases: tables and plots
 //	bench quick   the working tree against another build

@@ -18,8 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// allowed is the share of CPU time that the host may steal during a measurement: one or two ticks of the
-// system clock.
+// allowed is the share of CPU time that the host may steal during a measurement.
 const allowed = 0.03
 
 type settings struct {
@@ -33,7 +32,6 @@ type settings struct {
 	command   string // as the documents name it
 }
 
-// everything is the default of the regexp flags.
 var everything = regexp.MustCompile("")
 
 func flags(args []string) (*settings, error) {
@@ -145,7 +143,6 @@ func entrants(s *settings) ([]run.Entrant, error) {
 	return all, nil
 }
 
-// environment describes the machine and the versions.
 func environment(s *settings) (report.Environment, error) {
 	var version string
 	err := redistest.Perform(func(tb testing.TB) {
@@ -165,10 +162,8 @@ func environment(s *settings) (report.Environment, error) {
 	}, nil
 }
 
-// redissonJar matches Redisson's jar in a class path.
 var redissonJar = regexp.MustCompile(`redisson-[0-9.]+[0-9]`)
 
-// revision returns git describe, or "unknown" without git.
 func revision() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
 	if err != nil {
@@ -179,7 +174,6 @@ func revision() string {
 
 var errNoBase = errors.New("quick: -base must name another build of this program")
 
-// runQuick compares this build with another one.
 func runQuick(args []string) error {
 	f := flag.NewFlagSet("bench quick", flag.ContinueOnError)
 	base := f.String("base", "", "bench program of another revision to compare with")

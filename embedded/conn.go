@@ -72,7 +72,6 @@ func (c *conn) queue(b []byte) bool {
 	return true
 }
 
-// Close closes the connection when pending bytes are sent, or after partingTime.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	c.ending = true
@@ -108,7 +107,7 @@ func (c *conn) drain() {
 	}
 }
 
-// take removes and returns the pending bytes. It returns false at the end.
+// take returns false at the end.
 func (c *conn) take() ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +129,7 @@ func (c *conn) isSubscribed() bool {
 	return c.subscribed
 }
 
-// isSubscribeAck reports whether the reply b acknowledges a subscription. In RESP3 it starts with >.
+// In RESP3 the reply starts with >.
 func isSubscribeAck(b []byte) bool {
 	if len(b) == 0 || b[0] != '*' && b[0] != '>' {
 		return false
@@ -150,8 +149,7 @@ const (
 
 var errRequest = errors.New("embedded: invalid or oversized request")
 
-// requests reads complete requests: non-empty arrays of strings. Miniredis would allocate any announced
-// length, and panic on an empty array.
+// Miniredis would allocate any announced length, and panic on an empty array.
 type requests struct {
 	from  *bufio.Reader
 	ready bytes.Buffer
@@ -189,7 +187,6 @@ func (r *requests) next() error {
 	return nil
 }
 
-// length reads a line with kind and a number up to most.
 func (r *requests) length(kind byte, most int) (int, error) {
 	line, err := r.from.ReadSlice('\n')
 	if err != nil {
@@ -205,8 +202,7 @@ func (r *requests) length(kind byte, most int) (int, error) {
 	return int(n), nil
 }
 
-// guarded is the hook before each command. It runs the command itself, so that a panic of miniredis closes
-// only the connection.
+// guarded runs the command itself, so that a panic of miniredis closes only the connection.
 func (s *Server) guarded(p *server.Peer, cmd string, args ...string) (answered bool) {
 	if _, again := s.running.LoadOrStore(p, true); again {
 		text := s.failing.Load()

@@ -1,4 +1,5 @@
-// Package embedded runs a Redis-like server inside the process, for development, demos and tests only:
+// Package embedded runs a Redis-like server inside the process, for development, demos and tests
+// only:
 //
 //	srv, err := embedded.Start()
 //	if err != nil {
@@ -7,12 +8,12 @@
 //	defer srv.Close()
 //	client, err := redlatch.Open(ctx, srv.URL())
 //
-// It is miniredis with a running clock, faults on demand, such as [Server.LoseReplies], and protection
-// against malformed requests and slow readers. Redlatch's scripts produce the same replies, keys and
-// messages as on real servers. It does not support persistence, replication, ACLs or TLS, and is slow:
-// about 4,000 scripts per second, fewer with more than 1,000 keys. Also test with a real server.
+// It is miniredis with a running clock, faults on demand, such as [Server.LoseReplies], and
+// protection against malformed requests and slow readers. Redlatch's scripts produce the same
+// replies, keys and messages as on real servers. It does not support persistence, replication, ACLs
+// or TLS, and is slow: about 4,000 scripts per second, fewer with more than 1,000 keys.
 //
-// With [WithInProcess] it can run in a testing/synctest bubble, where keys expire by the fake clock. To
-// make a holder lose its lock, call ForceUnlock, or call [Server.FailWith] and wait for one lease.
-// docs/testing-your-code.md has examples and limits.
+// With [WithInProcess] it can run in a testing/synctest bubble, where keys expire by the fake
+// clock. To make a holder lose its lock, call ForceUnlock, or call [Server.FailWith] and wait for
+// one lease. docs/testing-your-code.md has examples and limits.
 package embedded

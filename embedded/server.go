@@ -37,7 +37,6 @@ func WithAddr(addr string) Option {
 //	t.Cleanup(func() { client.Close() })
 func WithInProcess() Option { return func(c *config) { c.inProcess = true } }
 
-// maxAddr limits addresses, which appear in errors.
 const maxAddr = 512
 
 // Server is an in-process server. All methods are safe for concurrent use.
@@ -86,7 +85,6 @@ func Start(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// open starts miniredis without a listener and adds missing commands.
 func (s *Server) open() error {
 	first, err := s.mini.Dial() // starts it
 	if err != nil {
@@ -226,7 +224,6 @@ func (s *Server) Heal() {
 // subscribed connections are not affected and do not count.
 func (s *Server) LoseReplies(n int) { s.lose.Store(int64(n)) }
 
-// takeLoss reports whether to lose the next reply, and counts it.
 func (s *Server) takeLoss() bool {
 	for {
 		n := s.lose.Load()

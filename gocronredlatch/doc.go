@@ -1,19 +1,20 @@
-// Package gocronredlatch lets several processes schedule the same gocron jobs and runs each job once.
+// Package gocronredlatch lets several processes schedule the same gocron jobs and runs each job
+// once.
 //
 //	locker, err := gocronredlatch.NewLocker(client, gocronredlatch.LockerConfig{Period: time.Hour})
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //	_, err = scheduler.NewJob(gocron.CronJob("0 * * * *", false),
 //		locker.Task(report), gocron.WithName("report"))
 //
-// With a [Locker], each run takes the lock of the job's name, and the processes share the jobs. With an
-// [Elector], one process leads and runs all jobs: for jobs that share state in its memory. gocron skips a
-// run that another process does; with a Locker it also calls AfterLockError with redlatch.ErrNotAcquired.
+// With a [Locker], the processes share the jobs. With an [Elector], one process leads and runs all
+// jobs: for jobs that share state in its memory. gocron skips a run that another process does; with
+// a Locker it also calls AfterLockError with redlatch.ErrNotAcquired.
 //
-// No two processes run a job at the same time if the task respects its context, which ends before another
-// process can get the lock, also after a network failure or a pause. Create tasks with [Locker.Task] or
-// [Elector.Task]: gocron's own context of a job is not the context of a run.
+// No two processes run a job at the same time if the task respects its context, which ends before
+// another process can get the lock, also after a network failure or a pause. Create tasks with
+// [Locker.Task] or [Elector.Task]: gocron's own context of a job is not the context of a run.
 //
-// A job runs at most once per tick. A run is not repeated if its process dies, which blocks the job until the
-// lease expires. Where clocks differ, set LockerConfig.Period or AtLeast, or ElectorConfig.Skew; otherwise a
-// job that ends before another process's tick runs again.
+// A job runs at most once per tick. A run is not repeated if its process dies, which blocks the job
+// until the lease expires. Where clocks differ, set LockerConfig.Period or AtLeast, or
+// ElectorConfig.Skew; otherwise a job that ends before another process's tick runs again.
 package gocronredlatch

@@ -22,8 +22,8 @@ type ElectorConfig struct {
 	// candidate may lead next.
 	Fair bool
 
-	// Skew is how long a new leader waits before it runs jobs. It must exceed the difference of clocks;
-	// otherwise a job that the previous leader has run may run again at the later tick here. Default: 0.
+	// Skew is how long a new leader waits before it runs jobs. It must exceed the difference of
+	// clocks; otherwise a job may run again at the later tick here. Default: 0.
 	Skew time.Duration
 
 	// OnError gets each error that does not end Run, as in [leader.Config]. Default: the client's logger logs
@@ -69,7 +69,6 @@ func (e *Elector) Run(ctx context.Context) error {
 	})
 }
 
-// lead lets tasks run until ctx ends, and then waits for them.
 func (e *Elector) lead(ctx context.Context) error {
 	t := &term{ctx: ctx, since: time.Now()}
 	e.set(t)
@@ -85,15 +84,15 @@ func (e *Elector) set(t *term) {
 	e.term = t
 }
 
-// IsLeader is called by gocron at each tick. It returns nil if this process has led for longer than Skew,
-// and otherwise [ErrNotLeader]. It sends nothing.
+// IsLeader is called by gocron at each tick. It returns nil if this process has led for longer than
+// Skew, and otherwise [ErrNotLeader]. It sends nothing.
 func (e *Elector) IsLeader(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.leads()
 }
 
-// leads is IsLeader with mu held.
+// mu is held.
 func (e *Elector) leads() error {
 	switch {
 	case e.term == nil:
@@ -123,7 +122,6 @@ func (e *Elector) Task(fn func(ctx context.Context) error) gocron.Task {
 	})
 }
 
-// begin starts a task of this term. Callers must call done at its end.
 func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,8 +133,7 @@ func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	return t.ctx, t.tasks.Done, nil
 }
 
-// lasting is a context whose Err also checks the term's context, which reads the clocks and so detects a
-// pause of the process immediately.
+// lasting also checks the term's context, which detects a pause of the process immediately.
 type lasting struct {
 	context.Context //nolint:containedctx // it is one
 	leading         context.Context

@@ -31,13 +31,13 @@ type LockerConfig struct {
 	// later runs the job again. Default: 0.
 	AtLeast time.Duration
 
-	// OnError gets errors from releasing a lock, such as redlatch.ErrLost, which gocron drops. It is called
-	// on the run's goroutine. Default: slog.Default logs them as warnings.
+	// OnError gets errors from releasing a lock, which gocron drops. It is called on the run's
+	// goroutine. Default: slog.Default logs them as warnings.
 	OnError func(name string, err error)
 }
 
 // ErrOffSchedule means that a run was skipped because its tick was too far from any multiple of
-// LockerConfig.Period, due to a pause of the process or a wrong clock.
+// LockerConfig.Period.
 var ErrOffSchedule = errors.New("gocronredlatch: tick off schedule")
 
 // Locker is a gocron.Locker: each run of a job takes the lock of the job's name. It is safe for concurrent
@@ -51,8 +51,8 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker. Close the client after the scheduler has shut down. NewLocker returns
-// redlatch.ErrInvalid if Period or AtLeast is negative or both are set. It sends nothing.
+// NewLocker returns a Locker. NewLocker returns redlatch.ErrInvalid if Period or AtLeast is
+// negative or both are set. It sends nothing.
 func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	if config.Period < 0 || config.AtLeast < 0 || config.Period > 0 && config.AtLeast > 0 {
 		return nil, fmt.Errorf("%w: Period and AtLeast must not be negative and are mutually exclusive", redlatch.ErrInvalid)
@@ -65,12 +65,12 @@ func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	return &Locker{client: client, config: config}, nil
 }
 
-// Task returns a task that calls fn with a context that ends when the lock of the run is lost, with the
-// cause of [rlock.Hold.Err], or when gocron ends the job. If that has already happened, fn is not called.
+// Task returns a task that calls fn with a context that ends when the lock of the run is lost, with
+// the cause of [rlock.Hold.Err], or when gocron ends the job. If that has already happened, fn is
+// not called.
 //
-// The job needs gocron.WithName, because gocron's default name is the same for all these tasks; otherwise each
-// run is skipped with redlatch.ErrInvalid. The scheduler or the job needs the Locker; otherwise the run fails
-// with redlatch.ErrNotHeld.
+// The job needs gocron.WithName; otherwise each run is skipped with redlatch.ErrInvalid. The
+// scheduler or the job needs the Locker; otherwise the run fails with redlatch.ErrNotHeld.
 func (l *Locker) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask((&task{l, fn}).run)
 }
@@ -118,7 +118,6 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &run{l, ctx, hold}, nil
 }
 
-// mark returns the lease of the mark of a run that starts now, 0 for none.
 func (l *Locker) mark() (time.Duration, error) {
 	period := l.config.Period
 	if period == 0 {
@@ -135,12 +134,10 @@ func (l *Locker) mark() (time.Duration, error) {
 	return 0, fmt.Errorf("%w: %v after a multiple of %v", ErrOffSchedule, after, period)
 }
 
-// leaveMark takes the mark of a run and lets it expire. It fails if the mark exists.
 func (l *Locker) leaveMark(ctx context.Context, name string, lease time.Duration) error {
 	if lease == 0 {
 		return nil
 	}
-	// The server truncates leases to milliseconds.
 	hold, err := rlock.New(l.client, name+":ran").TryLock(ctx, rlock.WithLease(lease+time.Millisecond))
 	if err != nil {
 		return err
@@ -155,7 +152,7 @@ type run struct {
 	hold   *rlock.Hold
 }
 
-// Unlock passes the error of rlock.Hold.Unlock to OnError, because gocron drops it.
+// Unlock passes its error to OnError, because gocron drops it.
 func (r *run) Unlock(context.Context) error {
 	r.locker.holds.CompareAndDelete(r.ctx, r.hold) // if the task was not called
 	err := r.hold.Unlock()

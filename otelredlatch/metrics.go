@@ -31,7 +31,6 @@ type instruments struct {
 	pending pending
 }
 
-// make creates the instruments and registers the callback of the gauges.
 func (t *Telemetry) make(m metric.Meter) error {
 	in := &t.instruments
 	var failed []error
@@ -81,10 +80,9 @@ func (t *Telemetry) makeGauges(m metric.Meter) error {
 	return failed[3]
 }
 
-// labels are the attributes of a series. Empty ones are omitted.
+// Empty labels are omitted.
 type labels struct{ kind, group, operation, outcome, end, reason, errorType string }
 
-// options are the attributes of a series for instruments.
 type options struct {
 	record []metric.RecordOption
 	add    []metric.AddOption
@@ -113,7 +111,6 @@ func (l labels) options() *options {
 	return &options{[]metric.RecordOption{set}, []metric.AddOption{set}, []metric.ObserveOption{set}}
 }
 
-// of returns the common labels of metrics of a lock.
 func (t *Telemetry) of(name, kind string) labels {
 	l := labels{kind: kind}
 	if t.set.grouping != nil {
@@ -122,7 +119,7 @@ func (t *Telemetry) of(name, kind string) labels {
 	return l
 }
 
-// groupOf returns the group of a lock's name. It is otherGroup if there are too many, or if it is not UTF-8.
+// Names that are not UTF-8 are in otherGroup.
 func (t *Telemetry) groupOf(name string) string {
 	group := t.set.grouping(name)
 	if _, known := t.groups.all()[group]; known {
@@ -137,15 +134,13 @@ func (t *Telemetry) groupOf(name string) string {
 	return group
 }
 
-// failed is the outcome of a call with an error.
 const failed = "failed"
 
 type series struct{ kind, group string }
 
 func (s series) labels() labels { return labels{kind: s.kind, group: s.group} }
 
-// see starts the gauges and counters of a kind and group at 0. Prometheus does not see the increase of a
-// counter that starts at 1.
+// Prometheus does not see the increase of a counter that starts at 1.
 func (t *Telemetry) see(ctx context.Context, s series) {
 	if _, known := t.seen.all()[s]; known {
 		return
@@ -160,7 +155,6 @@ func (t *Telemetry) see(ctx context.Context, s series) {
 	t.seen.add(s, func() struct{} { return struct{}{} })
 }
 
-// now returns the current counts of all clients.
 func (t *Telemetry) now() map[series]redlatch.KindStats {
 	t.mu.Lock()
 	clients := make([]*redlatch.Client, 0, len(t.clients))
@@ -189,13 +183,12 @@ func (t *Telemetry) now() map[series]redlatch.KindStats {
 	return all
 }
 
-// cache is a copy-on-write map for a few keys. Reading neither locks nor allocates.
+// cache is a copy-on-write map: reading neither locks nor allocates.
 type cache[K comparable, V any] struct {
 	mu   sync.Mutex // held to add
 	have atomic.Pointer[map[K]V]
 }
 
-// all returns the map, which must not be modified.
 func (c *cache[K, V]) all() map[K]V {
 	if have := c.have.Load(); have != nil {
 		return *have
@@ -208,7 +201,6 @@ func (c *cache[K, V]) add(key K, make func() V) V {
 	return v
 }
 
-// addUpTo is add for at most most keys.
 func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,8 +219,7 @@ func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	return next[key], true
 }
 
-// together is the number of measurements per batch. Batches keep the code in the processor's cache, which
-// makes it several times faster.
+// Batches keep the code in the processor's cache, which makes it several times faster.
 const together = 64
 
 type measurement struct {
@@ -237,16 +228,15 @@ type measurement struct {
 	labels  labels
 }
 
-// pending has the measurements to record. They are recorded with mu held, so a collection, which flushes,
-// includes all earlier measurements.
+// A collection flushes, so it includes all earlier measurements. Measurements are recorded with mu
+// held.
 type pending struct {
 	mu     sync.Mutex
 	all    []measurement // fewer than together
 	closed bool          // without collections
 }
 
-// record records durations of traced calls immediately, with the context for an exemplar, and others in
-// batches.
+// Traced calls are recorded immediately, with the context for an exemplar.
 func (t *Telemetry) record(ctx context.Context, traced bool, m measurement) {
 	if traced {
 		m.to.Record(ctx, m.seconds, t.attributes(m.labels).record...)
@@ -265,7 +255,7 @@ func (t *Telemetry) flush() {
 	t.recordAll()
 }
 
-// recordAll is flush with mu held.
+// mu is held.
 func (t *Telemetry) recordAll() {
 	all := t.pending.all
 	t.pending.all = all[:0]

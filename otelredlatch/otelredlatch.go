@@ -38,9 +38,9 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(s *settings)
 // WithTracerProvider sets the provider for spans. Default: otel.GetTracerProvider().
 func WithTracerProvider(p trace.TracerProvider) Option { return func(s *settings) { s.tracers = p } }
 
-// WithGroup adds the attribute group to the metrics with the attribute kind. group maps a lock's name to it,
-// for example to the part before a colon. It is called in each Lock, and must be fast and safe for concurrent
-// use. Names of more than 100 groups count as "_other". Default: no attribute.
+// WithGroup adds the attribute group to the metrics with the attribute kind. group maps a lock's
+// name to it. It is called in each Lock, and must be fast and safe for concurrent use. Names of
+// more than 100 groups count as "_other". Default: no attribute.
 func WithGroup(group func(name string) string) Option {
 	return func(s *settings) { s.grouping = group }
 }

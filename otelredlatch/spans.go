@@ -43,17 +43,16 @@ const (
 	keyError    = attribute.Key("error.type")
 )
 
-// call is an acquisition. It is stored in the context of its events and holds.
+// A call is stored in the context of its events and holds.
 type call struct {
 	span    trace.Span        // redlatch.lock
 	parent  trace.SpanContext // the caller's
 	started redlatch.Started
 }
 
-// doing is a function of Do. It is stored in the function's context.
 type doing struct{ span trace.Span }
 
-// Keys of context values. A client may have observers of several Telemetry values.
+// A client may have observers of several Telemetry values.
 type (
 	callKey  struct{ of *Telemetry }
 	doingKey struct{ of *Telemetry }
@@ -72,7 +71,6 @@ func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Cont
 	return context.WithValue(within, callKey{t}, &call{span, trace.SpanContextFromContext(ctx), *e})
 }
 
-// about returns the attributes of a lock, with room for others.
 func (t *Telemetry) about(name, kind string, room int) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 2+room), keyKind.String(kind))
 	if t.set.shown != nil {
@@ -81,7 +79,6 @@ func (t *Telemetry) about(name, kind string, room int) []attribute.KeyValue {
 	return all
 }
 
-// about returns the attributes of a call that ends.
 func (c *call) about(t *Telemetry, outcome string, attempts int) []attribute.KeyValue {
 	all := append(t.about(c.started.Name, c.started.Kind, 7),
 		keyOp.String(c.started.Op), keyOutcome.String(outcome), keyAttempts.Int(attempts))
@@ -91,7 +88,6 @@ func (c *call) about(t *Telemetry, outcome string, attempts int) []attribute.Key
 	return all
 }
 
-// end ends the span of a successful call.
 func (c *call) end(t *Telemetry, e *redlatch.Acquired) {
 	all := append(c.about(t, "acquired", e.Attempts), keyReentry.Bool(e.Reentry), keyTransfer.Bool(e.Transferred))
 	if !e.Owner.IsZero() {
@@ -101,7 +97,6 @@ func (c *call) end(t *Telemetry, e *redlatch.Acquired) {
 	c.span.End()
 }
 
-// endWithout ends the span of an unsuccessful call.
 func (c *call) endWithout(t *Telemetry, e *redlatch.NotAcquired) {
 	outcome := e.Outcome
 	c.span.SetAttributes(c.about(t, outcome, e.Attempts)...)
@@ -132,7 +127,7 @@ func attempt(e *redlatch.Attempted) []attribute.KeyValue {
 	return all
 }
 
-// fail sets the error of a span without its text, which has the lock's name.
+// The error's text has the lock's name, so fail omits it.
 func fail(span trace.Span, err error) {
 	kind := redlatch.ErrorType(err)
 	span.SetAttributes(keyError.String(kind))
@@ -162,7 +157,6 @@ func (t *Telemetry) doEnded(ctx context.Context, e redlatch.DoEnded) {
 	d.span.End()
 }
 
-// link links a span to the acquisition.
 func (c *call) link() trace.SpanStartOption {
 	return trace.WithLinks(trace.Link{SpanContext: c.span.SpanContext()})
 }

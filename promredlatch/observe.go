@@ -111,7 +111,7 @@ func (m *Metrics) values(name, kind string, others ...string) []string {
 	return append(m.first(m.series(name, kind)), others...)
 }
 
-// groupOf returns the group of a lock's name. It is otherGroup if there are too many, or if it is not UTF-8.
+// Names that are not UTF-8 are in otherGroup.
 func (m *Metrics) groupOf(name string) string {
 	group := m.grouping(name)
 	if _, known := m.groups.all()[group]; known {
@@ -138,7 +138,7 @@ func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Ob
 	m.pending.add(measurement{to, d.Seconds()})
 }
 
-// fits reports whether labels are valid for an exemplar. Prometheus panics on others.
+// Prometheus panics on other labels.
 func fits(labels prometheus.Labels) bool {
 	n := 0
 	for name, value := range labels {
@@ -152,8 +152,7 @@ func fits(labels prometheus.Labels) bool {
 
 type series struct{ kind, group string }
 
-// see starts the gauges and counters of a kind and group at 0. Prometheus does not see the increase of a
-// counter that starts at 1.
+// Prometheus does not see the increase of a counter that starts at 1.
 func (m *Metrics) see(name, kind string) {
 	s := m.series(name, kind)
 	if _, known := m.seen.all()[s]; !known {
@@ -202,7 +201,6 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.acquire, m.hold, m.renewal, m.slack, m.lost, m.evictions, m.gaps, m.reconnects}
 }
 
-// now returns the current counts of all clients.
 func (m *Metrics) now() map[series]redlatch.KindStats {
 	m.mu.Lock()
 	clients := make([]*redlatch.Client, 0, len(m.clients))
@@ -231,13 +229,12 @@ func (m *Metrics) now() map[series]redlatch.KindStats {
 	return all
 }
 
-// cache is a copy-on-write map for a few keys. Reading neither locks nor allocates.
+// cache is a copy-on-write map: reading neither locks nor allocates.
 type cache[K comparable, V any] struct {
 	mu   sync.Mutex // held to add
 	have atomic.Pointer[map[K]V]
 }
 
-// all returns the map, which must not be modified.
 func (c *cache[K, V]) all() map[K]V {
 	if have := c.have.Load(); have != nil {
 		return *have
@@ -250,7 +247,6 @@ func (c *cache[K, V]) add(key K, make func() V) V {
 	return v
 }
 
-// addUpTo is add for at most most keys.
 func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,7 +265,6 @@ func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	return next[key], true
 }
 
-// acquireKey contains the labels of an acquisition, holdKey the labels of a hold.
 type (
 	acquireKey struct {
 		series
@@ -281,8 +276,7 @@ type (
 	}
 )
 
-// together is the number of measurements per batch. Batches keep the code in the processor's cache, which
-// makes it several times faster.
+// Batches keep the code in the processor's cache, which makes it several times faster.
 const together = 64
 
 type measurement struct {
@@ -290,8 +284,8 @@ type measurement struct {
 	seconds float64
 }
 
-// pending has the measurements to count. They are counted with mu held, so a collection, which flushes,
-// includes all earlier measurements.
+// A collection flushes, so it includes all earlier measurements. Measurements are counted with mu
+// held.
 type pending struct {
 	mu  sync.Mutex
 	all []measurement // fewer than together
@@ -311,7 +305,7 @@ func (p *pending) flush() {
 	p.count()
 }
 
-// count is flush with mu held.
+// mu is held.
 func (p *pending) count() {
 	all := p.all
 	p.all = all[:0]

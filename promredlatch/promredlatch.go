@@ -24,16 +24,16 @@ var buckets = []float64{
 // Option configures [New].
 type Option func(*Metrics)
 
-// WithGroup adds the label group to the metrics with the label kind. group maps a lock's name to it, for
-// example to the part before a colon. It is called in each Lock, and must be fast and safe for concurrent
-// use. Names of more than 100 groups count as "_other". Default: no label.
+// WithGroup adds the label group to the metrics with the label kind. group maps a lock's name to
+// it. It is called in each Lock, and must be fast and safe for concurrent use. Names of more than
+// 100 groups count as "_other". Default: no label.
 func WithGroup(group func(name string) string) Option {
 	return func(m *Metrics) { m.grouping = group }
 }
 
-// WithExemplars adds exemplars to the histograms of locks: the labels that exemplar returns for the caller's
-// context, such as a trace ID, or nil for none. Labels with more than 128 characters in total, or with
-// invalid names or values, are dropped. Default: none.
+// WithExemplars adds exemplars to the histograms of locks: the labels that exemplar returns for the
+// caller's context, nil for none. Labels with more than 128 characters in total, or with invalid
+// names or values, are dropped. Default: none.
 func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option {
 	return func(m *Metrics) { m.exemplar = exemplar }
 }
@@ -63,7 +63,7 @@ type Metrics struct {
 
 var _ prometheus.Collector = (*Metrics)(nil)
 
-// New returns metrics with zero values. Register them, and pass their Observer to clients.
+// New returns metrics with zero values.
 func New(opts ...Option) *Metrics {
 	m := &Metrics{clients: map[*redlatch.Client]struct{}{}}
 	for _, o := range opts {

@@ -28,7 +28,6 @@ func isBlank(e ast.Expr) bool { return types.ExprString(e) == "_" }
 // unbounded matches options that leave a hold until it is released.
 var unbounded = regexp.MustCompile(`^` + core + `rlock\.With(Wait|Polling|Watchdog|Owner)$`)
 
-// isBounded reports whether an acquisition may have an option that ends its lease.
 func (p checked) isBounded(call *ast.CallExpr) bool {
 	return call.Ellipsis.IsValid() || slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
 		if p.TypesInfo.TypeOf(arg).String() != core+"rlock.Option" {
@@ -84,11 +83,9 @@ var callerContext = analyzer("callercontext", "report the caller's context in fu
 	}
 })
 
-// harmless matches functions that do not pass a context on to work.
 var harmless = regexp.MustCompile(`^context\.(Cause|WithoutCancel)$|^\(?\*?log/slog\.|\.Hold\)\.Context$`)
 
-// isWork reports whether a context is passed to a call that the lock should protect. Deferred and concurrent
-// calls may outlive the lock.
+// Deferred and concurrent calls may outlive the lock.
 func (p checked) isWork(use, literal inspector.Cursor) bool {
 	call, ok := use.Parent().Node().(*ast.CallExpr)
 	if !ok || use.ParentEdgeKind() != edge.CallExpr_Args || isApart(use, literal) || p.outerDo(use.Parent(), call) != nil {
@@ -156,7 +153,6 @@ func (p checked) afterHold(c inspector.Cursor, to []ast.Expr, first *ast.CallExp
 	}
 }
 
-// afterError skips statements that leave the block on an error, and returns the next statement.
 func afterError(next inspector.Cursor, ok bool, failed string) (inspector.Cursor, bool) {
 	for ; ok; next, ok = next.NextSibling() {
 		check, isIf := next.Node().(*ast.IfStmt)
@@ -189,7 +185,6 @@ func (p checked) ends(c inspector.Cursor, hold *types.Var) bool {
 	return false
 }
 
-// isCheck reports whether a use of a hold checks whether the hold or its context has ended.
 func isCheck(use inspector.Cursor) bool {
 	selector, ok := use.Parent().Node().(*ast.SelectorExpr)
 	if !ok {
@@ -199,7 +194,6 @@ func isCheck(use inspector.Cursor) bool {
 	return selector.Sel.Name == "Err" || isMethod
 }
 
-// find returns a call in a statement that acquires a lock with a context.
 func (p checked) find(c inspector.Cursor, lock, ctx string) *ast.CallExpr {
 	for at, call := range within[*ast.CallExpr](c) {
 		if l, with := p.acquisition(call); l == lock && with == ctx && !isIn[*ast.FuncLit](at, c) && !isApart(at, c) {

@@ -1,16 +1,15 @@
-// Program redlatchvet is a vet tool that reports mistakes in programs that use Redlatch. Install it with
-// "go install github.com/redlatch/redlatch/redlatchvet@latest", and run it in a module with
+// Program redlatchvet is a vet tool that reports mistakes in programs that use Redlatch. Install it
+// with "go install github.com/redlatch/redlatch/redlatchvet@latest", and run it in a module with
 //
 //	go vet -vettool=$(which redlatchvet) ./...
 //
-// It has three checks. A flag such as -lockagain=false disables one of them.
+// It has three checks, each with a flag such as -lockagain=false:
 //
 //	droppedhold    a hold that the program never releases
 //	callercontext  the caller's context in a function passed to Do
 //	lockagain      a second Lock of a held lock without the hold's context, which deadlocks
 //
-// It may miss mistakes but should not report correct code. It skips _test.go files, which often drop holds
-// and lock twice on purpose.
+// It may miss mistakes but should not report correct code. It skips _test.go files.
 package main
 
 import (
@@ -42,7 +41,6 @@ func analyzer(name, doc string, run func(checked)) *analysis.Analyzer {
 	}}
 }
 
-// checked is the package to check.
 type checked struct{ *analysis.Pass }
 
 // nodes returns the nodes of a type outside of tests.
@@ -61,7 +59,6 @@ func nodes[N ast.Node](p checked) iter.Seq2[inspector.Cursor, N] {
 	}
 }
 
-// within returns the nodes of a type inside another node.
 func within[N ast.Node](c inspector.Cursor) iter.Seq2[inspector.Cursor, N] {
 	return func(yield func(inspector.Cursor, N) bool) {
 		for c := range c.Preorder(*new(N)) {
@@ -72,7 +69,6 @@ func within[N ast.Node](c inspector.Cursor) iter.Seq2[inspector.Cursor, N] {
 	}
 }
 
-// callee returns the function that is called, and the receiver if it is a method.
 func (p checked) callee(call *ast.CallExpr) (*types.Func, ast.Expr) {
 	fn, ok := typeutil.Callee(p.TypesInfo, call).(*types.Func)
 	if !ok {
@@ -89,14 +85,13 @@ var (
 	optionType = regexp.MustCompile(`^\[\]` + core + `\w+\.\w*Option$`)
 )
 
-// acquires reports whether a call returns a new hold. Interfaces and wrappers have the same names.
+// Interfaces and wrappers have the same names.
 func (p checked) acquires(call *ast.CallExpr) bool {
 	fn, _ := p.callee(call)
 	return slices.Contains([]string{"Lock", "TryLock", "Resume", "Acquire", "TryAcquire"}, fn.Name()) &&
 		fn.Signature().Results().Len() == 2 && holdType.MatchString(fn.Signature().Results().At(0).Type().String())
 }
 
-// isDo reports whether a call is of Do of a lock, semaphore or interface.
 func (p checked) isDo(call *ast.CallExpr) bool {
 	fn, _ := p.callee(call)
 	params := fn.Signature().Params()
@@ -130,7 +125,6 @@ func (p checked) hasReaders() bool {
 	return false
 }
 
-// isIn reports whether a node has an ancestor of type N that is outer or inside outer.
 func isIn[N ast.Node](c, outer inspector.Cursor) bool {
 	for in := range c.Enclosing(*new(N)) {
 		if outer.Contains(in) {
@@ -160,22 +154,20 @@ func (p checked) runner(literal inspector.Cursor) string {
 	return ""
 }
 
-// isOuter reports whether an expression is a context that a function around a literal declares.
 func (p checked) isOuter(e ast.Expr, literal ast.Node) bool {
 	v := p.variable(e)
 	return v != nil && v.Type().String() == "context.Context" && v.Kind() != types.PackageVar && v.Kind() != types.FieldVar &&
 		(v.Pos() < literal.Pos() || v.Pos() > literal.End())
 }
 
-// variable returns the variable that an expression names.
 func (p checked) variable(e ast.Expr) *types.Var {
 	id, _ := ast.Unparen(e).(*ast.Ident)
 	v, _ := p.TypesInfo.ObjectOf(id).(*types.Var)
 	return v
 }
 
-// path returns a text that is equal for expressions of one value: variables, fields, contexts that never
-// end, the write side of a read/write lock. It is empty for others, such as the read side.
+// path returns an equal text for expressions of one value, and "" for others, such as the read side
+// of a lock.
 func (p checked) path(e ast.Expr) string {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -197,7 +189,6 @@ func (p checked) path(e ast.Expr) string {
 	return ""
 }
 
-// assigns reports whether a node assigns to any of the paths, or to a variable at the start of a path.
 func (p checked) assigns(c inspector.Cursor, paths ...string) bool {
 	for _, assign := range within[*ast.AssignStmt](c) {
 		for _, to := range assign.Lhs {

@@ -26,7 +26,6 @@ var errNoConn = errors.New("the client's Dialer returned no connection")
 // errTooLate is returned after the caller has returned. Without an error go-redis would panic.
 var errTooLate = errors.New("the connection opened after its caller had returned")
 
-// handshake returns options for one connection, without pools, retries and caches.
 func handshake(opt redis.Options) *redis.Options {
 	opt.Protocol = 2
 	opt.ContextTimeoutEnabled = true
@@ -41,7 +40,7 @@ func handshake(opt redis.Options) *redis.Options {
 	return &opt
 }
 
-// connect returns a connection that go-redis has dialed and initialized, from HELLO and AUTH to OnConnect.
+// connect returns a connection that go-redis has initialized, from HELLO to OnConnect.
 func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 	opt := handshake(settings)
 	d := &detacher{reach: opt.Dialer}
@@ -77,7 +76,6 @@ func dial(ctx context.Context, settings redis.Options) (redigo.Conn, error) {
 	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
-// detacher dials a connection for go-redis and later detaches it.
 type detacher struct {
 	reach reachFunc
 
@@ -114,14 +112,12 @@ func (d *detacher) hangUp() {
 	}
 }
 
-// detach prevents go-redis from closing the connection.
 func (d *detacher) detach() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.conn.gone = true
 }
 
-// detached returns the connection, or nil if it is not usable.
 func (d *detacher) detached() net.Conn {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package goredis makes Redlatch clients from a go-redis client of one server, Sentinels or a Redis Cluster:
+// Package goredis makes Redlatch clients from a go-redis client of one server, Sentinels or a Redis
+// Cluster:
 //
 //	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: seeds})
 //	client, err := goredis.New(ctx, rdb)
@@ -8,8 +9,7 @@
 //	lock := rlock.New(client, "orders:42")
 //
 // go-redis dials each connection with the client's Dialer, TLSConfig, credentials, DB, ClientName,
-// OnConnect, DialTimeout and, in a cluster, NewClient. Redlatch then takes over the connection, so options
-// for pools, retries, read timeouts, limiters, caches and hooks do not apply: a retried command could
-// acquire a lock twice. The connections do not count toward the client's pool. The README lists them and
-// describes uncertain calls and failovers.
+// OnConnect, DialTimeout and, in a cluster, NewClient. Redlatch then takes over the connection, so
+// options for pools, retries, read timeouts, limiters, caches and hooks do not apply, and the
+// client's pool does not count it. The README lists the options.
 package goredis

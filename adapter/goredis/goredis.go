@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// failoverAddr is the address of go-redis clients of Sentinels.
 const failoverAddr = "FailoverClient"
 
 const writeTimeout = 3 * time.Second
@@ -61,15 +60,13 @@ func dialTimeout(d time.Duration) redlatch.Option {
 
 var errSwitched = errors.New("goredis: the Sentinels now report another master")
 
-// master connects to the master of a *redis.Client and to its replicas.
 type master struct {
 	options redis.Options // a copy
 }
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) { return dial(ctx, m.options) }
 
-// dialNamed connects to the master at addr. The client's dialer ignores addr and connects to the
-// Sentinels' current master.
+// A Sentinel client's dialer ignores addr and connects to the current master.
 func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error) {
 	conn, err := connect(ctx, m.options)
 	if err != nil {
@@ -82,8 +79,7 @@ func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error
 	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
-// dialReplica connects to a replica with the default dialer: a Sentinel client's own dialer always connects
-// to the master.
+// A Sentinel client's own dialer always connects to the master, so dialReplica uses the default.
 func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, error) {
 	opt := m.options
 	opt.Network, opt.Addr = "tcp", addr
@@ -93,7 +89,6 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	return dial(ctx, opt)
 }
 
-// named connects to the Sentinels' current master and returns its address.
 func (m *master) named(ctx context.Context) (string, error) {
 	conn, err := m.options.Dialer(ctx, m.options.Network, m.options.Addr)
 	if err != nil {

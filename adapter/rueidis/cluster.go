@@ -38,8 +38,8 @@ func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Opti
 }
 
 // nodeOf returns the client of the node at addr. A rueidis client learns of a new node only from a
-// redirection, so nodeOf sends an EVALSHA of a missing script for one of the node's keys. If that does not
-// help, as with replicas, it triggers a refresh, which takes up to a second, and fails for now.
+// redirection, so nodeOf sends an EVALSHA of a missing script for one of the node's keys. If that
+// does not help, as with replicas, it triggers a refresh and fails for now.
 func nodeOf(
 	ctx context.Context, client rueidis.Client, addr string, keyOn func(context.Context, rueidis.Client, string) string,
 ) (rueidis.Client, error) {
@@ -58,7 +58,6 @@ func nodeOf(
 
 const slots = 16384
 
-// keyOn returns a key in a slot of the master at addr, or "".
 func keyOn(ctx context.Context, client rueidis.Client, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, hinted)
 	defer cancel()
@@ -72,7 +71,6 @@ func keyOn(ctx context.Context, client rueidis.Client, addr string) string {
 	return ""
 }
 
-// span returns the slots and the master's address, or "", of an entry of CLUSTER SLOTS.
 func span(entry *rueidis.RedisMessage) (first, last int64, master string) {
 	parts, _ := entry.ToArray()
 	if len(parts) < 3 {
@@ -89,7 +87,6 @@ func span(entry *rueidis.RedisMessage) (first, last int64, master string) {
 	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10))
 }
 
-// keyIn returns a key in any of the slots from first to last, or "".
 func keyIn(first, last int64) string {
 	for i := range 64 * slots {
 		key := strconv.Itoa(i)
@@ -100,7 +97,6 @@ func keyIn(first, last int64) string {
 	return ""
 }
 
-// hinted bounds a call of hint, whose node may be down.
 const hinted = 300 * time.Millisecond
 
 // hint sends a call whose error makes client refresh its nodes.

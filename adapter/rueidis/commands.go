@@ -13,12 +13,12 @@ const (
 	underWay = 256 // most batches without replies, each with a goroutine
 )
 
-// commands adapts a dedicated connection to a redigo connection for commands: one goroutine calls Send
-// and Flush, another calls Receive.
+// commands adapts a dedicated connection to a redigo connection for commands: one goroutine calls
+// Send and Flush, another calls Receive.
 //
-// Each batch of flushed commands is sent by a goroutine that waits for the replies. The next batch follows
-// when rueidis has queued the previous one, which keeps the order. All commands are marked as blocking, so
-// that rueidis sets no deadline and closing the connection does not wait for replies.
+// Each batch of flushed commands is sent by a goroutine that waits for the replies. The next batch
+// follows when rueidis has queued the previous one, which keeps the order. All commands are marked
+// as blocking, so that rueidis sets no deadline.
 type commands struct {
 	*dedicated
 	unflushed []rueidis.Completed   // the sender's
@@ -34,7 +34,7 @@ type commands struct {
 	busy    int      // batches without replies
 }
 
-// batch is a batch of commands and their context, which never ends.
+// A batch is also a context, which never ends.
 type batch struct {
 	context.Context //nolint:containedctx // it is one
 	conn            *commands
@@ -55,7 +55,6 @@ func (c *commands) Send(command string, args ...any) error {
 	return nil
 }
 
-// Flush does not wait for the network.
 func (c *commands) Flush() error {
 	c.mu.Lock()
 	c.flushed = append(c.flushed, c.unflushed...)
@@ -74,7 +73,7 @@ func (c *commands) advance() {
 	n := min(len(c.flushed), together)
 	b := &batch{Context: context.Background(), conn: c, all: c.flushed[:n:n]}
 	if c.flushed = c.flushed[n:]; len(c.flushed) == 0 {
-		c.flushed = nil // the batch owns the array
+		c.flushed = nil
 	}
 	c.sending = b
 	c.busy++
@@ -82,7 +81,6 @@ func (c *commands) advance() {
 	go b.send()
 }
 
-// send sends the batch and waits for the replies or the end of the connection.
 func (b *batch) send() {
 	replies := b.conn.client.DoMulti(b, b.all...)
 	b.queued()
@@ -140,8 +138,8 @@ func (c *commands) Receive() (any, error) {
 	return reply, err
 }
 
-// attend makes rueidis report the connection's end if the early reply to CLIENT INFO is a verbatim string,
-// and so RESP3. With RESP2 that would need another connection; there the next command notices the end.
+// attend makes rueidis report the connection's end. With RESP2 that would need another connection;
+// there the next command notices the end.
 func (c *commands) attend(r rueidis.RedisResult) {
 	if c.lost != nil {
 		return
@@ -165,7 +163,6 @@ func (c *commands) next() []rueidis.RedisResult {
 	return replies
 }
 
-// ReceiveWithTimeout ends the connection after the timeout.
 func (c *commands) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	if timeout > 0 {
 		timer := time.AfterFunc(timeout, func() { _ = c.end(context.DeadlineExceeded) })

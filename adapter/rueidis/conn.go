@@ -23,7 +23,6 @@ type conn struct {
 
 var _ redis.ConnWithTimeout = (*conn)(nil)
 
-// role is [commands] or [listening].
 type role interface {
 	Send(command string, args ...any) error
 	Flush() error
@@ -44,7 +43,6 @@ func (c *conn) Send(command string, args ...any) error {
 	return c.as.Send(command, args...)
 }
 
-// decide sets the role and sends the held pings.
 func (c *conn) decide(listens bool) error {
 	if listens {
 		c.as = listen(c.dedicated)
@@ -74,7 +72,7 @@ func (c *conn) Flush() error {
 
 func (c *conn) Receive() (any, error) { return c.ReceiveWithTimeout(0) }
 
-// ReceiveWithTimeout ends the connection after a timeout other than zero.
+// A timeout other than zero ends the connection.
 func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	var late <-chan time.Time
 	if timeout > 0 {
@@ -136,14 +134,12 @@ func (d *dedicated) Err() error {
 	}
 }
 
-// Close ends the connection without waiting for rueidis, which may need a second if the server is
-// silent.
+// Close does not wait for rueidis, which may need a second if the server is silent.
 func (d *dedicated) Close() error {
 	_ = d.end(errClosed)
 	return nil
 }
 
-// end closes the connection once and returns the first reason.
 func (d *dedicated) end(why error) error {
 	d.once.Do(func() {
 		d.err = why
@@ -160,8 +156,7 @@ func orClosed(err error) error {
 	return err
 }
 
-// ask sends a command and waits for the reply until ctx ends. Any error except an error reply closes the
-// connection.
+// Any error except an error reply closes the connection.
 func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueidis.RedisResult, error) {
 	stop := context.AfterFunc(ctx, func() { _ = d.end(context.Cause(ctx)) })
 	r := d.client.Do(context.Background(), d.client.B().Arbitrary(command).Args(texts(args)...).Blocking())
@@ -171,8 +166,8 @@ func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueid
 	return r, nil
 }
 
-// take gets a connection from client, which dials if none is idle, and waits for PONG. Dedicate cannot be
-// canceled: if ctx ends first, the connection is returned to client when it is ready.
+// Dedicate cannot be canceled: if ctx ends first, the connection is returned to client when it is
+// ready.
 func take(ctx context.Context, client rueidis.Client) (redis.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

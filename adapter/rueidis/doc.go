@@ -1,5 +1,5 @@
-// Package rueidis makes Redlatch clients from a rueidis client of one server or a cluster, or from the
-// options of a rueidis client of Sentinels:
+// Package rueidis makes Redlatch clients from a rueidis client of one server or a cluster, or from
+// the options of a rueidis client of Sentinels:
 //
 //	rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addrs})
 //	if err != nil {
@@ -7,8 +7,7 @@
 //	}
 //	client, err := latchrueidis.New(ctx, rdb)
 //
-// The rueidis client dials, authenticates and encrypts. Redlatch takes dedicated connections from it:
-// BlockingPoolSize must leave room for four per node. Other commands of the client do not delay renewals,
-// and no call runs twice, regardless of its retry settings. The README has the details of retries,
-// deadlines, Sentinels and clusters.
+// The rueidis client dials, authenticates and encrypts. Redlatch takes dedicated connections from
+// it: BlockingPoolSize must leave room for four per node. No call runs twice, regardless of the
+// client's retry settings. The README has the details.
 package rueidis

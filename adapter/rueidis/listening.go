@@ -11,14 +11,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// listening adapts a dedicated connection to a redigo connection for subscriptions: a goroutine sends
-// flushed commands, and Receive returns replies and messages in order.
+// listening adapts a dedicated connection to a redigo connection for subscriptions.
 //
-// rueidis reports messages and acknowledgements through hooks, and error replies to the sender. While
-// commands are in flight, acknowledgements are held until their order relative to errors is known.
+// rueidis reports messages and acknowledgements through hooks, and error replies to the sender.
+// While commands are in flight, acknowledgements are held until their order relative to errors is
+// known.
 //
-// Shard channels must be sent one per command: rueidis counts the acknowledgements of a command, and would
-// also count an unsubscription by the server when a slot moves.
+// Shard channels must be sent one per command: rueidis counts the acknowledgements of a command,
+// and would also count an unsubscription by the server when a slot moves.
 type listening struct {
 	*dedicated
 	unflushed []order // the sender's
@@ -79,7 +79,6 @@ func (l *listening) put(reply any) {
 	}
 }
 
-// run sends flushed commands until the connection ends.
 func (l *listening) run(lost <-chan error) {
 	for {
 		select {
@@ -96,7 +95,7 @@ func (l *listening) run(lost <-chan error) {
 	}
 }
 
-// take returns the orders of the next batch. A PING is sent alone.
+// A PING is sent alone.
 func (l *listening) take() []order {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +134,6 @@ func (o order) build(b rueidis.Builder) rueidis.Completed {
 	return b.Arbitrary(o.command).Build()
 }
 
-// settle puts the replies to a batch into the inbox.
 func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +156,7 @@ func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.held, l.busy = nil, false
 }
 
-// release puts held acknowledgements into the inbox, up to the last for o. mu is held.
+// mu is held. Acknowledgements are released up to the last for o.
 func (l *listening) release(o order) {
 	for _, channel := range o.channels {
 		i := slices.IndexFunc(l.held, func(a ack) bool {
@@ -189,7 +187,7 @@ func (l *listening) Flush() error {
 	return l.Err()
 }
 
-// ReceiveWithTimeout ends the connection after a timeout other than zero.
+// A timeout other than zero ends the connection.
 func (l *listening) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	var late <-chan time.Time
 	for {
@@ -229,7 +227,6 @@ func (l *listening) next() (reply any, ok bool) {
 	return reply, true
 }
 
-// DoWithTimeout always fails: subscriptions have no replies.
 func (l *listening) DoWithTimeout(time.Duration, string, ...any) (any, error) {
 	return nil, errListens
 }

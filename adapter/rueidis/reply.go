@@ -9,7 +9,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// received returns a result as redigo's Receive does.
 func received(r rueidis.RedisResult) (any, error) {
 	if err := r.NonRedisError(); err != nil {
 		return nil, err
@@ -21,7 +20,6 @@ func received(r rueidis.RedisResult) (any, error) {
 	return plain(&m), nil
 }
 
-// plain converts a message to RESP2: nil, an int64, text, or an array of these and of errors.
 func plain(m *rueidis.RedisMessage) any {
 	switch {
 	case m.IsNil():
@@ -99,7 +97,6 @@ func texts(args []any) []string {
 	return words
 }
 
-// text converts an argument of a type that package transport permits.
 func text(arg any) string {
 	switch a := arg.(type) {
 	case string:

@@ -42,11 +42,10 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 
 var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass the client's options to NewSentinel")
 
-// NewSentinel returns a Redlatch client of a master with Sentinels. InitAddress lists the Sentinels,
-// Sentinel.MasterSet is their name for the master, and the other fields configure connections to the servers
-// and, in Sentinel, to the Sentinels; see [Dialer] for the fields in use. Redlatch queries all Sentinels
-// concurrently and follows the first report of a failover. NewSentinel does no I/O; redlatch.NewSentinel and
-// redlatch.AskSentinels list the commands.
+// NewSentinel returns a Redlatch client of a master with Sentinels. InitAddress lists the
+// Sentinels, Sentinel.MasterSet is their name for the master; see [Dialer] for the other fields.
+// Redlatch queries all Sentinels concurrently and follows the first report of a failover.
+// NewSentinel does no I/O; redlatch.NewSentinel and redlatch.AskSentinels list the commands.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
 		return nil, errors.New("rueidis: NewSentinel needs Sentinel addresses and a master name")
@@ -65,11 +64,12 @@ func sentinelOption(opt rueidis.ClientOption) rueidis.ClientOption {
 
 const writeTimeout = 3 * time.Second
 
-// Dialer returns a function for redlatch.WithReplicaDialer that connects to the server at addr, host:port,
-// as a rueidis client with these options does. It uses DialCtxFn, DialFn, Dialer and TLSConfig,
-// AuthCredentialsFn (for each connection; not RefreshAfter), Username and Password, ClientName, SelectDB,
-// ClientNoTouch and ClientNoEvict, and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT
-// NO-EVICT as needed. Errors of the server are redigo's redis.Error. It is safe for concurrent use.
+// Dialer returns a function for redlatch.WithReplicaDialer that connects to the server at addr,
+// host:port, as rueidis does. It uses DialCtxFn, DialFn, Dialer and TLSConfig, AuthCredentialsFn
+// (for each connection; not RefreshAfter), Username and Password, ClientName, SelectDB,
+// ClientNoTouch and ClientNoEvict, and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and
+// CLIENT NO-EVICT as needed. Errors of the server are redigo's redis.Error. It is safe for
+// concurrent use.
 func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) (redis.Conn, error) {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := reach(ctx, &option, addr)
@@ -90,7 +90,6 @@ func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) 
 	}
 }
 
-// reach connects as rueidis does, including TLS.
 func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn net.Conn, err error) {
 	dialer := opt.Dialer
 	switch {
@@ -112,7 +111,7 @@ func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn ne
 
 var errNoConn = errors.New("the dial function returned no connection")
 
-// promptly calls dial, and returns when ctx ends. It closes a connection that arrives later.
+// promptly returns when ctx ends, and closes a connection that arrives later.
 func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, error) {
 	type outcome struct {
 		conn net.Conn
@@ -145,7 +144,6 @@ func credentials(opt *rueidis.ClientOption, addr net.Addr) (user, password strin
 	return is.Username, is.Password, err
 }
 
-// greet pipelines the commands that initialize a connection, and returns the first error.
 func greet(ctx context.Context, conn redis.Conn, opt *rueidis.ClientOption, user, password string) (err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	sent := 0

@@ -1,6 +1,5 @@
-// Package contest defines the contestants: the measured lock clients, each behind a Locker and set up as its
-// documentation says. Defaults that would slow a peer for reasons unrelated to locks, such as a pool of three
-// connections, are raised to the values of the other contestants.
+// Package contest defines the measured lock clients, set up as their documentation says. Defaults
+// that would slow a peer for reasons unrelated to locks are raised.
 package contest
 
 import (
@@ -22,7 +21,7 @@ const (
 	Limit Role = "limit"
 )
 
-// Kind is a kind of lock, and the suffix of the contestant's name.
+// Kind is a kind of lock and a suffix of names.
 type Kind string
 
 // Kinds of locks.
@@ -32,9 +31,9 @@ const (
 	ReadWrite Kind = "-rw"
 	// Async locks are plain locks whose Unlock returns before the reply to the release.
 	Async Kind = "-async"
-	// Cluster locks are plain locks on a cluster; Settings.Addr has comma-separated addresses.
+	// Cluster locks are plain locks on a cluster, with comma-separated addresses.
 	Cluster Kind = "-cluster"
-	// Permits belong to a semaphore with IDs and with leases that Redlatch renews.
+	// Permits belong to a semaphore with IDs and renewed leases.
 	Permits Kind = "-permits"
 	// Counter is a semaphore without IDs.
 	Counter Kind = "-counter"
@@ -43,10 +42,9 @@ const (
 // PoolSize is the number of connections in a contestant's pool.
 const PoolSize = 64
 
-// Settings are a case's settings for a contestant.
 type Settings struct {
 	Addr string
-	// Lease is a fixed lease without renewal. 0 means the contestant's default, which it may renew.
+	// Lease is a fixed lease, 0 the contestant's default, which it may renew.
 	Lease time.Duration
 	// Permits is the size of a semaphore; 0 means one.
 	Permits int
@@ -57,7 +55,7 @@ type Contestant struct {
 	Name string
 	Role Role
 	Kind Kind
-	// Waits reports whether callers can wait for a held lock.
+	// Waits reports whether callers can wait.
 	Waits bool
 	// Renews reports whether it renews leases.
 	Renews bool
@@ -65,8 +63,8 @@ type Contestant struct {
 	Java bool
 	// Most is the largest number of goroutines it can be measured with; 0 means no limit.
 	Most int
-	// Sends lists the commands it sends, by their INFO commandstats names. Its scripts may not call any of
-	// them, because the figures count them as requests. A test checks both.
+	// Sends lists the commands it sends, by their INFO commandstats names. Its scripts may not call
+	// any of them, because the figures count them as requests.
 	Sends []string
 	// Open connects the client. It is nil for Java contestants and raw-pipelined.
 	Open func(ctx context.Context, s Settings) (Locker, error)
@@ -74,13 +72,11 @@ type Contestant struct {
 
 // Locker is a connected client. Its functions are safe for concurrent use.
 type Locker struct {
-	// Key returns the lock called name for one goroutine; ReadKey does so for a reader and is nil for other
-	// kinds.
+	// ReadKey is nil unless there are readers.
 	Key, ReadKey func(name string) Key
 	// RedisKey returns the key that exists on the server while name is held.
 	RedisKey func(name string) string
-	// Close disconnects after all holds and waiters are gone.
-	Close func() error
+	Close    func() error
 }
 
 // Key acquires the lock for one goroutine and waits until ctx ends.
@@ -91,7 +87,6 @@ type Held interface {
 	Unlock() error
 }
 
-// sameKey is RedisKey of clients that use the lock's name as the key.
 func sameKey(name string) string { return name }
 
 // All returns every contestant, Redlatch first.

@@ -17,11 +17,9 @@ import (
 	"github.com/redlatch/redlatch/promredlatch"
 )
 
-// sampled is the variable with the share of traced acquisitions, by default 0.01, as usual under load.
+// sampled names the variable with the share of traced acquisitions, by default 0.01.
 const sampled = "BENCH_SAMPLED"
 
-// observed returns the options of a client that both modules observe, with a registry and the OpenTelemetry
-// SDK.
 func observed() []redlatch.Option {
 	part := 0.01
 	if s := os.Getenv(sampled); s != "" {

@@ -17,9 +17,8 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// peers are the other Go clients.
 var peers = []Contestant{
-	// redsync's examples keep three idle connections; here all stay idle, or dialing would dominate.
+	// redsync's examples keep three idle connections; dialing would dominate.
 	{
 		Name: "redsync-redigo", Role: Peer, Waits: true, Sends: []string{"set", "evalsha", "eval"},
 		Open: func(_ context.Context, s Settings) (Locker, error) {
@@ -51,15 +50,14 @@ var peers = []Contestant{
 	},
 }
 
-// redissonKinds are Redisson in a JVM that is kept and warmed up; see bench/java. Its settings are the
-// defaults except for larger pools: 64 connections for commands, and enough for the channel of each waiter of
-// a fair lock. With the default 50 connections of 5 channels a queue of 1,000 makes no progress.
+// redissonKinds are Redisson in a warm JVM, with 64 connections for commands and enough for the
+// channel of each waiter of a fair lock: with the default, a queue of 1,000 makes no progress.
 var redissonKinds = []Contestant{
 	inJVM(Plain), inJVM(Fair), inJVM(ReadWrite), inJVM(Permits), inJVM(Counter),
 }
 
-// inJVM returns a kind of Redisson's locks. It does not renew permits, which have no lease. A goroutine
-// elsewhere is a thread in the JVM, and 10,000 threads would measure the system, so the limit is 1,000.
+// A goroutine elsewhere is a thread in the JVM, and 10,000 threads would measure the system, so the
+// limit is 1,000.
 func inJVM(kind Kind) Contestant {
 	return Contestant{
 		Name: "redisson" + string(kind), Role: Peer, Kind: kind, Java: true, Most: 1000,
@@ -71,7 +69,6 @@ func inJVM(kind Kind) Contestant {
 	}
 }
 
-// redigoPool returns a pool of PoolSize connections whose callers wait.
 func redigoPool(addr string) *redis.Pool {
 	return &redis.Pool{
 		MaxIdle: PoolSize, MaxActive: PoolSize, Wait: true,
@@ -79,16 +76,15 @@ func redigoPool(addr string) *redis.Pool {
 	}
 }
 
-// goRedis returns a client with PoolSize connections. By default it has ten per processor and gives up on the
-// pool after seconds, which thousands of callers reach on a small machine.
+// By default go-redis gives up on the pool after seconds, which thousands of callers reach.
 func goRedis(addr string) *goredislib.Client {
 	return goredislib.NewClient(&goredislib.Options{
 		Addr: addr, PoolSize: PoolSize, PoolTimeout: time.Minute, ContextTimeoutEnabled: true,
 	})
 }
 
-// openRedsync returns redsync with its defaults: it retries after a random 50 to 250 ms, up to 32 times, and
-// its lease of 8 s is not renewed. Lock repeats failed calls, as a caller that must have the lock would.
+// openRedsync returns redsync with its defaults. Lock repeats failed calls, as a caller that must
+// have the lock would.
 func openRedsync(pool syncpool.Pool, s Settings, end func() error) Locker {
 	rs := redsync.New(pool)
 	var options []redsync.Option
@@ -128,9 +124,8 @@ func (m redsyncMutex) Unlock() error {
 	return err
 }
 
-// openRedislock returns bsm/redislock, which retries every 100 ms as in its example. Its lease has no default
-// and is not renewed; 30 s is Redlatch's. Without a deadline its wait ends after one lease, so Lock repeats it
-// until the caller's context ends.
+// openRedislock retries every 100 ms as in redislock's example, with Redlatch's lease. Without a
+// deadline its wait ends after one lease, so Lock repeats it.
 func openRedislock(_ context.Context, s Settings) (Locker, error) {
 	rdb := goRedis(s.Addr)
 	client, ttl := redislock.New(rdb), cmp.Or(s.Lease, 30*time.Second)
@@ -158,13 +153,10 @@ type redislockHeld struct{ lock *redislock.Lock }
 
 func (h redislockHeld) Unlock() error { return h.lock.Release(context.Background()) }
 
-// closeGrace is the time for rueidislock's background releases before it is closed.
 const closeGrace = 50 * time.Millisecond
 
-// openRueidislock returns rueidislock as its README recommends for one server of 7.0.5 or later: a majority of
-// one key, and no tracking of its own writes. It waits for the key's invalidation, lets one caller per process
-// wait, and renews its lease of 5 s every 2.5 s. An attempt without a reply after 20 ms, its default, fails
-// and may leave its caller blocked, which shows as a long wait rather than an error.
+// openRueidislock follows rueidislock's README. An attempt without a reply after 20 ms, its
+// default, may leave its caller blocked, which shows as a long wait rather than an error.
 func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	o := rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.Addr}},

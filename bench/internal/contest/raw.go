@@ -14,9 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// limits send only Redlatch's two scripts: they handle no lost reply, renew no lease and do not wait. They use
-// one connection and one caller at a time, a pool of 64 connections, or pipelines without a goroutine per
-// lock; see package work.
+// limits send only Redlatch's two scripts: they do not handle lost replies, renew or wait.
 var limits = []Contestant{
 	{Name: "raw-one", Role: Limit, Sends: rawSends, Open: func(_ context.Context, s Settings) (Locker, error) {
 		conn, err := redis.Dial("tcp", s.Addr)
@@ -62,12 +60,10 @@ func openRaw(do doer, end func() error) (Locker, error) {
 	}, nil
 }
 
-// AcquireArgs returns the EVALSHA arguments that acquire the lock called name.
 func AcquireArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Acquire(c, owner, 30000) })
 }
 
-// ReleaseArgs returns the EVALSHA arguments that release it.
 func ReleaseArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Release(c, owner, 30000, 0) })
 }

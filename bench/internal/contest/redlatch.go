@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// redlatchKinds are Redlatch with its defaults: one client, two connections, renewed leases.
 var redlatchKinds = []Contestant{
 	own(Plain, lockOf(rlock.New)),
 	own(Async, asyncLock),
@@ -24,8 +23,7 @@ var redlatchKinds = []Contestant{
 	own(Counter, counter),
 }
 
-// own returns a kind of Redlatch's locks, which sends more commands than the shared ones. newLocker need not
-// set Close, nor RedisKey if that is the lock's name.
+// own returns a kind of Redlatch's locks.
 func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
 	c := Contestant{Name: "redlatch" + string(kind), Role: Own, Kind: kind, Waits: true, Renews: kind != Counter}
 	// HELLO, ROLE and PUBSUB check for waiters in other processes when a turn takes long.
@@ -88,7 +86,6 @@ func asyncLock(client *redlatch.Client, s *Settings) Locker {
 	}}
 }
 
-// asyncKey is a lock that is released with UnlockAsync, and the result of its last release.
 type asyncKey struct {
 	lock    *rlock.Lock
 	options []rlock.Option
@@ -156,7 +153,6 @@ type heldCount struct{ *rsemaphore.Semaphore }
 
 func (h heldCount) Unlock() error { return h.Release(context.Background(), 1) }
 
-// prepared calls prepare before the first acquisition.
 func prepared(prepare func(context.Context) error, lock Key) Key {
 	ready := false
 	return func(ctx context.Context) (Held, error) {

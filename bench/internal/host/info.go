@@ -14,8 +14,7 @@ import (
 
 // Info is the server's work since its start.
 type Info struct {
-	At time.Time
-	// CPU is the CPU time that it used.
+	At  time.Time
 	CPU time.Duration
 
 	commands map[string]command
@@ -66,7 +65,6 @@ func parseCommand(text string) command {
 	return c
 }
 
-// number parses a number, or returns 0.
 func number(text string) float64 {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -75,11 +73,9 @@ func number(text string) float64 {
 	return n
 }
 
-// Work is the server's work in an interval.
 type Work struct {
 	Lasted time.Duration
-	// CPU is the CPU time that it used.
-	CPU time.Duration
+	CPU    time.Duration
 	// Requests is the number of commands that clients sent.
 	Requests float64
 	// Busy is the execution time of Requests, including their scripts' calls.
@@ -88,7 +84,7 @@ type Work struct {
 	Stolen float64
 }
 
-// Since returns the work since earlier. The commands in sends count as requests; scripts must not call them.
+// Since returns the work since earlier.
 func (i Info) Since(earlier Info, sends []string) Work {
 	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU, Stolen: i.machine.since(earlier.machine)}
 	for _, name := range sends {
@@ -99,7 +95,7 @@ func (i Info) Since(earlier Info, sends []string) Work {
 	return w
 }
 
-// machine is the CPU time that the host of a virtual machine stole since the start, in ticks.
+// machine is the CPU time that a virtual machine's host stole, in ticks.
 type machine struct {
 	stolen, total float64
 }
@@ -114,7 +110,6 @@ func readMachine() machine {
 	return m
 }
 
-// parseMachine parses the first line of /proc/stat, the sum of all processors.
 func parseMachine(text string) (machine, bool) {
 	const last = 8 // stolen time; the guest times after it are included in user time
 	line, _, _ := strings.Cut(text, "\n")
@@ -134,7 +129,6 @@ func parseMachine(text string) (machine, bool) {
 	return m, true
 }
 
-// since returns the share of stolen time since earlier, or 0 if no time has passed.
 func (m machine) since(earlier machine) float64 {
 	if m.total <= earlier.total {
 		return 0

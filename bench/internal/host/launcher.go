@@ -7,10 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Launcher starts processes. All of them are started by one thread, which it keeps
-// until Close, because a process inherits the processors of the thread that starts
-// it, and because Linux ends a process with that thread: nothing is left behind by
-// a benchmark that was killed.
+// Launcher starts processes. One thread starts all of them until Close, because a process inherits
+// that thread's processors and on Linux ends with it.
 type Launcher struct {
 	starts chan start
 	done   chan struct{}
@@ -22,7 +20,7 @@ type start struct {
 	err  chan error
 }
 
-// NewLauncher returns a launcher, which has one goroutine until it is closed.
+// NewLauncher returns a launcher with one goroutine.
 func NewLauncher() *Launcher {
 	l := &Launcher{starts: make(chan start), done: make(chan struct{})}
 	go l.run()
@@ -35,7 +33,7 @@ func (l *Launcher) Close() {
 	<-l.done
 }
 
-// Start starts cmd on these processors, on any when there are none.
+// Start starts cmd on these processors, on any if there are none.
 func (l *Launcher) Start(cmd *exec.Cmd, cpus []int) error {
 	s := start{cmd: cmd, cpus: cpus, err: make(chan error, 1)}
 	l.starts <- s

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Link is a proxy on a free loopback port that delays traffic by half of a round trip in each direction. Its
-// goroutines have their own threads, because the runtime's timers are too coarse.
+// Link is a proxy that delays traffic by half of a round trip in each direction. Its goroutines
+// have their own threads, because the runtime's timers are too coarse.
 type Link struct {
 	listener net.Listener
 	target   string
@@ -47,7 +47,6 @@ func (l *Link) Stop() {
 	l.all.Wait()
 }
 
-// accept connects each client to the server until the link ends.
 func (l *Link) accept() {
 	for {
 		client, err := l.listener.Accept()
@@ -78,13 +77,11 @@ func (l *Link) keep(conns ...net.Conn) bool {
 	return true
 }
 
-// parcel is received data and its delivery time.
 type parcel struct {
 	data []byte
 	due  time.Time
 }
 
-// carry forwards data from one side until either is closed, and closes both.
 func (l *Link) carry(to io.WriteCloser, from io.ReadCloser) {
 	parcels := make(chan parcel, 1024)
 	l.all.Go(func() { deliver(to, parcels) })
@@ -102,7 +99,6 @@ func (l *Link) carry(to io.WriteCloser, from io.ReadCloser) {
 	}
 }
 
-// deliver writes each parcel when it is due. After an error it drops the rest.
 func deliver(to io.WriteCloser, parcels <-chan parcel) {
 	runtime.LockOSThread() // ends with the goroutine: sleepUntil sharpens its timer
 	defer func() { _ = to.Close() }()

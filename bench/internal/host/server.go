@@ -12,7 +12,6 @@ import (
 // Server is a redis-server without persistence, or the masters of a cluster.
 type Server struct{ nodes []*redistest.Server }
 
-// options returns the options of a server at p, which many clients use.
 func options(p Placement) []redistest.Option {
 	return []redistest.Option{redistest.WithProcessors(p.Server()...), redistest.WithArgs("--maxclients", "20000")}
 }
@@ -57,7 +56,6 @@ func (s Server) Info(tb testing.TB) Info {
 	return sum
 }
 
-// plus adds the work of another server.
 func (i Info) plus(other Info) Info {
 	if i.commands == nil {
 		return other

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processors returns the CPUs that this process may use.
 func processors() []int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -30,8 +29,7 @@ func processors() []int {
 // setTimerSlack is PR_SET_TIMERSLACK.
 const setTimerSlack = 29
 
-// sleepUntil sleeps in the kernel, because the runtime rounds up to milliseconds when it is idle. The caller
-// must be locked to its thread.
+// The runtime rounds up to milliseconds when it is idle. The caller must be locked to its thread.
 func sleepUntil(due time.Time) {
 	left := time.Until(due)
 	// The minimal slack, 1 ns; by default sleeps end 50 µs late.
@@ -56,8 +54,7 @@ func CPUTime(all ...*os.Process) time.Duration {
 	return sum
 }
 
-// parseCPUTime returns the user and system time in the line of a process, or 0. The program's name, the second
-// field, may contain spaces.
+// The second field, the program's name, may contain spaces.
 func parseCPUTime(line string) time.Duration {
 	const user, system = 11, 12 // after the name
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
@@ -85,7 +82,6 @@ func Runnable(all ...*os.Process) bool {
 	return false
 }
 
-// isRunnable parses the line of a thread: its state follows its name.
 func isRunnable(line string) bool {
 	return strings.HasPrefix(line[strings.LastIndexByte(line, ')')+1:], " R ")
 }

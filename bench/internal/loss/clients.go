@@ -21,14 +21,14 @@ import (
 // Client is a lock client with renewed leases, set up as its documentation says.
 type Client struct {
 	Name string
-	// Tells names the ways in which its holders can notice a loss, at least one.
+	// Tells names the ways in which its holders can notice a loss.
 	Tells []string
 
 	each int // locks of one connected client
 	open func(ctx context.Context, addr string, lease time.Duration) (holder, error)
 }
 
-// holder is a connected client. It is safe for concurrent use.
+// holder is safe for concurrent use.
 type holder interface {
 	// take acquires the lock called name and returns a signal for each of Client.Tells.
 	take(ctx context.Context, name string) ([]signal, error)
@@ -46,9 +46,7 @@ func Clients() []Client {
 	}
 }
 
-// redlatchHolder renews after a third of the lease, and considers a hold lost a tenth of the lease, at most a
-// second, before the lease can end. Each client has few locks, because it renews locks together that are due
-// at about the same time.
+// Each client has few locks, because it renews locks together that are due at about the same time.
 type redlatchHolder struct{ client *redlatch.Client }
 
 func openRedlatch(ctx context.Context, addr string, lease time.Duration) (holder, error) {
@@ -72,8 +70,8 @@ func (h redlatchHolder) key(name string) string { return name }
 
 func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may have been away
 
-// rueidisHolder renews after half of the lease and cancels a context when that has failed. Attempts to acquire
-// may take a second instead of 20 ms, because a trial on a busy machine would fail.
+// rueidisHolder may take a second to acquire instead of 20 ms, because a trial on a busy machine
+// would fail.
 type rueidisHolder struct{ locker rueidislock.Locker }
 
 func openRueidis(_ context.Context, addr string, lease time.Duration) (holder, error) {
@@ -101,9 +99,8 @@ func (h rueidisHolder) take(ctx context.Context, name string) ([]signal, error) 
 func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name }
 func (h rueidisHolder) close()                 { h.locker.Close() }
 
-// redsyncHolder is redsync on go-redis with its defaults. It does not renew or report automatically: the user
-// extends the lock, here after every third of the lease, and either checks Until or waits for a failed Extend.
-// Both are measured on the same holds.
+// redsyncHolder does not renew automatically: the user extends the lock, here after every third of
+// the lease, and either checks Until or waits for a failed Extend. Both are measured.
 type redsyncHolder struct {
 	client *goredislib.Client
 	sync   *redsync.Redsync
@@ -113,7 +110,6 @@ type redsyncHolder struct {
 	loops  sync.WaitGroup
 }
 
-// silenceGoRedis disables go-redis's log of connection attempts.
 var silenceGoRedis = sync.OnceFunc(logging.Disable)
 
 func openRedsync(_ context.Context, addr string, lease time.Duration) (holder, error) {

@@ -1,9 +1,7 @@
-// Package loss measures when holders notice that their lock is lost, relative to the moment at which another
+// Package loss measures when holders notice that their lock is lost, relative to when another
 // client could acquire it.
 //
-// # A trial
-//
-// A trial is one hold with a renewed lease. A cell runs many trials concurrently on one server:
+// A trial is one hold with a renewed lease; a cell runs many on one server:
 //
 //	take     clients take their locks at random moments, so that the fault hits
 //	         each at another point between two renewals
@@ -12,21 +10,12 @@
 //	account  the server's expiry of each key is read
 //	repair   the server continues, and the clients are closed
 //
-// One goroutine, the [Sampler], checks the holds of all cells in a busy loop through the client's own API:
-// Hold.Err, the error of a context, a time. A hold counts as ended when the first check that reports it has
-// returned. The time since the previous check is the resolution of that trial.
+// One goroutine, the [Sampler], checks all holds in a busy loop through the client's own API. The
+// time between two checks is the resolution.
 //
-// The expiry of a key comes from the append-only file, in milliseconds of this machine's clock. The server
-// writes it before it replies, so the last one counts even if the server is frozen, dead or renews leases for
-// clients that do not get its replies. A key exists until that millisecond is over, so the moment may be up to
-// one millisecond early, to the holder's disadvantage.
-//
-// If the server still answers, a rival verifies this: it bypasses the broken network and checks every few
-// milliseconds which keys exist. If a key is gone before its expiry, its holder had noticed the loss and
-// released it, and the trial counts as such.
-//
-// Two ways make the server forget locks: the keys are deleted, or an empty server replaces it. No holder can
-// notice that in advance, so the delay is measured.
+// The expiry of a key comes from the append-only file, in milliseconds: the server writes it before
+// it replies, so it counts even if the server is dead. It may be up to 1 ms early, to the holder's
+// disadvantage. If the server answers, a rival verifies it past the broken network.
 package loss
 
 import (
@@ -92,7 +81,7 @@ func (p Plan) turn(ctx context.Context, client Client) ([]Outcome, error) {
 	return all, errors.Join(errs...)
 }
 
-// Cell is a number of equal trials that run concurrently.
+// Cell is a number of equal concurrent trials.
 type Cell struct {
 	Client Client
 	Way    Way
@@ -106,21 +95,19 @@ type Outcome struct {
 	Tells  string `json:"tells"`
 	Way    string `json:"way"`
 	Lease  int64  `json:"lease_ms"`
-	// Before has for each trial how long before another client could acquire the lock its holder noticed the
+	// Before has how long before another client could acquire each lock its holder noticed the
 	// loss, in microseconds; negative if later.
 	Before []float64 `json:"before_us"`
-	// Gap has for each trial the resolution: the time between the last two checks, in microseconds.
+	// Gap has the time between the last two checks of each trial, in microseconds.
 	Gap []float64 `json:"gap_us"`
-	// Never counts holders that had not noticed the loss when the cell timed out; Before has their delay until
-	// then. GivenBack counts keys that their holders released early because they had noticed it.
+	// Never counts holders that had not noticed the loss when the cell timed out. GivenBack counts
+	// keys that their holders released early.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
-	// Rival has how long after a key's expiry the rival found it free, in microseconds, unless the holder
-	// released it.
+	// Rival has how long after its expiry the rival found a key free, in microseconds.
 	Rival []float64 `json:"rival_us,omitempty"`
 }
 
-// patience is how long after the fault the sampler checks.
 func (c Cell) patience() time.Duration { return 2*c.Lease + 10*time.Second }
 
 // Run runs the trials with the sampler s.
@@ -175,7 +162,6 @@ func (c Cell) play(tb testing.TB, ctx context.Context, s *Sampler) []Outcome {
 	return a.outcomes(tb, r.keys, sights)
 }
 
-// open connects enough clients, which are closed at the end.
 func (c Cell) open(tb testing.TB, ctx context.Context, addr string) []holder {
 	tb.Helper()
 	var holders []holder
@@ -196,7 +182,7 @@ func (c Cell) open(tb testing.TB, ctx context.Context, addr string) []holder {
 	return holders
 }
 
-// takeAll acquires each lock at a random moment within a lease. The sights of one lock are adjacent.
+// The sights of one lock are adjacent.
 func (c Cell) takeAll(tb testing.TB, ctx context.Context, holders []holder, names []string) []*sight {
 	tb.Helper()
 	tells := len(c.Client.Tells)
@@ -223,7 +209,6 @@ func (c Cell) takeAll(tb testing.TB, ctx context.Context, holders []holder, name
 	return sights
 }
 
-// account is the data of a finished cell.
 type account struct {
 	cell          Cell
 	struck, until time.Time
@@ -231,7 +216,6 @@ type account struct {
 	expiries      map[string]time.Time // nil if the server forgets
 }
 
-// outcomes returns one outcome for each of the client's signals.
 func (a account) outcomes(tb testing.TB, keys []string, sights []*sight) []Outcome {
 	tb.Helper()
 	c := a.cell

@@ -33,8 +33,8 @@ func Merge(outcomes []Outcome) []Outcome {
 	return all
 }
 
-// Late counts the holders that noticed the loss too late: a check that began when another client could already
-// acquire still found the hold valid.
+// Late counts the holders for which a check after another client could acquire found the hold
+// valid.
 func (o Outcome) Late() int {
 	late := 0
 	for i, us := range o.Before {
@@ -45,8 +45,7 @@ func (o Outcome) Late() int {
 	return late
 }
 
-// Unclear counts the holders that may have noticed the loss too late: the sampler did not run at the decisive
-// moment.
+// Unclear counts the holders for which the sampler did not run at the decisive moment.
 func (o Outcome) Unclear() int {
 	unclear := -o.Late()
 	for _, us := range o.Before {
@@ -86,8 +85,7 @@ func Notes(outcomes []Outcome) string {
 	return text + fmt.Sprintf(" Keys released early by notified holders: %d.\n", givenBack)
 }
 
-// Tables returns the tables of merged outcomes: all ways that keep the lock, each way and lease of those, and
-// the ways that make Redis forget it.
+// Tables returns the tables of merged outcomes.
 func Tables(outcomes []Outcome) []report.Table {
 	stays, forgotten := parted(outcomes)
 	return []report.Table{
@@ -116,7 +114,6 @@ func (o Outcome) teller() string { return o.Client + ", " + o.Tells }
 
 func (o Outcome) seconds() string { return strconv.FormatFloat(float64(o.Lease)/1000, 'f', -1, 64) }
 
-// inTime formats the least, the median, and the number of late holders.
 func (o Outcome) inTime() string {
 	text := millis(stats.Quantile(o.Before, 0)) + " / " + millis(stats.Quantile(o.Before, 0.5))
 	var not []string
@@ -132,12 +129,10 @@ func (o Outcome) inTime() string {
 	return text + " (" + strings.Join(not, ", ") + ")"
 }
 
-// howLate formats the median and the maximum.
 func (o Outcome) howLate() string {
 	return millis(-stats.Quantile(o.Before, 0.5)) + " / " + millis(-stats.Quantile(o.Before, 0))
 }
 
-// grid has a row for each way and lease, and a column for each signal.
 func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Table {
 	tellers := each(outcomes, Outcome.teller)
 	t := report.Table{Title: title, Head: append([]string{"failure", "lease s"}, tellers...)}
@@ -154,7 +149,6 @@ func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Ta
 	return t
 }
 
-// worst has a row for each signal: all trials, and the worst way for each lease.
 func worst(outcomes []Outcome) report.Table {
 	t := report.Table{
 		Title: "All failures in which the server keeps the lock",
@@ -179,7 +173,6 @@ func worst(outcomes []Outcome) report.Table {
 	return t
 }
 
-// worstWay formats the least of all and the least median.
 func worstWay(outcomes []Outcome) string {
 	if len(outcomes) == 0 {
 		return ""
@@ -191,12 +184,10 @@ func worstWay(outcomes []Outcome) string {
 	return millis(least) + " / " + millis(middle)
 }
 
-// only returns the outcomes for which of returns said.
 func only(outcomes []Outcome, of func(Outcome) string, said string) []Outcome {
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return of(o) != said })
 }
 
-// each returns the distinct values of of, in order.
 func each(outcomes []Outcome, of func(Outcome) string) []string {
 	var all []string
 	for _, o := range outcomes {

@@ -11,7 +11,7 @@ import (
 // signal reports whether the hold has ended, as its holder sees it.
 type signal func() bool
 
-// sight is the sampler's record of one signal. The caller may read it after the watch.
+// The caller may read a sight after the watch.
 type sight struct {
 	signal signal
 	// notified is when the first check that found the hold ended returned, or zero.
@@ -20,7 +20,6 @@ type sight struct {
 	valid time.Time
 }
 
-// gap is how long before notified the hold may have ended unchecked.
 func (s *sight) gap() time.Duration {
 	if s.notified.IsZero() || s.valid.IsZero() {
 		return 0
@@ -28,8 +27,7 @@ func (s *sight) gap() time.Duration {
 	return s.notified.Sub(s.valid)
 }
 
-// Sampler checks signals in a busy loop, in one goroutine that Close ends. Its methods are safe for concurrent
-// use.
+// Sampler checks signals in a busy loop, in one goroutine. Its methods are safe for concurrent use.
 type Sampler struct {
 	done chan struct{}
 
@@ -39,7 +37,6 @@ type Sampler struct {
 	closed bool
 }
 
-// watch is a group of signals.
 type watch struct {
 	sights []*sight
 	until  time.Time
@@ -63,7 +60,7 @@ func (s *Sampler) Close() {
 	<-s.done
 }
 
-// watch checks signals until all holds have ended or until has passed, then closes the channel.
+// watch closes the channel when all holds have ended or until has passed.
 func (s *Sampler) watch(sights []*sight, until time.Time) <-chan struct{} {
 	w := &watch{sights: sights, until: until, over: make(chan struct{})}
 	s.mu.Lock()
@@ -106,7 +103,7 @@ func (s *Sampler) run() {
 	}
 }
 
-// next returns new watches. If idle, it waits for one.
+// If idle, next waits for a new watch.
 func (s *Sampler) next(idle bool) (fresh []*watch, goOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +114,6 @@ func (s *Sampler) next(idle bool) (fresh []*watch, goOn bool) {
 	return fresh, !s.closed
 }
 
-// look checks each once and returns those still valid.
 func look(sights []*sight) []*sight {
 	left := sights[:0]
 	for _, s := range sights {
@@ -132,17 +128,15 @@ func look(sights []*sight) []*sight {
 	return left
 }
 
-// rivalEvery is how often a rival polls, and about how late it is.
+// rivalEvery is about how late a rival is.
 const rivalEvery = 5 * time.Millisecond
 
-// rival polls which keys are free, past the broken network.
 type rival struct {
 	conn redis.Conn
 	keys []string
 	free map[string]time.Time
 }
 
-// compete polls until every key is free or until has passed.
 func (r *rival) compete(until time.Time) error {
 	tick := time.NewTicker(rivalEvery)
 	defer tick.Stop()
@@ -160,7 +154,6 @@ func (r *rival) compete(until time.Time) error {
 	return nil
 }
 
-// which records the keys that are gone and returns the others.
 func (r *rival) which(keys []string) ([]string, error) {
 	for _, key := range keys {
 		if err := r.conn.Send("EXISTS", key); err != nil {

@@ -11,7 +11,7 @@ import (
 // Way is a way to lose Redis.
 type Way struct {
 	Name string
-	// Forgets reports whether the server loses the lock, which a holder can only notice too late.
+	// Forgets reports whether the server loses the lock.
 	Forgets bool
 
 	proxied bool // clients go through the proxy
@@ -20,7 +20,6 @@ type Way struct {
 	repair  func(r *ruin)
 }
 
-// ruin is the target of a way.
 type ruin struct {
 	tb     testing.TB
 	server *redistest.Server
@@ -38,13 +37,13 @@ func Ways() []Way {
 			repair: func(r *ruin) { r.server.Resume() },
 		},
 		{
-			// The proxy holds back all traffic to the server.
+			// All traffic to the server is held back.
 			Name: "deaf", proxied: true, lives: true,
 			strike: func(r *ruin) { r.proxy.Blackhole(redistest.ToServer) },
 			repair: func(r *ruin) { r.proxy.Heal() },
 		},
 		{
-			// The proxy holds back all traffic from the server.
+			// All traffic from the server is held back.
 			Name: "mute", proxied: true, lives: true,
 			strike: func(r *ruin) { r.proxy.Blackhole(redistest.ToClient) },
 			repair: func(r *ruin) { r.proxy.Heal() },
@@ -76,7 +75,6 @@ func Ways() []Way {
 	}
 }
 
-// prepare starts the target and returns it with the address for clients.
 func (w Way) prepare(tb testing.TB) (*ruin, string) {
 	tb.Helper()
 	var opts []redistest.Option

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// Change compares one figure of two builds.
+// Change compares a figure of two builds.
 type Change struct {
 	// What identifies the measurement, Figure its column.
 	What   []string
@@ -31,7 +31,7 @@ func (c Change) Better() bool { return c.Ratio.Moved() && (c.Ratio.Median > 1) =
 // Worse reports whether the figure got worse.
 func (c Change) Worse() bool { return c.Ratio.Moved() && !c.Better() }
 
-// Changes compares the samples of the entrants "tree" and "base" in all figures of a case.
+// Changes compares the samples of the entrants "tree" and "base".
 func Changes(c run.Case, who string, samples []run.Sample) []Change {
 	var changes []Change
 	for _, level := range c.Levels {
@@ -73,7 +73,7 @@ func ChangeTable(changes []Change) Table {
 	return t
 }
 
-// Verdict returns a sentence with the number of figures that moved beyond their interval.
+// Verdict counts the figures that moved beyond their interval.
 func Verdict(changes []Change) string {
 	moved := 0
 	for _, c := range changes {
@@ -85,8 +85,8 @@ func Verdict(changes []Change) string {
 		moved, len(changes))
 }
 
-// Least returns an error if a rate is less than share of the base's, if one failed, or if there is none. A
-// share of 0 allows everything.
+// Least returns an error if a rate is less than share of the base's. A share of 0 allows
+// everything.
 func Least(changes []Change, share float64) error {
 	if share == 0 {
 		return nil

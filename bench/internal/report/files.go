@@ -96,7 +96,7 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 	}{env, samples})
 }
 
-// Save writes figures and tables to two files in folder, which it creates.
+// Save writes figures and tables into folder, which it creates.
 func Save(folder, figuresFile, tablesFile, tables string, figures any) error {
 	data, err := json.MarshalIndent(figures, "", " ")
 	if err != nil {

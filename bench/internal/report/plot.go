@@ -26,20 +26,18 @@ import (
 )
 
 const (
-	plotWidth  = 18 * vg.Centimeter
-	plotHeight = 11 * vg.Centimeter
-	// legendWidth is the space for the legend on the right, without curves.
+	plotWidth   = 18 * vg.Centimeter
+	plotHeight  = 11 * vg.Centimeter
 	legendWidth = 4 * vg.Centimeter
 )
 
-// typeface determines the layout; fonts lists those of the same width for the viewer.
+// typeface determines the layout.
 var (
 	typeface = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	fonts    = "'Liberation Sans',Arimo,Arial,Helvetica,sans-serif"
 )
 
-// Plots draws the first figure of a case over its levels, one SVG per placement, into folder, and returns
-// their names. A case with one level has no plot.
+// Plots draws the first figure of a case, one SVG per placement, and returns the names.
 func Plots(folder string, c run.Case, entrants []run.Entrant, samples []run.Sample) ([]string, error) {
 	if len(c.Levels) < 2 {
 		return nil, nil
@@ -80,7 +78,6 @@ func svg(p *plot.Plot, legend plot.Legend) ([]byte, error) {
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:"+fonts+";")), nil
 }
 
-// chart returns the plot of a case and its legend, or nil if it has no samples.
 func chart(
 	c run.Case, place host.Placement, entrants []run.Entrant, samples []run.Sample,
 ) (*plot.Plot, plot.Legend, error) {
@@ -123,11 +120,10 @@ func chart(
 	return p, legend, nil
 }
 
-// libraries are name prefixes of contestants, in the order of their colors.
+// The order of libraries is that of the colors.
 var libraries = []string{"redlatch", "redsync-redigo", "redsync-goredis", "redislock", "rueidislock", "redisson", "raw"}
 
-// style returns the color of a contestant's library and its number within the library, independent of the
-// plot's other contestants.
+// The style is independent of the plot's other contestants.
 func style(label string) (hue color.Color, variant int) {
 	i := slices.IndexFunc(libraries, func(library string) bool { return strings.HasPrefix(label, library) })
 	if i < 0 {
@@ -159,8 +155,7 @@ func scale(p *plot.Plot, c run.Case) {
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(p.Y.Min))), math.Pow(10, math.Ceil(math.Log10(p.Y.Max)))
 }
 
-// series returns the medians of an entrant over the levels. A logarithmic scale omits values that are not
-// positive.
+// A logarithmic scale omits values that are not positive.
 func series(c run.Case, place host.Placement, label string, entrants []run.Entrant, samples []run.Sample) plotter.XYs {
 	var here []run.Sample
 	for _, s := range samples {

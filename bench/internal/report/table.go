@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-// none marks a missing figure.
 const none = "–"
 
 // Table is a grid of texts with a title.
@@ -40,7 +39,6 @@ func Tables(c run.Case, entrants []run.Entrant, samples []run.Sample) []Table {
 	return tables
 }
 
-// rivals are the columns of comparisons.
 var rivals = []struct {
 	title string
 	is    func(contest.Contestant) bool
@@ -81,7 +79,7 @@ func placed(p host.Placement) string {
 	return "unpinned"
 }
 
-// grouped are the samples of one level by entrant, in the order of rounds.
+// The samples of a level are in the order of rounds.
 type grouped struct {
 	entrants []run.Entrant
 	samples  map[string][]run.Sample
@@ -100,7 +98,7 @@ func group(entrants []run.Entrant, samples []run.Sample, level int) grouped {
 	return g
 }
 
-// values returns a figure of an entrant by round; missing ones are NaN.
+// A missing value is NaN.
 func (g grouped) values(label, figure string) []float64 {
 	var v []float64
 	for _, s := range g.samples[label] {
@@ -113,7 +111,6 @@ func (g grouped) values(label, figure string) []float64 {
 	return v
 }
 
-// best returns the matching entrant with the best median of a figure, or "".
 func (g grouped) best(f run.Figure, is func(contest.Contestant) bool) string {
 	label, figure := "", math.NaN()
 	for _, e := range g.entrants {
@@ -153,7 +150,6 @@ func (g grouped) row(c run.Case, level int, e run.Entrant) []string {
 	return row
 }
 
-// withoutEmpty removes the columns without figures.
 func (t Table) withoutEmpty() Table {
 	for i := len(t.Head) - 1; i >= 0; i-- {
 		if slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != none }) {
@@ -199,7 +195,7 @@ func Interval(r stats.Ratio) string {
 	return Ratio(r.Low) + "–" + Ratio(r.High)
 }
 
-// String returns the table in Markdown with padded cells; only the second column is left-aligned.
+// String returns the table in Markdown.
 func (t Table) String() string {
 	rows := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))

@@ -43,14 +43,12 @@ type Figure struct {
 	More bool
 }
 
-// Figures of the server, or of several processes, in addition to those of package work. Times are
-// microseconds.
+// Figures of the server, or of several processes. Times are microseconds.
 const (
 	// Requests are the commands sent per count, RequestRate per second.
 	Requests    = "requests"
 	RequestRate = "request_rate"
-	// RedisCPU is the server's CPU time per count, Busy its execution time per count, RedisLoad the CPU time
-	// as a percentage of one processor.
+	// RedisCPU and Busy are times per count, RedisLoad is a percentage of one processor.
 	RedisCPU  = "redis_cpu"
 	Busy      = "redis_busy"
 	RedisLoad = "redis_load"
@@ -132,8 +130,7 @@ func Cases() []Case {
 	}, slices.Concat(distant(), restful(), counted())...)
 }
 
-// distant returns the cases with a longer round trip, which costs more than the work. The IDs have
-// microseconds.
+// The IDs have microseconds.
 func distant() (all []Case) {
 	for _, trip := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond} {
 		all = append(all, Case{
@@ -147,7 +144,6 @@ func distant() (all []Case) {
 	return all
 }
 
-// counted returns the cases of semaphores with eight permits.
 func counted() (all []Case) {
 	for _, c := range []Case{
 		{ID: "k", Title: "One semaphore, eight permits with ids, one process", Fits: of(contest.Permits)},
@@ -161,7 +157,6 @@ func counted() (all []Case) {
 	return all
 }
 
-// restful returns the cases with little activity and of fair locks.
 func restful() []Case {
 	// Polls that are seconds apart must be seen, so these are longer, with fewer rounds.
 	idle := []Figure{
@@ -229,8 +224,7 @@ type QuickCase struct {
 	Contestant string
 }
 
-// QuickCases returns short cases for each way to acquire a lock. Allocations and requests hardly vary, so they
-// show more than times.
+// QuickCases returns short cases for each way to acquire a lock.
 func QuickCases() []QuickCase {
 	place := []host.Placement{host.Apart}
 	if !host.Apart.Possible() {

@@ -16,14 +16,12 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// party is a worker in a measurement and its spec.
 type party struct {
 	*session
 	entrant Entrant
 	spec    work.Spec
 }
 
-// measure runs all parties concurrently and returns their figures and the server's work.
 func measure(tb testing.TB, server host.Server, parties []party) ([]work.Values, host.Work, error) {
 	tb.Helper()
 	server.Clear(tb)
@@ -49,7 +47,6 @@ func measure(tb testing.TB, server host.Server, parties []party) ([]work.Values,
 	return values, after.Since(before, sends(parties)), err
 }
 
-// sends returns the commands of all parties.
 func sends(parties []party) []string {
 	var all []string
 	for _, p := range parties {
@@ -67,7 +64,6 @@ func each(parties []party, do func(party) error) error {
 	return errors.Join(errs...)
 }
 
-// gather awaits one event of each party.
 func gather(parties []party, event string) ([]work.Values, error) {
 	values := make([]work.Values, len(parties))
 	var errs []error
@@ -79,7 +75,6 @@ func gather(parties []party, event string) ([]work.Values, error) {
 	return values, errors.Join(errs...)
 }
 
-// combine merges the figures of the processes and adds the server's.
 func combine(parties []party, all []work.Values, w host.Work) work.Values {
 	v := all[0]
 	if len(all) > 1 {
@@ -98,7 +93,7 @@ func combine(parties []party, all []work.Values, w host.Work) work.Values {
 	return v.Known()
 }
 
-// together sums rates and counts, and takes the median of the medians and the maximum of the rest.
+// together takes the median of the medians and the maximum of the rest.
 func together(parties []party, all []work.Values) work.Values {
 	v := work.Values{}
 	var ours float64
@@ -126,14 +121,13 @@ func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 const patience = 90 * time.Second
 
 const (
-	// restMost limits the wait for workers to become idle, restLook is the interval of checks, and 1/restShare
-	// of one processor counts as idle.
+	// restMost limits the wait for idle workers; 1/restShare of one processor counts as idle.
 	restMost  = 10 * time.Second
 	restLook  = 200 * time.Millisecond
 	restShare = 10
 )
 
-// session is a worker process. It is for one goroutine.
+// A session is for one goroutine.
 type session struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -164,7 +158,6 @@ var errWork = errors.New("worker")
 
 func (s *session) tell(order any) error { return s.encoder.Encode(order) }
 
-// await reads the next event and kills a worker that takes too long.
 func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	late := time.AfterFunc(within+patience, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
@@ -181,9 +174,8 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
-// calm waits up to most for kept workers to finish background work such as compilation and garbage collection,
-// and reports whether they did. Little CPU time alone proves nothing: on a busy machine a worker may be
-// waiting for a processor.
+// calm waits up to most for background work such as compilation to finish. Little CPU time alone
+// proves nothing: a worker may be waiting for a processor.
 func calm(workers []party, most time.Duration) bool {
 	all := make([]*os.Process, len(workers))
 	for i, p := range workers {
@@ -201,7 +193,6 @@ func calm(workers []party, most time.Duration) bool {
 	return false
 }
 
-// close ends the worker and kills it after five seconds.
 func (s *session) close() {
 	_ = host.Wake(s.cmd.Process) // if this fails, it is killed
 	_ = s.in.Close()

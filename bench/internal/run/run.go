@@ -1,4 +1,4 @@
-// Package run runs the benchmark: the contestants take turns with the work of each case, round by round.
+// Package run runs the benchmark: the contestants take turns, round by round.
 package run
 
 import (
@@ -18,7 +18,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// jvmWarmup is the additional warm-up of a new JVM.
 const jvmWarmup = 8 * time.Second
 
 // Entrant is a contestant and the program that runs it.
@@ -50,18 +49,17 @@ type Sample struct {
 // mostAgain limits Sample.Again.
 const mostAgain = 8
 
-// Runner runs cases. Set its fields before its first use.
+// Runner runs cases. Set its fields before use.
 type Runner struct {
-	// Entrants take turns in this order. The one called redisson is the other half of mixed cases, which need
-	// it.
+	// Entrants take turns in this order. Mixed cases need the one called redisson.
 	Entrants []Entrant
 	Rounds   int
 	// Scale multiplies the time of each measurement; 0 means 1. It does not shorten cases with limited rounds.
 	Scale float64
 	// Swap reverses every other round, so that neither of two entrants always follows the other.
 	Swap bool
-	// Allowed is the share of CPU time that the host may steal during a measurement. Patience limits the total
-	// time of repetitions; then disturbed samples are kept and marked.
+	// Allowed is the share of CPU time that the host may steal. Patience limits the time of
+	// repetitions; then disturbed samples are marked.
 	Allowed  float64
 	Patience time.Duration
 	// Profiles is the folder for profiles of Go workers, or "".
@@ -75,8 +73,7 @@ type Runner struct {
 	runs     int
 }
 
-// Run runs one case and returns its samples. A failed measurement is part of its sample; Run returns an error
-// if it cannot continue.
+// Run runs one case and returns its samples. A failed measurement is part of its sample.
 func (r *Runner) Run(c Case) ([]Sample, error) {
 	if c.Mixed && r.mate() < 0 {
 		r.say("%s: skipped without Redisson\n", c.ID)
@@ -101,8 +98,7 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	return samples, nil
 }
 
-// mate returns the index of the other client of mixed cases, or -1. It must be the plain lock: Redisson's
-// other locks have other keys.
+// The mate must be the plain lock: Redisson's other locks have other keys.
 func (r *Runner) mate() int {
 	return slices.IndexFunc(r.Entrants, func(e Entrant) bool { return e.Label == "redisson" })
 }
@@ -111,7 +107,6 @@ func (r *Runner) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format, args...)
 }
 
-// place measures c at place.
 func (r *Runner) place(tb testing.TB, c Case, place host.Placement, add func(Sample)) {
 	tb.Helper()
 	server := host.StartServer(tb, place)
@@ -158,8 +153,7 @@ func (r *Runner) order(round int) []Entrant {
 	return order
 }
 
-// fits reports whether a contestant can do a case at a size. Its limit is on threads, which a watchdog does
-// not need.
+// A limit is on threads, which a watchdog does not need.
 func (c Case) fits(who contest.Contestant, level int) bool {
 	most := who.Most
 	if c.spec.Kind == work.Watchdog {
@@ -168,7 +162,6 @@ func (c Case) fits(who contest.Contestant, level int) bool {
 	return c.Fits(who) && (most == 0 || level <= most)
 }
 
-// patiently measures e, and repeats disturbed measurements.
 func (r *Runner) patiently(tb testing.TB, blank Sample, c Case, e Entrant, server host.Server) Sample {
 	tb.Helper()
 	if e.Contestant.Kind == contest.Cluster {
@@ -235,7 +228,6 @@ func (r *Runner) profile(s Sample, p party, i int) string {
 	return filepath.Join(r.Profiles, fmt.Sprintf("%s-%s-%d-%s-%d.%d.pprof", s.Case, s.Place, s.Level, s.Entrant, s.Round, i))
 }
 
-// parties returns the workers of a measurement: new ones, or kept JVMs.
 func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, error) {
 	var parties []party
 	n := max(c.Processes, 1)
@@ -269,8 +261,7 @@ func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, erro
 	return s, err
 }
 
-// part ends the workers of a measurement. Kept ones rest, and end only if an error left them in an unknown
-// state.
+// Kept workers rest, and end only if an error left them in an unknown state.
 func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
 	var kept []party

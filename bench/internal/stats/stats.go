@@ -1,4 +1,4 @@
-// Package stats has the statistics of the benchmark: medians, paired ratios and their confidence intervals.
+// Package stats has the statistics of the benchmark.
 package stats
 
 import (
@@ -11,11 +11,8 @@ import (
 )
 
 const (
-	// resamples is the number of bootstrap draws.
 	resamples = 2000
-	// coverage is the confidence level of an interval.
-	coverage = 0.95
-	// leastMove is the smallest difference of a ratio from 1 that is reported.
+	coverage  = 0.95
 	leastMove = 0.01
 )
 
@@ -71,14 +68,13 @@ type Ratio struct {
 	Rounds int
 }
 
-// Moved reports whether the interval excludes 1 and the median differs from 1 by at least one percent, because
-// smaller differences of counts mean nothing. It needs four rounds.
+// Moved reports whether the interval excludes 1 and the median differs from 1 by at least one
+// percent. It needs four rounds.
 func (r Ratio) Moved() bool {
 	return r.Rounds >= 4 && (r.Low > 1 || r.High < 1) && math.Abs(r.Median-1) >= leastMove
 }
 
-// Paired compares a with b round by round, because a disturbance affects both. It skips rounds in which either
-// is NaN or b is 0.
+// Paired compares a with b round by round. It skips rounds in which either is NaN or b is 0.
 func Paired(a, b []float64) Ratio {
 	var ratios []float64
 	for i := range min(len(a), len(b)) {
@@ -90,8 +86,8 @@ func Paired(a, b []float64) Ratio {
 	return Ratio{Median: Median(ratios), Low: low, High: high, Rounds: len(ratios)}
 }
 
-// Bootstrap returns the 95 % interval of a statistic from samples of values drawn with replacement, or NaNs
-// without values. Its draws are deterministic, so that the same figures give the same tables.
+// Bootstrap returns the 95 % interval of a statistic, or NaNs without values. Its draws are
+// deterministic.
 func Bootstrap(values []float64, statistic func([]float64) float64) (low, high float64) {
 	if len(values) == 0 {
 		return math.NaN(), math.NaN()
@@ -137,13 +133,11 @@ func (h *Histogram) Add(d time.Duration) {
 	}
 }
 
-// bucket returns the bucket of n: one per value up to 2^fineBits, then 2^fineBits per octave.
 func bucket(n uint64) int {
 	shift := max(bits.Len64(n)-fineBits-1, 0)
 	return shift<<fineBits + int(n>>shift)
 }
 
-// middle returns the middle value of a bucket.
 func middle(i int) float64 {
 	shift := max(i>>fineBits-1, 0)
 	base := uint64(i-shift<<fineBits) << shift

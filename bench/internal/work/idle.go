@@ -18,14 +18,12 @@ import (
 const (
 	// longLease outlives every measurement.
 	longLease = time.Hour
-	// takers is the number of goroutines that acquire the held locks.
-	takers = 64
+	takers    = 64
 )
 
 var errFreed = errors.New("a waiter acquired a lock that was never released")
 
-// idle is waiters for locks held by another client with a fixed lease, so that only the waiters cause load on
-// the server.
+// The locks are held by another client with a fixed lease, so that only the waiters cause load.
 type idle struct {
 	common
 	holder, waiter contest.Locker
@@ -65,7 +63,6 @@ func startIdle(ctx context.Context, c contest.Contestant, spec Spec) (job, error
 	return i, nil
 }
 
-// ask counts the connections before the waiters connect.
 func (i *idle) ask(addr string) (err error) {
 	if i.probe, err = redis.Dial("tcp", addr); err == nil {
 		i.connections, err = connected(i.probe)
@@ -73,13 +70,11 @@ func (i *idle) ask(addr string) (err error) {
 	return err
 }
 
-// connected counts the server's connections.
 func connected(conn redis.Conn) (float64, error) {
 	list, err := redis.String(conn.Do("CLIENT", "LIST"))
 	return float64(strings.Count(list, "\n")), err
 }
 
-// heap collects garbage and reads the memory statistics.
 func heap(m *runtime.MemStats) {
 	runtime.GC()
 	runtime.GC() // frees memory released by finalizers
@@ -94,7 +89,6 @@ func numbered(prefix string, n int) []string {
 	return names
 }
 
-// takeAll acquires all of names and keeps them.
 func takeAll(ctx context.Context, locker contest.Locker, names []string) error {
 	var f failure
 	var all sync.WaitGroup
@@ -138,12 +132,10 @@ func (i *idle) end() Values {
 func (i *idle) close() error { return i.finish(i.waiter.Close, i.holder.Close, i.probe.Close) }
 
 const (
-	// lookEvery and lookAt are the interval and batch size of lease checks.
 	lookEvery = 250 * time.Millisecond
 	lookAt    = 500
 )
 
-// watchdog holds many locks with renewed leases, and checks their keys in batches.
 type watchdog struct {
 	common
 	locker contest.Locker
@@ -175,7 +167,6 @@ func startWatchdog(ctx context.Context, c contest.Contestant, spec Spec) (job, e
 	return w, nil
 }
 
-// look checks the leases in batches until ctx ends.
 func (w *watchdog) look(ctx context.Context, conn redis.Conn) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -211,7 +202,7 @@ func (w *watchdog) lookFrom(conn redis.Conn, at int) error {
 	return nil
 }
 
-// seen records a lease. The longest one seen counts as the full lease.
+// The longest lease seen counts as the full lease.
 func (w *watchdog) seen(left int64) {
 	w.lease.Store(max(w.lease.Load(), left))
 	if !w.counting.Load() {

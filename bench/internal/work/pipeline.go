@@ -16,9 +16,8 @@ import (
 // errRefused reports an impossible state of a lock.
 var errRefused = errors.New("a raw script was rejected")
 
-// pipeline is the upper limit for clients with a goroutine per lock: one goroutine writes and reads whole
-// batches on one connection. The locks have two halves, so that the server executes one while the other is
-// written or read.
+// pipeline is the upper limit for clients with a goroutine per lock. The server executes one half
+// of the locks while the other is written or read.
 type pipeline struct {
 	common
 	conn   redis.Conn
@@ -26,7 +25,6 @@ type pipeline struct {
 	pairs  atomic.Int64
 }
 
-// half is some of the locks, all in the same state.
 type half struct {
 	acquire, release [][]any
 	taking           bool // acquiring, else releasing
@@ -58,7 +56,6 @@ func startPipeline(ctx context.Context, spec Spec) (job, error) {
 	return p, nil
 }
 
-// run keeps both halves in flight, and ends with no lock held.
 func (p *pipeline) run(ctx context.Context) error {
 	for i := range p.halves {
 		if err := p.send(&p.halves[i]); err != nil {
@@ -80,7 +77,6 @@ func (p *pipeline) run(ctx context.Context) error {
 	}
 }
 
-// send writes the next call of each lock of h.
 func (p *pipeline) send(h *half) error {
 	h.taking = !h.taking
 	calls := h.release
@@ -95,7 +91,6 @@ func (p *pipeline) send(h *half) error {
 	return p.conn.Flush()
 }
 
-// receive reads the replies to the calls of h.
 func (p *pipeline) receive(h *half) error {
 	for range h.acquire {
 		reply, err := p.conn.Receive()

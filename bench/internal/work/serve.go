@@ -18,16 +18,13 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-// job is a running measurement.
 type job interface {
-	// begin starts to count; end returns the figures, once.
 	begin()
 	end() Values
 	// close ends the work and returns its error.
 	close() error
 }
 
-// common is the shared part of all jobs.
 type common struct {
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
@@ -37,7 +34,7 @@ type common struct {
 	since    usage
 }
 
-// start runs f in a goroutine, which cancel must end.
+// cancel must end f.
 func (c *common) start(f func() error) {
 	c.done.Go(func() {
 		if err := f(); err != nil {
@@ -58,7 +55,6 @@ func (c *common) describe(v Values) Values {
 	return v
 }
 
-// finish ends the work, then calls each of closers.
 func (c *common) finish(closers ...func() error) error {
 	c.cancel()
 	c.done.Wait()
@@ -69,7 +65,6 @@ func (c *common) finish(closers ...func() error) error {
 	return err
 }
 
-// failure keeps the first error of many goroutines.
 type failure struct{ err atomic.Pointer[error] }
 
 func (f *failure) set(err error) { f.err.CompareAndSwap(nil, &err) }
@@ -81,7 +76,6 @@ func (f *failure) get() error {
 	return nil
 }
 
-// usage is the resources that this process has used at a moment.
 type usage struct {
 	at      time.Time
 	cpu     time.Duration
@@ -94,7 +88,6 @@ func now() usage {
 	return usage{at: time.Now(), cpu: host.OwnCPUTime(), mallocs: m.Mallocs}
 }
 
-// per returns the common figures of count events since u.
 func (u usage) per(count float64) Values {
 	n := now()
 	return Values{
@@ -105,7 +98,7 @@ func (u usage) per(count float64) Values {
 	}
 }
 
-// resting returns the figures of count waiters or holds: CPU time and allocations per second, without a rate.
+// resting returns CPU time and allocations per second, without a rate.
 func (u usage) resting(count float64) Values {
 	v := u.per(count)
 	delete(v, Rate)
@@ -116,7 +109,7 @@ func (u usage) resting(count float64) Values {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// Serve runs the specs from in until its end, and writes their results to out.
+// Serve runs the specs from in until its end.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := server{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 	for {
@@ -137,8 +130,7 @@ type server struct {
 	out *json.Encoder
 }
 
-// measure handles one spec. It reports an error of the work to the runner and returns an error of the
-// conversation.
+// measure reports an error of the work to the runner and returns an error of the conversation.
 func (s server) measure(ctx context.Context, spec Spec) error {
 	j, err := open(ctx, spec)
 	if err != nil {
@@ -214,7 +206,6 @@ func open(ctx context.Context, spec Spec) (job, error) {
 	}
 }
 
-// profile writes a CPU profile to file, if it is not empty, until stop is called.
 func profile(file string) (stop func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil

@@ -1,9 +1,8 @@
-// Package work is the worker process of the benchmark: it reads its work line by line, does it with one
-// contestant, and reports the result.
+// Package work is the worker process of the benchmark.
 //
 // # The conversation
 //
-// Each line is one JSON value. The Java contestant, bench/java, uses the same protocol.
+// Each line is one JSON value; bench/java uses the same protocol.
 //
 //	runner                         worker
 //	{Spec}              ────────▶  opens the contestant, starts, warms up
@@ -15,8 +14,7 @@
 //	"stop"              ────────▶  ends the work
 //	                    ◀────────  {"event":"done","error":"…"}
 //
-// The work continues between "measured" and "stop", so that the server's figures cover only work. The end of
-// the input ends the process.
+// The work continues until "stop", so that the server's figures cover only work.
 //
 // # The work
 //
@@ -106,7 +104,7 @@ const (
 	P50     = "p50"
 	P99     = "p99"
 	Longest = "longest"
-	// Whole is the P50 of wake-ups from the unlock's call instead of its return.
+	// Whole is the P50 of wake-ups from the unlock's call.
 	Whole = "whole"
 	// Allocs are heap allocations per count, CPU is the process's CPU time.
 	Allocs = "allocs"
@@ -120,8 +118,8 @@ const (
 	Goroutines = "goroutines"
 	// Connections is the number of connections of a client.
 	Connections = "connections"
-	// Oldest is the longest time without a renewal of a lease, in seconds; Gone is the number of checked
-	// leases that were gone.
+	// Oldest is the longest time without a renewal, in seconds; Gone counts checked leases that
+	// were gone.
 	Oldest = "oldest"
 	Gone   = "gone"
 )

@@ -15,7 +15,6 @@ import (
 
 var errTogether = errors.New("too many goroutines held the lock")
 
-// turns are goroutines that lock and unlock until they are ended: the same key, or each its own.
 type turns struct {
 	common
 	spec    Spec
@@ -25,7 +24,7 @@ type turns struct {
 	members []member
 }
 
-// member is one goroutine. It writes the fields; begin is the time since when it waits, or 0.
+// member is one goroutine, which writes the fields; begin is since when it waits, or 0.
 type member struct {
 	count atomic.Int64
 	begin atomic.Int64
@@ -57,7 +56,6 @@ func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, erro
 	return t, nil
 }
 
-// take locks and unlocks until ctx ends.
 func (t *turns) take(ctx context.Context, write, read contest.Key, m *member) error {
 	pairs := t.spec.Kind == Pairs
 	for ctx.Err() == nil {
@@ -90,7 +88,6 @@ func (t *turns) take(ctx context.Context, write, read contest.Key, m *member) er
 	return nil
 }
 
-// look enters and leaves, and checks for goroutines that must not be inside.
 func (t *turns) look(reads bool) {
 	own, others := &t.inside, &t.readers
 	if reads {
@@ -102,7 +99,6 @@ func (t *turns) look(reads bool) {
 	own.Add(-1)
 }
 
-// unlessEnded returns err unless ctx has ended.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -130,8 +126,7 @@ func (t *turns) end() Values {
 	return v
 }
 
-// countOpenWaits adds waits that are still open and longer than the median: without them a contestant that
-// starves callers would have no long waits.
+// Without open waits a contestant that starves callers would have no long waits.
 func (t *turns) countOpenWaits() {
 	if t.spec.Kind == Pairs {
 		return
@@ -146,11 +141,9 @@ func (t *turns) countOpenWaits() {
 
 func (t *turns) close() error { return t.finish(t.locker.Close) }
 
-// settle is the time for a waiter to block before it is woken.
 const settle = 3 * time.Millisecond
 
-// wakeups pass a lock between two clients of this process that share only the server, so one clock measures
-// both ends.
+// Two clients of this process share only the server, so one clock measures both ends.
 type wakeups struct {
 	common  // times are from the unlock's return
 	lockers [2]contest.Locker
@@ -158,7 +151,6 @@ type wakeups struct {
 	whole   stats.Histogram // from the unlock's call
 }
 
-// got is a waiter's result.
 type got struct {
 	held contest.Held
 	at   time.Time
@@ -179,7 +171,6 @@ func startWakeups(ctx context.Context, c contest.Contestant, spec Spec) (job, er
 	return w, nil
 }
 
-// pass hands the lock back and forth until ctx ends.
 func (w *wakeups) pass(ctx context.Context) error {
 	held, err := w.keys[0](ctx)
 	if err != nil {
