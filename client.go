@@ -25,7 +25,8 @@ func init() {
 }
 
 // Client is a client of a Redis or Valkey deployment. Its locks share two connections, or three per
-// master in a cluster. A Client is safe for concurrent use, and a process needs only one per deployment.
+// master in a cluster. A Client is safe for concurrent use, and a process needs only one per
+// deployment.
 type Client struct {
 	engine *engine.Engine
 }
@@ -65,8 +66,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 
 // New returns a client of one server. It does no I/O: the client connects on first use with dial,
 // such as the DialContext of a *redis.Pool, and calls return [ErrNotSent] if dial fails. dial must
-// authenticate and select the database. A read timeout of the connection applies only while dialing.
-// [NewConn] makes connections that limit replies, as Open's do.
+// authenticate and select the database. Read timeouts apply only while dialing. [NewConn] makes
+// connections that limit replies, as Open's do.
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
 	if dial == nil {
 		return nil, fmt.Errorf("%w: New needs a dial function", ErrInvalid)
@@ -132,25 +133,23 @@ func newClient(t transport.Transport, set *settings) *Client {
 // ID returns the UUID with which the client's owners begin.
 func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
 
-// Close closes the client. Waiting calls return [ErrClosed], which is also the cause of the contexts
-// of holds. Close does not release locks, because work under them may continue; they expire with
-// their leases. It waits up to one command timeout for uncertain calls. It is safe for concurrent
-// use, and later calls return the first result.
+// Close closes the client. Waiting calls return [ErrClosed], also the cause of the contexts of
+// holds. Close does not release locks: they expire with their leases. It waits up to one command
+// timeout for uncertain calls. It is safe for concurrent use; later calls return the first result.
 func (c *Client) Close() error { return c.engine.Close() }
 
-// Shutdown closes the client gracefully. New and waiting calls return [ErrClosed] immediately, while
-// holds are still renewed. When the last hold is unlocked or ctx ends, Shutdown closes the client and
-// returns the result of [Client.Close]. If holds remain, the error reports their number and wraps
-// ctx's error, or ErrClosed if Close was called. Shutdown does not wait for holds that have reached
-// the limit of WithMaxHold. While it waits, HandOver works and re-entry does not. It is safe for
-// concurrent use.
+// Shutdown closes the client gracefully. New and waiting calls return [ErrClosed] immediately,
+// while holds are still renewed. When the last hold is unlocked or ctx ends, Shutdown closes the
+// client and returns the result of [Client.Close]. If holds remain, the error reports their number
+// and wraps ctx's error, or ErrClosed if Close was called. Shutdown does not wait for holds that
+// have reached the limit of WithMaxHold. While it waits, HandOver works and re-entry does not.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 
 // Stats contains client statistics. The counts are exact but not read atomically.
 type Stats struct {
 	// Held is the number of holds, including re-entries.
 	Held int
-	// OldestHold is the time since the acquisition of the oldest hold was sent; 0 without holds.
+	// OldestHold is the time since the oldest hold's acquisition was sent; 0 without holds.
 	OldestHold time.Duration
 	// Waiting is the number of calls that wait for a lock, permits, a latch or the end of an inner
 	// hold.
@@ -158,15 +157,14 @@ type Stats struct {
 	// InFlight is the number of calls to Redis, except renewals, whose callers wait for a reply.
 	InFlight int
 	// Subscriptions is the number of waiters' subscriptions, including idle ones kept for later
-	// waiters. Several subscriptions to one channel all count.
+	// waiters.
 	Subscriptions int
-	// InDoubt is the number of calls whose outcome the client is still resolving, after a lost reply
-	// or because the caller returned before the reply.
+	// InDoubt is the number of calls whose outcome the client is still resolving.
 	InDoubt int
 }
 
-// Stats returns client statistics. It sends nothing, takes less than a microsecond, and may be called
-// at any time, also from an observer or after Close.
+// Stats returns client statistics. It sends nothing, takes less than a microsecond, and may be
+// called from an observer or after Close.
 func (c *Client) Stats() Stats { return Stats(c.engine.Stats()) }
 
 // KindStats contains statistics for the locks of one kind and group.
@@ -182,8 +180,8 @@ type KindStats struct {
 }
 
 // StatsBy returns statistics, in no order, for each kind and group of locks with holds or waiters.
-// group, if not nil, maps lock names to groups and must be fast. StatsBy sends nothing and takes a few
-// milliseconds for 10,000 holds. It may be called at any time, also from an observer.
+// StatsBy sends nothing and takes a few milliseconds for 10,000 holds. It may be called from an
+// observer.
 func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	if group == nil {
 		group = func(string) string { return "" }
@@ -213,9 +211,8 @@ func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	return all
 }
 
-// Owner identifies a holder of a lock: the UUID of a client and the number of an acquisition, which is
-// a thread ID in Redisson. The zero Owner means none. See [codec.Owner], [codec.NewOwner] and
-// [codec.ParseOwner].
+// Owner identifies a holder of a lock: the UUID of a client and the number of an acquisition, which
+// is a thread ID in Redisson. The zero Owner means none.
 type Owner = codec.Owner
 
 // NoTTL is the TTL, a negative number, of a key that never expires.

@@ -98,7 +98,7 @@ func checked(dial redisconn.NodeDial) redisconn.NodeDial {
 	}
 }
 
-// connect returns the transport to the servers at url. Unless lazy, it waits for a reply.
+// connect waits for a reply unless lazy.
 func (s *settings) connect(ctx context.Context, url string) (transport.Transport, error) {
 	a, err := s.parse(url)
 	if err != nil {
@@ -161,7 +161,6 @@ func (s *settings) sentinel(master func(context.Context) (string, error), dial r
 	return failover.New(failover.Config{Master: master, Dial: dial, Conn: cfg})
 }
 
-// publishing returns the sharding mode of the address or, by default, of the option.
 func (s *settings) publishing(d *redisurl.Address) transport.Sharding {
 	switch d.Sharding {
 	case "auto":
@@ -187,7 +186,6 @@ func (s *settings) conn() redisconn.Config {
 	}
 }
 
-// parse parses rawURL and checks that it permits the settings.
 func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	a, err := redisurl.Parse(rawURL)
 	if err != nil {
@@ -209,7 +207,6 @@ func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	return a, nil
 }
 
-// nodes returns a function that connects to an address with the credentials, database and TLS of a.
 // Replicas of a server on a Unix socket are reached over TCP.
 func (s *settings) nodes(a *redisurl.Address) redisconn.NodeDial {
 	return func(ctx context.Context, addr string) (redis.Conn, error) { return s.dialTo(ctx, a.At(addr), a.Secure) }
@@ -233,12 +230,12 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 	return d.Dial(ctx, to)
 }
 
-// NewConn returns a connection over conn for a dial function, in place of redigo's redis.NewConn. It
-// sends nothing. A reply longer than Redlatch expects closes the connection before memory is allocated
-// for it. On TCP and Unix sockets, except on Windows and AIX, a lone caller reads and writes on its own
-// goroutine, which halves the client's time per call. A write that takes longer than writeTimeout
-// closes the connection; 0 means no limit. The server must be ready for commands, and the caller must
-// not use conn afterward.
+// NewConn returns a connection over conn for a dial function, in place of redigo's redis.NewConn.
+// It sends nothing. A reply longer than Redlatch expects closes the connection before memory is
+// allocated for it. On TCP and Unix sockets, except on Windows and AIX, a lone caller reads and
+// writes on its own goroutine. A write that takes longer than writeTimeout closes the connection; 0
+// means no limit. The server must be ready for commands, and the caller must not use conn
+// afterward.
 func NewConn(conn net.Conn, writeTimeout time.Duration) redis.Conn {
 	return respconn.NewConn(conn, writeTimeout)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Errors for errors.Is. Most are wrapped in a [*LockError] with the lock's name.
+// Errors for errors.Is. Most are wrapped in a [*LockError].
 var (
 	// ErrNotAcquired means that another owner holds the lock or is queued first, and that the wait
 	// ended or the call does not wait. If the context ended the wait, its error is joined. With the
@@ -22,8 +22,7 @@ var (
 	ErrNotHeld = engine.ErrNotHeld
 
 	// ErrLost means that the hold ended without being released: its lease expired, it could not be
-	// renewed in time, or the server no longer has it because another client released it or the key
-	// was deleted. The error is also a [Loss] with the reason.
+	// renewed in time, or the server no longer has it. It is also a [Loss] with the reason.
 	ErrLost = engine.ErrLost
 
 	// ErrMaxHold means that the hold reached the limit of WithMaxHold. It is no longer renewed; the
@@ -51,9 +50,10 @@ var (
 	// names, or a value that is not a lock.
 	ErrWrongType = engine.ErrWrongType
 
-	// ErrNotNotified means that Unlock or ForceUnlock released the lock but could not notify waiters,
-	// which acquire it at their next poll, because the user lacks the right named by the error. On
-	// Redis since version 7 and Valkey, Lock and TryLock already fail with a *transport.ServerError.
+	// ErrNotNotified means that Unlock or ForceUnlock released the lock but could not notify
+	// waiters, which acquire it at their next poll, because the user lacks the right named by the
+	// error. On Redis since version 7 and Valkey, Lock and TryLock already fail with a
+	// *transport.ServerError.
 	ErrNotNotified = engine.ErrNotNotified
 
 	// ErrNotReplicated means that Lock or TryLock released the lock again because too few replicas
@@ -67,8 +67,8 @@ var (
 	ErrInvalid = limits.ErrInvalid
 )
 
-// LockError is an error about one lock, returned by the methods of Lock and Hold. Use errors.As
-// to read it and errors.Is for the error that it wraps.
+// LockError is an error about one lock. Use errors.As to read it and errors.Is for the wrapped
+// error.
 type LockError struct {
 	// Op is the failed operation, such as "lock" or "unlock".
 	Op string
@@ -76,12 +76,11 @@ type LockError struct {
 	Name string
 	// Owner is the owner of the operation, if any.
 	Owner Owner
-	// Holder is the owner that held the lock at the last attempt, or the zero Owner if unknown or
-	// free. A free fair lock can be acquired only by the first waiter in its queue; see
-	// admin.Inspect.
+	// Holder is the owner at the last attempt, or the zero Owner if unknown or free. A free fair
+	// lock can be acquired only by the first waiter in its queue; see admin.Inspect.
 	Holder Owner
-	// TTL is the remaining lease of the holder at the last attempt: NoTTL, which is negative, if the
-	// key never expires; 0 if unknown, as for a fair lock that never expires.
+	// TTL is the holder's remaining lease at the last attempt: NoTTL, which is negative, if the key
+	// never expires; 0 if unknown.
 	TTL time.Duration
 	Err error
 }
@@ -112,9 +111,9 @@ func (e *LockError) Error() string {
 // Unwrap returns the cause.
 func (e *LockError) Unwrap() error { return e.Err }
 
-// Loss is the reason why a hold was lost, an error that wraps [ErrLost]. Use errors.Is or errors.As
-// on the result of Hold.Err, Unlock, HandOver and Lock, the cause of the hold's contexts, and the
-// Err of [Ended] and [Released]:
+// Loss is the reason why a hold was lost, an error that wraps [ErrLost]. Use errors.As on the
+// result of Hold.Err, Unlock, HandOver and Lock, the cause of the hold's contexts, and the Err of
+// [Ended] and [Released]:
 //
 //	var why redlatch.Loss
 //	if errors.As(err, &why) {
@@ -134,13 +133,13 @@ const (
 	LossLeaseOver Loss = "its own lease expired"
 
 	// LossTaken means that the server no longer has the lock although the connection has been up
-	// since the server last confirmed it: another client released it, or DEL, FLUSHALL or an eviction
+	// since the last confirmation: another client released it, or DEL, FLUSHALL or an eviction
 	// deleted the key.
 	LossTaken Loss = "it was released by another client, or its key was deleted"
 
 	// LossForgotten means that the server no longer has the lock, and that a connection was lost or
-	// the master changed since the server last confirmed it, as after a restart without data or a
-	// failover. Transports that do not report lost connections give LossTaken instead.
+	// the master changed since the last confirmation, as after a failover. Transports that do not
+	// report lost connections give LossTaken instead.
 	LossForgotten Loss = "the server no longer had it after a reconnect"
 )
 
@@ -174,7 +173,7 @@ func ErrorType(err error) string {
 	return "_OTHER"
 }
 
-// errorTypes lists the more specific errors first.
+// More specific errors come first.
 var errorTypes = []struct {
 	err  error
 	name string

@@ -22,15 +22,15 @@ type Attempted struct {
 	Took time.Duration
 	// Holder holds the lock; the zero Owner if unknown.
 	Holder Owner
-	// TTL is the holder's remaining lease, negative if it never expires or is unknown.
+	// TTL is the holder's remaining lease, negative if unlimited or unknown.
 	TTL time.Duration
 	// Err is the error of an attempt without a reply.
 	Err error
 }
 
 // Queued reports that a call starts to wait because another owner holds the lock or other callers
-// of this client come first. It is reported once per call, and again with a new position if a fair
-// lock's queue has lost the caller's place.
+// of this client come first. It is reported once per call, and again if a fair lock's queue has
+// lost the caller's place.
 type Queued struct {
 	Name, Kind string
 	// Position is the place in a fair lock's queue, from 1; 0 for other kinds.
@@ -40,9 +40,8 @@ type Queued struct {
 // Woken reports that a waiting call was woken and retries. Polls are not reported.
 type Woken struct {
 	Name, Kind string
-	// By is "message" for a message on the lock's channel, "gap" if messages may have been missed
-	// while the subscription was down, or "turn" if another caller of this client stopped waiting or
-	// passed on the lock.
+	// By is "message" for a message on the lock's channel, "gap" if messages may have been missed,
+	// or "turn" if another caller of this client stopped waiting or passed on the lock.
 	By string
 }
 
@@ -127,12 +126,11 @@ type Released struct {
 // Renewed reports the result of one renewal script, which renews up to 100 holds.
 type Renewed struct {
 	Holds int
-	// Lost is the number of holds that the server no longer had; 0 with an error.
+	// Lost is the number of holds that the server no longer had.
 	Lost int
 	// Took is the time until the reply.
 	Took time.Duration
-	// Slack is the shortest time left before the loss of a confirmed hold; 0 if none was
-	// confirmed. Normally it is about two thirds of the lease, less the loss margin.
+	// Slack is the shortest time left before the loss of a confirmed hold; 0 if none was confirmed.
 	Slack time.Duration
 	// Err is the error of a script without a reply. It is retried within the leases.
 	Err error

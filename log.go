@@ -6,11 +6,9 @@ import (
 	"strings"
 )
 
-// shownInLog is the maximum length in bytes of a name, owner or error in a log line. Names and
-// server errors may be megabytes long.
+// shownInLog is the maximum length in bytes: names and server errors may be megabytes long.
 const shownInLog = 1024
 
-// brief returns a logger that shortens long attributes.
 func brief(l *slog.Logger) *slog.Logger {
 	inner := l.Handler()
 	if inner == nil {

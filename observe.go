@@ -13,10 +13,10 @@ import (
 // or "fair", and Op is "lock", "try-lock", "resume", "acquire" or "try-acquire". A multi-lock is
 // reported as its member locks.
 //
-// Hooks run concurrently, on the goroutine of the event. A slow hook delays Lock, Do, Unlock or the
-// renewal of all leases; holds are lost if it takes a third of a lease. A hook must not block, nor
-// call methods of the client, its locks and holds, except [Client.Stats] and [Client.StatsBy]. A
-// panic in a hook is recovered and logged.
+// Hooks run concurrently, on the goroutine of the event. A slow hook delays Lock, Do, Unlock and
+// renewals; holds are lost if it takes a third of a lease. A hook must not block or call methods of
+// the client, its locks and holds, except [Client.Stats] and [Client.StatsBy]. A panic in a hook is
+// recovered and logged.
 //
 // The events of a call are ordered, as are the events of a hold: Ended follows Acquired even if the
 // hold was lost before Lock returned. A returned context must be ctx or derived from it; nil means
@@ -55,9 +55,8 @@ type Observer struct {
 	Reconnected func(e Reconnected)
 }
 
-// WithObserver adds observers of the client's locks. Each event goes to all observers in order; later
-// observers and the function of Do see the context values that earlier ones add. If an observer
-// panics, later ones do not get the event. Default: none.
+// WithObserver adds observers of the client's locks. Each event goes to all observers in order;
+// later ones see the context values that earlier ones add. Default: none.
 func WithObserver(o ...Observer) Option {
 	return func(s *settings) {
 		for i := range o {
@@ -86,7 +85,6 @@ func (o Observer) and(next *Observer) Observer {
 	}
 }
 
-// then returns a function that calls both. Either may be nil.
 func then[E any](first, second func(E)) func(E) {
 	switch {
 	case first == nil:
@@ -130,7 +128,6 @@ func thenIn[E any](first, second func(context.Context, E) context.Context) func(
 	}
 }
 
-// hooks returns the engine's hooks for the observer's functions.
 func (c *Client) hooks(set *settings) engine.Hooks {
 	o := set.observer.whole()
 	h := engine.Hooks{
@@ -180,7 +177,6 @@ func (c *Client) hooks(set *settings) engine.Hooks {
 	return h
 }
 
-// released wraps the error of a release with its lock.
 func released(e engine.Event) Released {
 	r := Released{Name: e.Name, Kind: e.Kind, Owner: e.Owner, Took: e.Took}
 	if e.Err != nil {
@@ -189,7 +185,6 @@ func released(e engine.Event) Released {
 	return r
 }
 
-// whole adds the functions that pass contexts on to later functions of the observer.
 func (o Observer) whole() Observer {
 	if o.Acquired == nil && (o.Ended != nil || o.Released != nil || o.NotAcquired != nil) {
 		o.Acquired = same[Acquired]
@@ -205,7 +200,7 @@ func (o Observer) whole() Observer {
 
 func same[E any](ctx context.Context, _ E) context.Context { return ctx }
 
-// returning returns the hook for a function that returns a context, nil if tell is nil.
+// returning returns nil if tell is nil.
 func returning[P any](
 	set *settings, event string, tell func(context.Context, P) context.Context, public func(engine.Event) P,
 ) func(context.Context, engine.Event) context.Context {
@@ -226,7 +221,6 @@ func returning[P any](
 	}
 }
 
-// within returns the hook for a function that takes a context.
 func within[P any](
 	set *settings, event string, tell func(context.Context, P), public func(engine.Event) P,
 ) func(context.Context, engine.Event) {
@@ -242,7 +236,6 @@ func within[P any](
 	}
 }
 
-// alone returns the hook for a function that takes no context.
 func alone[P, E any](set *settings, event string, tell func(P), public func(E) P) func(E) {
 	if tell == nil {
 		return nil
@@ -253,7 +246,7 @@ func alone[P, E any](set *settings, event string, tell func(P), public func(E) P
 	}
 }
 
-// recovered logs a panic of the observer. It must be deferred.
+// recovered must be deferred.
 func (set *settings) recovered(event string) {
 	if p := recover(); p != nil {
 		set.Logger.Error("redlatch: observer panicked", "panic", p, "event", event)

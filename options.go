@@ -63,11 +63,10 @@ func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.
 // fairLockWaitTimeout.
 func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.FairWait = d } }
 
-// WithLazyConnect makes [Open] return without connecting, for programs that may start before their
-// server. The client connects on first use; until then calls return [ErrNotSent], also for a wrong
-// password. Open still rejects an invalid address. A cluster needs sharded_pubsub=on or off, or
-// [WithShardedPubSub]. Default: Open fails if the server does not reply. In Redisson:
-// lazyInitialization.
+// WithLazyConnect makes [Open] return without connecting. The client connects on first use; until
+// then calls return [ErrNotSent], also for a wrong password. Open still rejects an invalid address.
+// A cluster needs sharded_pubsub=on or off, or [WithShardedPubSub]. Default: Open fails if the
+// server does not reply. In Redisson: lazyInitialization.
 func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
 // WithCommandTimeout bounds the time from the call of a command to its reply. At most 1,024 commands
@@ -80,7 +79,7 @@ func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.C
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
 // WithPollCap bounds the time between a waiter's attempts, in case a message is lost. Default 10 s.
-// Redisson lacks this: its waiters sleep for the holder's whole lease.
+// Redisson lacks this.
 func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap = d } }
 
 // WithLossMargin sets how long before the end of its lease a lock counts as lost if it could not be
@@ -88,9 +87,8 @@ func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap 
 // default, means a tenth of the lease, at most 1 s.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.Margin = d } }
 
-// NameMapper maps lock names to names in Redis, like Redisson's NameMapper. The mapped name determines
-// all keys and channels of a lock, so programs that share locks need equal mappers. Both methods must
-// be pure and safe for concurrent use.
+// NameMapper maps lock names to names in Redis, like Redisson's NameMapper. Programs that share
+// locks need equal mappers. Both methods must be pure and safe for concurrent use.
 type NameMapper interface {
 	// Map returns the name in Redis.
 	Map(name string) string
@@ -109,13 +107,12 @@ func (p prefixMapper) Map(name string) string { return string(p) + name }
 
 func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(mapped, string(p)) }
 
-// WithNameMapper sets the mapper from lock names to keys. Default: the name is the key. In Redisson:
+// WithNameMapper sets the mapper of lock names. Default: the name is the key. In Redisson:
 // nameMapper.
 func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.Mapper = m } }
 
 // WithClientID sets the UUID of the client's owners, which must be unique: clients with the same ID
-// would share their locks. Default: a new UUID of version 7, which includes the client's start time.
-// In Redisson: getId.
+// would share their locks. Default: a new UUID of version 7. In Redisson: getId.
 func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID = id } }
 
 // WithClientName names the client's connections in CLIENT LIST, if the server permits it. Default:
@@ -139,10 +136,9 @@ func WithCredentials(f func(ctx context.Context) (user, password string, err err
 	return func(s *settings) { s.credentials = f }
 }
 
-// WithReplicaDialer sets how to connect to a replica, to count subscribers there. addr is the
+// WithReplicaDialer sets how to connect to a replica to count its subscribers. addr is the
 // host:port in the master's ROLE, and dial returns connections as for [New]. Default for Open and
-// NewSentinel: as to the master; for New: none, so that the subscribers of a master with replicas
-// cannot be counted.
+// NewSentinel: as to the master; for New: none.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
 }
@@ -173,30 +169,28 @@ func WithMaxWaiters(n int) Option { return func(s *settings) { s.MaxWaiters = in
 // too long.
 func WithServerTime() Option { return func(s *settings) { s.ServerTime = true } }
 
-// WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber before
-// this client removes the waiter from the queue as dead and reports [Evicted]. Default 10 s, at least
-// 5 s; 0 means never. Redisson's waiters, which reconnect more slowly, get 3 d and at least 30 s;
-// raise d if Redisson's timeout, retryAttempts or subscriptionTimeout are raised.
+// WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber
+// before this client removes the waiter from the queue as dead and reports [Evicted]. Default 10 s,
+// at least 5 s; 0 means never. Redisson's waiters get 3 d and at least 30 s; raise d if Redisson's
+// timeout, retryAttempts or subscriptionTimeout are raised.
 //
-// A live waiter that is removed loses its place, never the lock: it queues again at the end. Removal
-// needs the right to PUBSUB, and to ROLE if there are replicas.
+// A live waiter that is removed loses its place, never the lock: it queues again at the end.
+// Removal needs the right to PUBSUB, and to ROLE if there are replicas.
 func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.Grace = d } }
 
 // WithReplicaSync makes Lock and TryLock of all kinds wait after each acquisition, for at most
-// timeout, until the given number of replicas have the lock, so that a failover to one of them keeps
-// it. Otherwise the lock is released and the error is [ErrNotReplicated]. Default 0: no wait; timeout
-// is at least 1 ms.
+// timeout, until the given number of replicas have the lock, so that a failover to one of them
+// keeps it. Otherwise the lock is released and the error is [ErrNotReplicated]. Default 0: no wait;
+// timeout is at least 1 ms.
 //
-// Failovers get safer, not safe: re-entries, Resume and renewals do not wait, and a replica without
-// the lock may be promoted. An acquisition takes one more round trip, within its lease, WithWait and
-// context. Callers share one WAIT, so a caller may wait up to twice timeout. The user needs the right
-// to WAIT, and a transport must be a [transport.Replicator]. In Redisson: checkLockSyncedSlaves and
-// slavesSyncTimeout.
+// Failovers get safer, not safe: re-entries, Resume and renewals do not wait. An acquisition takes
+// one more round trip, within its lease, WithWait and context. Callers share one WAIT, so a caller
+// may wait up to twice timeout. The user needs the right to WAIT, and a transport must be a
+// [transport.Replicator]. In Redisson: checkLockSyncedSlaves and slavesSyncTimeout.
 func WithReplicaSync(replicas int, timeout time.Duration) Option {
 	return func(s *settings) { s.Replicas, s.SyncWait = replicas, timeout }
 }
 
-// check returns an error for the first invalid setting.
 func (s *settings) check() error {
 	if err := limits.Renewed(s.Lease); err != nil {
 		return err

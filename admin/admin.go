@@ -55,7 +55,7 @@ func wrap(l *hold.Lock, op, owner string, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: ownerOf(owner), Err: err}
 }
 
-// ownerOf parses an owner, with or without the suffix of a writer. It returns the zero Owner for other text.
+// ownerOf accepts the suffix of a writer, and returns the zero Owner for other text.
 func ownerOf(text string) redlatch.Owner {
 	text, _ = protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(text)
@@ -73,8 +73,7 @@ type Inspection struct {
 	// OtherKind is not empty if the key holds a lock of another kind: "read-write", "plain", or "unknown"
 	// if it is not a Redisson lock.
 	OtherKind string
-	// Mode is the mode of a read/write lock, "read" or "write". It is empty if the lock is free, and
-	// for other kinds.
+	// Mode is the mode of a read/write lock, "read" or "write", and otherwise empty.
 	Mode string
 	// Holders are the holders, in no order. Only read/write locks have several.
 	Holders []Holder
@@ -146,7 +145,7 @@ const maxPlace = math.MaxInt32
 
 var errNotInspectable = fmt.Errorf("%w: use the semaphore's own Inspect method", redlatch.ErrInvalid)
 
-// inspect inspects the places from first to last, from 0. A last of -1 means all.
+// A last of -1 means all.
 func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection, error) {
 	kind := l.Owning
 	if kind == nil {
@@ -182,7 +181,6 @@ func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection,
 	return in, nil
 }
 
-// otherKind returns the value of Inspection.OtherKind. roles is true for read/write locks.
 func otherKind(seen *reply.Inspection, roles bool) string {
 	mode, hasMode := seen.Mode, seen.Mode != ""
 	for _, f := range seen.Held {
@@ -218,16 +216,17 @@ type Eviction struct {
 	Woken bool
 }
 
-// Evict removes a dead waiter from the queue of a fair lock, so that later waiters need not wait for its
-// deadline, and wakes the first waiter if the lock is free. owner is the waiter's Text from [Inspect].
-// Waiting Redlatch clients evict dead waiters automatically, see redlatch.WithDeadWaiterGrace.
+// Evict removes a dead waiter from the queue of a fair lock and wakes the first waiter if the lock
+// is free. owner is the waiter's Text from [Inspect]. Waiting Redlatch clients evict dead waiters
+// automatically, see redlatch.WithDeadWaiterGrace.
 //
-// A waiter without a subscribed connection may be about to subscribe: check repeatedly, as redlatch status
-// does. Evict sends one EVALSHA per 200 places of the queue, SUBSCRIBE, PUBSUB and UNSUBSCRIBE to count,
-// ROLE at most once in ten seconds, and two EVALSHA to evict.
+// A waiter without a subscribed connection may be about to subscribe: check repeatedly, as redlatch
+// status does. Evict sends one EVALSHA per 200 places of the queue, SUBSCRIBE, PUBSUB and
+// UNSUBSCRIBE to count, ROLE at most once in ten seconds, and two EVALSHA to evict.
 //
-// Errors are [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is not fair,
-// ErrUncertain if the reply was lost, after which Evict may be retried, and the errors of Inspect.
+// Errors are [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is
+// not fair, ErrUncertain if the reply was lost, after which Evict may be retried, and the errors of
+// Inspect.
 func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, false)
 }

@@ -1,15 +1,15 @@
-// Package codec encodes the names that Redlatch shares with Redisson: owners, and the keys and channels of
-// locks. Use it to store owners, or to read locks from Redis without a Redlatch client. For example, this
+// Package codec encodes the names that Redlatch shares with Redisson: owners, and the keys and
+// channels of locks. Use it to read locks from Redis without a Redlatch client. For example, this
 // lists the waiters of a fair lock:
 //
 //	waiters, err := redis.Strings(conn.Do("LRANGE", codec.QueueKey("orders"), 0, -1))
 //
-// The functions take a lock's mapped name: the result of the client's NameMapper, if it has one. It is also
-// the key of the lock, a hash. Derived names contain it in braces, unless it contains an opening brace, so
-// that all of them are in one slot of a cluster.
+// The functions take a lock's mapped name: the result of the client's NameMapper, if it has one. It
+// is also the key of the lock, a hash. Derived names contain it in braces, unless it contains an
+// opening brace, so that all of them are in one slot of a cluster.
 //
-// All functions are pure and safe for concurrent use. docs/protocol.md describes the other keys, the scripts
-// and the messages.
+// All functions are pure and safe for concurrent use. docs/protocol.md describes the other keys,
+// the scripts and the messages.
 package codec
 
 import (

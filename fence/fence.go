@@ -1,14 +1,14 @@
-// Package fence checks fencing tokens at the resource that a lock protects: a write with a token below the
-// highest seen fails with [ErrLate]. Use it if a late write of a paused holder would do harm. Package
-// rfencedlock issues tokens; any number that increases from one holder to the next works.
+// Package fence checks fencing tokens at the resource that a lock protects: a write with a token
+// below the highest seen fails with [ErrLate]. Package rfencedlock issues tokens; any number that
+// increases from one holder to the next works.
 //
 //	err := fence.Table{}.Check(ctx, tx, "orders:42", hold.Token()) // then write in tx
 //
-// [Table] guards data in a SQL database, [Redis] a key, and [Handler] the data of one HTTP server. Each
-// makes the check atomic with the write; a separate check does not protect.
+// [Table] guards data in a SQL database, [Redis] a key, and [Handler] the data of one HTTP server.
+// Each makes the check atomic with the write; a separate check does not protect.
 //
-// Do not retry a rejected write with the same token: another holder has, or has had, the lock since. The
-// same token is accepted any number of times. The package imports no clients or drivers.
+// Do not retry a rejected write with the same token: another holder has, or has had, the lock
+// since. The same token is accepted any number of times. The package imports no clients or drivers.
 package fence
 
 import (

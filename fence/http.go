@@ -23,12 +23,13 @@ func FromHeader(h http.Header) (int64, error) {
 	return token, check(token)
 }
 
-// Handler guards data that only one HTTP server writes. A request waits until requests with lower tokens
-// for the same resource have ended, and then reaches Next. If a higher token was seen, it is rejected with
-// 412 Precondition Failed; without a token, with 428 Precondition Required.
+// Handler guards data that only one HTTP server writes. A request waits until requests with lower
+// tokens for the same resource have ended, and then reaches Next. If a higher token was seen, it is
+// rejected with 412 Precondition Failed; without a token, with 428 Precondition Required.
 //
-// The highest tokens are kept in memory. If the server can restart, or there are several servers, also check
-// the token from [FromHeader] at the database. A Handler is safe for concurrent use and must not be copied.
+// The highest tokens are kept in memory. If the server can restart or there are several, also check
+// the token from [FromHeader] at the database. A Handler is safe for concurrent use and must not be
+// copied.
 type Handler struct {
 	// Next serves accepted requests.
 	Next http.Handler
@@ -68,7 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter waits until no request with a lower token is running, and returns a function that ends this one.
+// enter waits until no request with a lower token is running.
 func (h *Handler) enter(ctx context.Context, name string, token int64) (leave func(), err error) {
 	for {
 		changed, err := h.tryEnter(name, token)
@@ -86,7 +87,6 @@ func (h *Handler) enter(ctx context.Context, name string, token int64) (leave fu
 	}
 }
 
-// tryEnter admits a request, or returns a channel to wait on.
 func (h *Handler) tryEnter(name string, token int64) (changed <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

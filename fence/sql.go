@@ -59,10 +59,9 @@ func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int
 	}
 }
 
-// raise stores the token and locks the row, unless a higher token was seen or the row is missing.
 func (t Table) raise(ctx context.Context, tx *sql.Tx, resource string, token int64) (bool, error) {
-	// The count of writes changes the row even if the token is equal: MySQL counts changed rows,
-	// not matched ones.
+	// MySQL counts changed rows, not matched ones: the count of writes changes the row even if the
+	// token is equal.
 	update := t.statement("UPDATE %s SET token = ?, writes = writes + 1 WHERE resource = ? AND token <= ?")
 	done, err := tx.ExecContext(ctx, update, token, resource, token)
 	if err != nil {
@@ -90,7 +89,6 @@ func (t Table) name() string {
 	return t.Name
 }
 
-// statement inserts the table's name and the database's placeholders.
 func (t Table) statement(text string) string {
 	text = fmt.Sprintf(text, t.name())
 	if !t.Dollars {

@@ -1,16 +1,16 @@
-// Package leader elects a leader among processes, for work that only one process should do at a time. The
-// leader holds a lock of package rlock, or rfairlock with Config.Fair.
+// Package leader elects a leader among processes, for work that only one process should do at a
+// time. The leader holds a lock of package rlock, or rfairlock with Config.Fair.
 //
 //	err := leader.Run(ctx, client, "scheduler", leader.Config{Lead: serve})
 //
-// [Run] waits for the lock, calls Lead while it holds the lock, and releases it when Lead returns; then
-// the next candidate leads immediately. If the leader dies or loses its connection to Redis, another
-// candidate leads when its lease expires: after 30 seconds, or redlatch.WithWatchdogTimeout.
+// [Run] waits for the lock, calls Lead while it holds the lock, and releases it when Lead returns.
+// If the leader dies or loses its connection to Redis, another candidate leads when its lease
+// expires: after 30 seconds, or redlatch.WithWatchdogTimeout.
 //
-// Lead's context ends before another candidate can lead. If the lock was removed by force or the server
-// lost the key, the context ends at the next renewal, at most a third of the lease later. Use tokens
-// (package rfencedlock) for work that must not be done twice. If Lead has not returned when another
-// candidate may lead, an error is logged.
+// Lead's context ends before another candidate can lead. If the lock was removed by force or the
+// server lost the key, the context ends at the next renewal. Use tokens (package rfencedlock) for
+// work that must not be done twice. If Lead has not returned when another candidate may lead, an
+// error is logged.
 package leader
 
 import (
@@ -37,8 +37,7 @@ type Config struct {
 	// and then return soon. If it returns earlier, Run returns its error.
 	Lead func(ctx context.Context) error
 
-	// Fair makes candidates lead in order of arrival, across processes. The default, any order,
-	// costs Redis less.
+	// Fair makes candidates lead in order of arrival, across processes. The default is any order.
 	Fair bool
 
 	// OnError is called on Run's goroutine with each error that does not end Run: the error that
@@ -55,7 +54,7 @@ type Config struct {
 
 // Run makes this process a candidate until ctx ends: whenever it acquires the lock called name, it
 // calls config.Lead. All candidates must use the same name and Fair. If Lead panics, the lock is
-// released first. Run is safe for concurrent use: each call is a separate candidate. It sends the
+// released first. It is safe for concurrent use: each call is a separate candidate. It sends the
 // commands of rlock.Lock.Lock and rlock.Hold.Unlock.
 //
 // Run returns nil if ctx ended or Lead returned nil, and the lock is free. Errors:
@@ -103,7 +102,7 @@ type candidate struct {
 	margin time.Duration // how long the server keeps a lock after its hold was lost
 }
 
-// campaign waits for the lock and leads. If over, err is Run's result; otherwise it goes to OnError.
+// If over, err is Run's result; otherwise it goes to OnError.
 func (c *candidate) campaign(ctx context.Context, lock *rlock.Lock) (over bool, err error) {
 	hold, err := lock.Lock(ctx)
 	switch {
@@ -131,7 +130,7 @@ func (c *candidate) lead(ctx context.Context, hold *rlock.Hold) (over bool, err 
 	return true, errors.Join(own, unlock)
 }
 
-// call calls Lead and unlocks. Early reports whether Lead returned before its context ended.
+// early reports whether Lead returned before its context ended.
 func (c *candidate) call(ctx, leading context.Context, hold *rlock.Hold) (own error, early bool, unlock error) {
 	ended := leading.Err
 	c.Status.ended.Store(&ended)
@@ -147,7 +146,6 @@ func (c *candidate) call(ctx, leading context.Context, hold *rlock.Hold) (own er
 	return own, leading.Err() == nil, nil
 }
 
-// watch logs an error if Lead is still running when another candidate may lead.
 func (c *candidate) watch(held context.Context, returned <-chan struct{}) {
 	select {
 	case <-held.Done():
@@ -169,7 +167,6 @@ func (c *candidate) report(err error) {
 	c.logger.Warn("candidate is not leading; retrying after a pause", "error", err, "pause", c.Pause)
 }
 
-// stays reports whether retrying cannot help.
 func stays(err error) bool {
 	return errors.Is(err, redlatch.ErrClosed) || errors.Is(err, redlatch.ErrInvalid) || errors.Is(err, redlatch.ErrWrongType)
 }
@@ -180,9 +177,9 @@ type Status struct {
 	ended atomic.Pointer[func() error] // Err of the last leadership's context
 }
 
-// IsLeader reports whether the candidate leads, which is whether Lead's context is live. It reads the
-// clocks, so it is correct immediately after the machine was suspended. The result may be outdated when
-// the caller acts on it; for work that must not be done twice, use Lead's context.
+// IsLeader reports whether the candidate leads, which is whether Lead's context is live. It reads
+// the clocks, so it is correct after the machine was suspended. For work that must not be done
+// twice, use Lead's context.
 func (s *Status) IsLeader() bool {
 	ended := s.ended.Load()
 	return ended != nil && (*ended)() == nil

@@ -1,5 +1,5 @@
-// Package pubsub subscribes to any number of Redis channels over one connection. It helps to implement a
-// transport, since a [Subscriber] has the Subscribe of transport.Transport:
+// Package pubsub subscribes to any number of Redis channels over one connection. A [Subscriber] has
+// the Subscribe of transport.Transport:
 //
 //	sub := pubsub.New(pubsub.Config{Dial: dial})
 //	defer sub.Close()
@@ -10,11 +10,11 @@
 //	defer s.Close()
 //	for range s.Events() { … } // query the server again
 //
-// Each message to an acknowledged channel becomes an event. After a lost connection all channels are
-// subscribed again, and each subscription gets an event with Gap set, since messages may have been
-// missed. Subscriptions share their channel's SUBSCRIBE but do not delay each other. If the server
-// rejects a channel, only that channel's subscriptions fail. While the slot of one shard channel is not
-// served, that channel pauses for a second and the others continue.
+// Each message to an acknowledged channel becomes an event. After a lost connection all channels
+// are subscribed again, and each subscription gets an event with Gap set, since messages may have
+// been missed. Subscriptions share their channel's SUBSCRIBE but do not delay each other. If the
+// server rejects a channel, only that channel's subscriptions fail. While the slot of a shard
+// channel is not served, only that channel pauses, for a second.
 package pubsub
 
 import (

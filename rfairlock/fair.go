@@ -1,16 +1,15 @@
-// Package rfairlock provides Redisson's fair lock (getFairLock): callers queue on the server and
-// acquire the lock in the order of arrival, across processes and languages. If order does not matter,
-// package rlock is faster.
+// Package rfairlock provides Redisson's fair lock (getFairLock): callers acquire the lock in the
+// order of arrival, across processes and languages. If order does not matter, package rlock is
+// faster.
 //
 //	billing := rfairlock.New(client, "billing-run")
 //	err := billing.Do(ctx, claim)
 //
-// It has the guarantees of package rlock. A canceled waiter leaves the queue. A waiter whose reply was
-// lost queues again at the end. Waiting processes evict dead waiters, Redlatch's after 10 seconds and
-// Redisson's after 30 seconds, see redlatch.WithDeadWaiterGrace.
+// It has the guarantees of package rlock. A waiter whose reply was lost queues again at the end.
+// Waiting processes evict dead waiters, see redlatch.WithDeadWaiterGrace.
 //
-// As in Redisson, a fair and a plain lock of one name exclude each other but do not wake each other:
-// use one kind per name. docs/fair-lock.md describes the queue, its deadlines and its cost.
+// A fair and a plain lock with the same name exclude each other but do not wake each other: use one
+// kind per name. docs/fair-lock.md describes the queue, its deadlines and its cost.
 package rfairlock
 
 import (

@@ -15,15 +15,12 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// counter decodes replies with tokens.
 type counter struct{}
 
-// tokens returns the counter of a lock, which must have reached least, 0 for any.
 func tokens(mapped string, least int64) luasrc.Tokens {
 	return luasrc.Tokens{Counter: protocol.TokenKey(mapped), Least: least}
 }
 
-// decode decodes the reply to an attempt: a token, or the reply for a held lock.
 func (counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
 	token, granted, err := reply.Token(answer)
 	switch {
@@ -44,7 +41,6 @@ func (counter) Reentered(answer any) (held bool, token int64, err error) {
 
 func (counter) Fences() bool { return true }
 
-// fenced is the plain lock with tokens.
 type fenced struct {
 	counter
 	*kind.Plain
@@ -68,7 +64,6 @@ func (f *fenced) Family() string { return "fenced" }
 
 func (f *fenced) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Hash, answer) }
 
-// fair is the fair lock with tokens.
 type fair struct {
 	counter
 	*kind.Fair

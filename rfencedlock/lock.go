@@ -1,19 +1,19 @@
-// Package rfencedlock provides Redisson's fenced lock (getFencedLock): each hold has a fencing token,
-// a number higher than that of every earlier hold. [NewFair] adds tokens to a fair lock.
+// Package rfencedlock provides Redisson's fenced lock (getFencedLock): each hold has a fencing
+// token, a number higher than that of every earlier hold. [NewFair] adds tokens to a fair lock.
 //
-// A lease cannot stop a paused process. When it resumes, another holder may be working, and only the
-// resource that both write to can reject the late write. Send the token with each write, and make the
-// resource reject tokens below the highest that it has seen; package fence has such checks for SQL,
-// Redis and HTTP. Tokens protect nothing unless the resource checks them.
+// A lease cannot stop a paused process. When it resumes, another holder may be working, and only
+// the resource can reject the late write. Send the token with each write, and make the resource
+// reject tokens below the highest that it has seen; package fence has such checks for SQL, Redis
+// and HTTP.
 //
 //	err := orders.Do(ctx, func(ctx context.Context, hold *rfencedlock.Hold) error {
 //		return write(ctx, hold.Token())
 //	})
 //
 // The last token is stored in a counter next to the lock, which never expires. Tokens are only as
-// durable as the counter: eviction, FLUSHALL or a failover can reset it, and then the resource rejects
-// all holders, or a token is issued twice. See [WithEpoch] and docs/reliability.md. A plain lock of the
-// same name excludes this lock, but does not increment the token.
+// durable as the counter: eviction, FLUSHALL or a failover can reset it, and then the resource
+// rejects all holders, or a token is issued twice. See [WithEpoch] and docs/reliability.md. A plain
+// lock of the same name excludes this lock, but does not increment the token.
 package rfencedlock
 
 import (
@@ -39,7 +39,6 @@ type Lock struct {
 	least int64 // of the counter
 }
 
-// plain keeps the embedded field out of the documentation.
 type plain = rlock.Lock
 
 // New returns the fenced lock with this name. It sends nothing. If the name or the epoch is invalid,
@@ -73,8 +72,8 @@ func newLock(client *redlatch.Client, name string, make func(least int64) hold.M
 // concurrent use.
 type Hold struct{ *rlock.Hold }
 
-// Token returns the latest token of the hold's owner, at least 1. A re-entry also increases the outer
-// hold's token. Token does not change after the hold has ended. It sends nothing.
+// Token returns the latest token of the hold's owner, at least 1; a re-entry also increases the
+// outer hold's. Token does not change after the hold has ended. It sends nothing.
 func (h *Hold) Token() int64 { return hold.Of(h).Token() }
 
 // Lock acquires the lock as [rlock.Lock.Lock] does. It may also return [ErrCounter] and [ErrEpoch].
@@ -122,7 +121,6 @@ func (l *Lock) Token(ctx context.Context) (int64, error) {
 	return token, nil
 }
 
-// held wraps the result of an acquisition.
 func (l *Lock) held(h *rlock.Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, l.explain(err)
@@ -130,7 +128,6 @@ func (l *Lock) held(h *rlock.Hold, err error) (*Hold, error) {
 	return &Hold{h}, nil
 }
 
-// counter returns the counter's key.
 func (l *Lock) counter() string { return protocol.TokenKey(hold.Of(l).Kind.Key()) }
 
 var (
@@ -146,7 +143,7 @@ var (
 const (
 	// maxEpoch has tokens below 2^53, which floating-point numbers represent exactly.
 	maxEpoch = 1<<13 - 1
-	// epochBits is the number of bits of a token that count within an epoch.
+	// epochBits is how many bits of a token count within an epoch.
 	epochBits = 40
 )
 
@@ -192,7 +189,6 @@ func (l *Lock) BeginEpoch(ctx context.Context) (raised bool, err error) {
 	return raised, nil
 }
 
-// explain turns the server's errors about the counter into ErrCounter and ErrEpoch.
 func (l *Lock) explain(err error) error {
 	var failed *redlatch.LockError
 	var answer *transport.ServerError

@@ -1,15 +1,15 @@
-// Package rlatch provides Redisson's count-down latch, RCountDownLatch: callers wait until a count reaches 0.
+// Package rlatch provides Redisson's count-down latch, RCountDownLatch: callers wait until a count
+// reaches 0.
 //
 //	imports := rlatch.New(client, "imports:2026-11-24")
 //	_, err := imports.TrySetCount(ctx, 3) // before anyone waits
 //	err = imports.CountDown(ctx)     // each of three workers
 //	err = imports.Wait(ctx)          // any number of callers
 //
-// A latch that was never set is open. Use a new name for each round: a waiter can miss that a latch was open
-// if it is set again immediately.
+// A latch that was never set is open. Use a new name for each round: a waiter can miss an open
+// latch that is set again immediately.
 //
-// A worker that dies before CountDown keeps the latch closed, so give waiters a deadline. If each part must
-// count exactly once, store a set of finished parts instead.
+// A worker that dies before CountDown keeps the latch closed, so give waiters a deadline.
 package rlatch
 
 import (
@@ -101,7 +101,6 @@ func ask[T any](ctx context.Context, l *Latch, op string, fill func(*transport.C
 	return result, l.wrap(op, err)
 }
 
-// wrap adds the operation and the name to an error. Nil stays nil.
 func (l *Latch) wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -109,7 +108,6 @@ func (l *Latch) wrap(op string, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.name, Err: explain(err)}
 }
 
-// explain adds redlatch.ErrWrongType to the errors of a key that is not a latch.
 func explain(err error) error {
 	var answer *transport.ServerError
 	if errors.As(err, &answer) && strings.Contains(answer.Text, "not an integer") {
@@ -121,13 +119,13 @@ func explain(err error) error {
 // ErrNotOpen is returned by [Latch.Wait] if the latch was closed when the wait ended.
 var ErrNotOpen = errors.New("redlatch: latch not open")
 
-// Wait returns nil as soon as the latch is open, as Redisson's await. It subscribes to the latch's channel,
-// and sends GET before and after that, at each message, and at every poll cap, so it detects a lost message
-// or an expired key. Once it waits, it keeps waiting while Redis is unreachable.
+// Wait returns nil as soon as the latch is open, as Redisson's await. It subscribes to the latch's
+// channel, and sends GET before and after that, at each message, and at every poll cap. Once it
+// waits, it keeps waiting while Redis is unreachable.
 //
-// Errors: [ErrNotOpen], joined with ctx's error if ctx ended the wait, or because of redlatch.WithMaxWaiters;
-// ErrNotSent if ctx had already ended or Redis could not be reached within the command timeout; ErrClosed,
-// ErrWrongType, ErrInvalid and *transport.ServerError.
+// Errors: [ErrNotOpen], joined with ctx's error if ctx ended the wait, or because of
+// redlatch.WithMaxWaiters; ErrNotSent if ctx had already ended or Redis could not be reached within
+// the command timeout; ErrClosed, ErrWrongType, ErrInvalid and *transport.ServerError.
 func (l *Latch) Wait(ctx context.Context) error {
 	engine.NeedContext(ctx)
 	return l.wrap("wait", l.wait(ctx))
@@ -154,7 +152,6 @@ func (l *Latch) wait(ctx context.Context) error {
 	return fmt.Errorf("%w: WithMaxWaiters is reached", ErrNotOpen)
 }
 
-// kind is a latch for the wait loop.
 type kind struct{ key, channel string }
 
 func (kind) Name() string                                    { return "latch" }
@@ -162,7 +159,7 @@ func (k kind) Key() string                                   { return k.key }
 func (k kind) Channel(any) string                            { return k.channel }
 func (k kind) Acquire(c *transport.Call, _ *acquire.Request) { k.get(c) }
 
-// Decode returns no TTL, since the time when a count reaches 0 is unknown.
+// The time when a count reaches 0 is unknown, so there is no TTL.
 func (k kind) Decode(answer any) (acquire.Outcome, error) {
 	n, err := k.count(answer)
 	return acquire.Outcome{Granted: n <= 0, TTL: reply.NoTTL}, err
@@ -181,7 +178,6 @@ func (kind) count(answer any) (int64, error) {
 	return n, nil
 }
 
-// gate is the strategy: each caller polls.
 type gate struct{}
 
 func (gate) Waiter(a *acquire.Acquisition) acquire.Waiter {
@@ -193,14 +189,13 @@ type waiter struct {
 	acquisition *acquire.Acquisition
 }
 
-// Unanswered: a GET whose reply was lost is retried.
+// A GET whose reply was lost is retried.
 func (w *waiter) Unanswered(err error) {
 	if errors.Is(err, engine.ErrUncertain) {
 		w.acquisition.Answered = true
 	}
 }
 
-// passer is the claim of a caller, which holds nothing.
 type passer struct{ acquire.BareClaim }
 
 var (

@@ -21,7 +21,6 @@ type acquisition struct {
 	reentry bool
 }
 
-// acquisitions saves an allocation per call.
 var acquisitions = sync.Pool{New: func() any { return &acquisition{} }}
 
 func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, error) {
@@ -78,7 +77,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	return a.choose(ctx, outer)
 }
 
-// proof returns the hold that ctx proves. A given owner uses no proof.
+// A given owner uses no proof.
 func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
 	if a.set.Given {
 		return nil, nil
@@ -86,7 +85,6 @@ func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
 	return a.lock.Proof(ctx)
 }
 
-// choose re-enters the hold that ctx proves, or else waits as the strategy does.
 func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 	for outer != nil {
 		a.hold, a.reentry = &Hold{}, true
@@ -165,9 +163,8 @@ func WithWait(d time.Duration) Option {
 }
 
 // WithPolling makes Lock poll every d, at least 1 ms, or up to an eighth sooner, instead of
-// subscribing, as Redisson's getSpinLock does. Use it for servers without pub/sub, for many locks with
-// few waiters, and for locks that getSpinLock releases without a message. Only plain and fenced locks
-// support it.
+// subscribing, as Redisson's getSpinLock does. Use it for servers without pub/sub, and for locks
+// that getSpinLock releases without a message. Only plain and fenced locks support it.
 func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
@@ -179,10 +176,9 @@ func WithLease(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Fixed = d, true }
 }
 
-// WithWatchdog acquires the lock with a lease of d, at least 1 s, that is renewed every d/3. A short
-// lease frees the lock of a crashed holder sooner. To change the lease of all locks of a client, prefer
-// redlatch.WithWatchdogTimeout, which also detects dead connections sooner and is Redisson's
-// lockWatchdogTimeout.
+// WithWatchdog acquires the lock with a lease of d, at least 1 s, that is renewed every d/3. A
+// short lease frees the lock of a crashed holder sooner. To change the lease of all locks of a
+// client, prefer redlatch.WithWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Watchdog = d, true }
 }
@@ -195,10 +191,9 @@ func WithMaxHold(d time.Duration) Option {
 }
 
 // WithOwner acquires the lock for owner, from codec.NewOwner or codec.ParseOwner, instead of a new
-// owner. Callers with the same owner share the lock, as calls on one Java thread do: acquiring adds one
-// to its count, unlocking subtracts one. It ignores the context of a hold. Use it for owners that are
-// passed along with a job, but not for the owner of a live hold that was not handed over: unlocking that
-// hold releases the lock regardless of the count.
+// owner. Callers with the same owner share the lock: acquiring adds one to its count, unlocking
+// subtracts one. It ignores the context of a hold. Do not use it for the owner of a live hold that
+// was not handed over: unlocking that hold releases the lock regardless of the count.
 //
 // If the reply is lost, Lock returns ErrUncertain and undoes nothing, since another caller may hold
 // the lock as this owner. The zero Owner gives ErrInvalid.

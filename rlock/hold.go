@@ -9,7 +9,6 @@ import (
 	"github.com/redlatch/redlatch/internal/hold"
 )
 
-// handle keeps the embedded type out of the documentation.
 type handle = hold.Handle
 
 // Hold is an acquired lock. All methods are safe for concurrent use.
@@ -25,25 +24,24 @@ func (h *Hold) Name() string { return hold.Of(&h.handle).Lock().Name }
 // [Hold.HandOver], a later hold of this client may have the same owner.
 func (h *Hold) Owner() redlatch.Owner { return hold.Of(h).ID() }
 
-// Err returns nil while the lock is held, and afterwards ErrLost with the reason as a redlatch.Loss,
-// ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It reads the clocks and
-// sends nothing, so it is correct immediately after the machine was suspended.
+// Err returns nil while the lock is held, and afterwards ErrLost with the reason as a
+// redlatch.Loss, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It
+// reads the clocks and sends nothing, so it is correct after the machine was suspended.
 func (h *Hold) Err() error { return hold.Of(h).Err() }
 
-// Remaining returns the time until the hold is lost unless it is renewed: the remaining lease less the
-// loss margin, or 0 once the hold has ended.
+// Remaining returns the remaining lease less the loss margin, or 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 
-// Context returns a context for the work that needs the lock. It ends when parent or the hold ends; if
-// the hold ended, its Err is context.Canceled and its cause [Hold.Err]. Its deadline is the hold's, if
-// the lease is fixed or has a maximum. It reads the clocks, so it never reports a lost lock as held, and
-// needs no goroutine. The hold references it until either ends, so give a long hold a parent per job.
+// Context returns a context for the work that needs the lock. It ends when parent or the hold ends;
+// if the hold ended, its Err is context.Canceled and its cause [Hold.Err]. Its deadline is the
+// hold's, if the lease is fixed or has a maximum. It reads the clocks, so it never reports a lost
+// lock as held. The hold references it until either ends, so give a long hold a parent per job.
 //
 // With it, or a context derived from it, Lock and TryLock of the same lock and client re-enter the
 // hold; each re-entry needs its own Unlock. A hold has one inner hold at a time, and other callers
-// wait in this process. Code with the inner hold must use that hold's context; otherwise it deadlocks.
-// Options of a re-entry never shorten the lease. If the hold was lost, the calls return ErrLost; if it
-// was unlocked, they use the next outer hold, if any, or acquire the lock again.
+// wait in this process. Code with the inner hold must use that hold's context; otherwise it
+// deadlocks. Options of a re-entry never shorten the lease. If the hold was lost, the calls return
+// ErrLost; if it was unlocked, they use the next outer hold, if any, or acquire the lock again.
 func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
 // Unlock ends the hold and its contexts, and releases the lock, unless the owner has other holds. It
@@ -65,7 +63,6 @@ func (h *Hold) Unlock() error { return h.unlockError(hold.Of(h).Unlock()) }
 // for the release.
 func (h *Hold) UnlockAsync() <-chan error { return hold.Of(h).UnlockAsync(h.unlockError) }
 
-// unlockError returns the first Unlock's error.
 func (h *Hold) unlockError(err error) error {
 	if err == nil {
 		return nil
@@ -76,12 +73,12 @@ func (h *Hold) unlockError(err error) error {
 	return h.unlocked.Load()
 }
 
-// LetExpire ends the hold and keeps the lock until its lease expires, for jobs that run at most once
-// per period: call TryLock with a WithLease that ends shortly before the next period, then LetExpire
-// after the job, or Unlock if it failed. The lease must outlast the job.
+// LetExpire ends the hold and keeps the lock until its lease expires, for jobs that run at most
+// once per period: call TryLock with a WithLease that ends shortly before the next period, and
+// LetExpire after the job. The lease must outlast the job.
 //
-// It returns the error of [Hold.Err] if the hold has ended, ErrReentered if its owner has other holds,
-// and ErrUncertain if an unlock of such a hold may still run. It sends nothing.
+// It returns the error of [Hold.Err] if the hold has ended, ErrReentered if its owner has other
+// holds, and ErrUncertain if an unlock of such a hold may still run. It sends nothing.
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExpire()) }
 
 // HandOver passes the lock to another goroutine, process or language. It renews the lease, ends this

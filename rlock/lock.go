@@ -1,17 +1,17 @@
-// Package rlock provides Redisson's lock, RLock (getLock), which one owner in all processes holds at a
-// time. The client renews the holder's lease, so a long job keeps its lock, and the lock of a crashed
-// process becomes free after one lease, 30 seconds by default.
+// Package rlock provides Redisson's lock, RLock (getLock), which one owner in all processes holds
+// at a time. The client renews the holder's lease, so a long job keeps its lock, and the lock of a
+// crashed process becomes free after one lease, 30 seconds by default.
 //
 //	orders := rlock.New(client, "orders:42")
 //	err := orders.Do(ctx, func(ctx context.Context) error {
 //		return ship(ctx) // ctx ends when the lock is lost
 //	})
 //
-// A [Hold] and its contexts end before the server can grant the lock to another owner. If the lock was
-// removed by force or lost in a failover, the hold ends at its next renewal; use package rfencedlock if
-// work must not be done twice. If a caller stops waiting or a reply is lost, the client undoes the
-// acquisition in the background. Callers in one process acquire the lock in the order of arrival;
-// package rfairlock has that order across processes.
+// A [Hold] and its contexts end before the server can grant the lock to another owner. If the lock
+// was removed by force or lost in a failover, the hold ends at its next renewal; use package
+// rfencedlock if work must not be done twice. If a caller stops waiting, the client undoes the
+// acquisition in the background. Callers in one process are served in order; package rfairlock has
+// that order across processes.
 package rlock
 
 import (
@@ -31,12 +31,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is a named lock. All Locks with the same name are the same lock. It is safe for concurrent use.
-// Each acquisition has a new owner, so goroutines exclude each other, unless they share the context of
-// a hold, see [Hold.Context]. Errors are of type *redlatch.LockError.
+// Lock is a named lock, safe for concurrent use. All Locks with the same name are the same lock.
+// Each acquisition has a new owner, so goroutines exclude each other, unless they share the context
+// of a hold, see [Hold.Context]. Errors are of type *redlatch.LockError.
 type Lock struct{ lockHandle }
 
-// lockHandle keeps the embedded type out of the documentation.
 type lockHandle = hold.LockHandle
 
 // New returns the lock with this name, Redisson's getLock. It sends nothing. If the name is invalid,
@@ -82,9 +81,9 @@ func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 }
 
 // Do acquires the lock as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn
-// panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error: test
-// for ErrLost before context.Canceled. Goroutines that call Do with fn's context enter one at a time,
-// concurrently with fn. If fn locks this lock with another context, it deadlocks.
+// panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error.
+// Goroutines that call Do with fn's context enter one at a time, concurrently with fn. If fn locks
+// this lock with another context, it deadlocks.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -138,7 +137,6 @@ func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	return ttl, l.wrap("ttl", redlatch.Owner{}, err)
 }
 
-// command returns a function that fills in a plain command on the lock's key.
 func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 	return func(c *transport.Call) {
 		c.Command, c.NumKeys = name, 1
@@ -146,7 +144,6 @@ func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 	}
 }
 
-// ask sends a repeatable call and decodes its reply.
 func ask[T any](ctx context.Context, l *Lock, fill func(*transport.Call), decode func(any) (T, error)) (T, error) {
 	answer, err := hold.Of(l).Ask(ctx, fill)
 	if err != nil {
@@ -156,7 +153,6 @@ func ask[T any](ctx context.Context, l *Lock, fill func(*transport.Call), decode
 	return decode(answer)
 }
 
-// wrap adds the operation and the lock to an error. Nil stays nil.
 func (l *Lock) wrap(op string, owner redlatch.Owner, err error) error {
 	return wrap(hold.Of(l), op, owner, err)
 }

@@ -38,7 +38,6 @@ func (l *Lock) acquire(ctx context.Context, op string, opts []rlock.Option) (*Ho
 	return t.hold, nil
 }
 
-// title names the first locks.
 func (l *Lock) title() string {
 	const most = 3
 	if len(l.names) <= most {
@@ -85,7 +84,7 @@ func (t *taking) run(ctx context.Context) error {
 	return t.takeAll(ctx, steps)
 }
 
-// steps returns the steps of this call. Re-entries, which do not wait, come first, each in its own step.
+// Re-entries, which do not wait, come first, each in its own step.
 func (t *taking) steps(ctx context.Context) ([]step, error) {
 	var again, first []step
 	for _, s := range t.lock.steps {
@@ -108,8 +107,7 @@ func (t *taking) steps(ctx context.Context) ([]step, error) {
 	return append(again, first...), nil
 }
 
-// takeAll acquires the steps in order. On an error, a panic or the loss of an acquired lock, it releases the
-// acquired locks.
+// On an error, a panic or a loss takeAll releases the acquired locks.
 func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	done := false
 	defer func() {
@@ -147,7 +145,6 @@ func (t *taking) over() error {
 	return fmt.Errorf("%w: while the other locks were acquired: %v", engine.ErrNotAcquired, err) //nolint:errorlint // as text: nothing was held yet
 }
 
-// replicated waits until enough replicas have all locks.
 func (t *taking) replicated(ctx context.Context) error {
 	if t.lock.engine.Replicas == 0 {
 		return nil
@@ -164,7 +161,7 @@ func (t *taking) replicated(ctx context.Context) error {
 	return t.failed(h.Lock().Name, err)
 }
 
-// left returns the remaining wait in whole milliseconds, 0 for one attempt.
+// left is in whole milliseconds, 0 for one attempt.
 func (t *taking) left() time.Duration {
 	return max(0, t.asked.Bound-time.Since(t.began)).Truncate(time.Millisecond)
 }
@@ -195,7 +192,6 @@ func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*ho
 	return nil, fmt.Errorf("%w: cannot lock a %T with other locks", redlatch.ErrInvalid, m)
 }
 
-// called calls lock, or try for a TryLock.
 func called[H hold.AnyHold](
 	ctx context.Context, op string, lock, try func(context.Context, ...rlock.Option) (H, error), opts []rlock.Option,
 ) (*hold.Hold, error) {
@@ -209,7 +205,7 @@ func called[H hold.AnyHold](
 	return hold.Of(hold.AnyHold(h)), nil
 }
 
-// unlock releases the locks. If the hold had already ended, the first error is the reason.
+// If the hold had already ended, the first error is the reason.
 func (h *Hold) unlock() error {
 	over := h.group.Err()
 	if errors.Is(over, engine.ErrNotHeld) {

@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// batch acquires plain locks of one slot, all or none. The wait loop sees one lock, with the channel of the
-// member that blocked the last attempt. It is confined to the caller's goroutine.
+// batch acquires plain locks of one slot, all or none, on the caller's goroutine. The wait loop
+// sees one lock, with the channel of the member that blocked the last attempt.
 type batch struct {
 	acquire.Acquisition
 	*taking
@@ -119,7 +119,6 @@ func (b *batch) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return &waiter{Waiter: acquire.Alone(), batch: b}
 }
 
-// waiter subscribes to the channel of the blocking lock, which may change with each attempt.
 type waiter struct {
 	acquire.Waiter
 	batch   *batch
@@ -171,7 +170,6 @@ var _ acquire.Claim = (*claim)(nil)
 func (c *claim) ID() codec.Owner           { return c.owner }
 func (c *claim) Request() *acquire.Request { return &c.request }
 
-// Grant moves the holds into the group, which releases them.
 func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 	for i, h := range c.holds {
 		if err := h.Grant(sent, o); err != nil {
@@ -192,7 +190,6 @@ func (c *claim) undo() *engine.InDoubt {
 	return undo(c.batch.locks, &c.batch.scripts, c.request.Owner, c.batch.asked.TTL)
 }
 
-// Late handles a reply that arrived after its caller had returned.
 func (c *claim) Late(answer any, err error) *engine.InDoubt {
 	if refused := err == nil && answer != nil; refused || errors.Is(err, engine.ErrNotSent) {
 		return nil
@@ -200,7 +197,7 @@ func (c *claim) Late(answer any, err error) *engine.InDoubt {
 	return c.undo()
 }
 
-// undo releases plain locks of one slot that the owner holds. It retries for one lease.
+// undo retries for one lease.
 func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duration) *engine.InDoubt {
 	text, _ := owner.(string) // it is one
 	d := &engine.InDoubt{Name: locks[0].Name, Owner: text, Lease: lease}
@@ -220,8 +217,7 @@ func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duratio
 	return d
 }
 
-// free releases plain locks of one slot and owner for hold.Group. It retries one call until the server
-// replies, for at most bound, and then in the background.
+// free retries one call for at most bound, and then in the background.
 func free(holds []*hold.Hold, bound time.Duration) []error {
 	locks, owner := make([]*hold.Lock, len(holds)), holds[0].ID().String()
 	for i, h := range holds {
@@ -248,7 +244,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	return errs
 }
 
-// lastsOf returns the longest lease that any of the locks may have on the server, including re-entries.
+// Re-entries also count.
 func lastsOf(holds []*hold.Hold) (most time.Duration) {
 	for _, h := range holds {
 		most = max(most, h.Lasts())
@@ -256,7 +252,7 @@ func lastsOf(holds []*hold.Hold) (most time.Duration) {
 	return most
 }
 
-// release retries the release. open reports whether an earlier try may have run.
+// open reports whether an earlier try may have run.
 func release(e *engine.Engine, scripts *luasrc.All, owner any, bound time.Duration) (freed []bool, open bool, err error) {
 	open, err = e.Persist(bound, func(rest time.Duration) error {
 		at := e.Attempt()

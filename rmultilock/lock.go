@@ -1,17 +1,17 @@
-// Package rmultilock acquires several locks as one, all or none, as Redisson's getMultiLock. [New] is for
-// plain locks by name, [Of] for locks of any kind.
+// Package rmultilock acquires several locks as one, all or none, as Redisson's getMultiLock. [New]
+// is for plain locks by name, [Of] for locks of any kind.
 //
 //	both := rmultilock.New(client, "account:7", "account:3")
 //	err := both.Do(ctx, transfer) // its context ends if either lock is lost
 //
-// The locks exclude programs in any language that use one of them. All callers of this package acquire locks
-// in the same order, so they cannot deadlock. A program that acquires the same locks separately must use that
-// order: see docs/migration.md.
+// The locks exclude programs in any language that use one of them. All callers of this package
+// acquire locks in the same order, so they cannot deadlock; a program that acquires the same locks
+// separately must use that order: see docs/migration.md.
 //
-// Without a cluster, and in one slot of a cluster, one script acquires all plain locks, so a waiting caller
-// holds none of them. It can starve if some lock is always busy, so limit the wait.
+// Without a cluster, and in one slot of a cluster, one script acquires all plain locks, so a
+// waiting caller holds none of them. It can starve if some lock is always busy, so limit the wait.
 //
-// Redisson's getRedLock is not supported: docs/migration.md has the reasons.
+// Redisson's getRedLock is not supported: see docs/migration.md.
 package rmultilock
 
 import (
@@ -97,8 +97,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return hold.Do(ctx, &l.engine.Hooks, engine.Event{Name: l.title(), Kind: "multi"}, h, fn)
 }
 
-// Hold is a set of acquired locks. It is lost when one lock is lost. It has no Owner, HandOver and LetExpire,
-// since each lock may have its own owner and lease. All methods are safe for concurrent use.
+// Hold is a set of acquired locks. It is lost when one lock is lost. It has no Owner, HandOver and
+// LetExpire: each lock may have its own owner and lease. All methods are safe for concurrent use.
 type Hold struct {
 	lock  *Lock
 	group hold.Group
@@ -146,7 +146,6 @@ type id struct{ kind, key string }
 
 func identity(l *hold.Lock) id { return id{l.Kind.Name(), l.Kind.Key()} }
 
-// arrange checks the members and sorts them into steps.
 func (l *Lock) arrange(members []Member) error {
 	if len(members) == 0 {
 		return fmt.Errorf("%w: no locks", redlatch.ErrInvalid)
@@ -181,7 +180,7 @@ func (l *Lock) arrange(members []Member) error {
 	return nil
 }
 
-// split returns the steps in order: plain locks by slot, then the others by key.
+// Plain locks come first, by slot, then the others by key.
 func (l *Lock) split(members []Member) []step {
 	slots, _ := l.engine.Transport.(transport.Slotter)
 	bySlot := map[int]*step{}

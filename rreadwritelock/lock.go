@@ -1,17 +1,17 @@
-// Package rreadwritelock provides Redisson's read/write lock (getReadWriteLock), which several readers or
-// one writer can hold. It costs more than package rlock, so use it if many callers read concurrently, with
-// pauses for writers. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain lock.
+// Package rreadwritelock provides Redisson's read/write lock (getReadWriteLock), which several
+// readers or one writer can hold. It costs more than package rlock, so use it if many callers read
+// concurrently. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain lock.
 //
 //	catalogue := rreadwritelock.New(client, "catalogue")
 //	hold, err := catalogue.Read().Lock(ctx)
 //
-// It has the guarantees of package rlock. With the context of a writer's hold, the writer can also read; if
-// its reads outlive the write hold, the lock is downgraded and admits waiting readers. The context of a
-// reader's hold cannot write, see [ErrUpgrade].
+// It has the guarantees of package rlock. With the context of a writer's hold, the writer can also
+// read; if its reads outlive the write hold, the lock is downgraded and admits waiting readers. The
+// context of a reader's hold cannot write, see [ErrUpgrade].
 //
-// The server does not queue. In one process, writers are served in order, and a waiting writer holds back
-// new readers, see [WithoutWriterPreference]. Overlapping readers of other processes can starve it: limit
-// its wait with rlock.WithWait.
+// The server does not queue. In one process, writers are served in order, and a waiting writer
+// holds back new readers, see [WithoutWriterPreference]. Overlapping readers of other processes can
+// starve it: limit its wait with rlock.WithWait.
 //
 // Use one kind of lock per name: with a plain lock's name, Lock returns redlatch.ErrWrongType.
 // docs/reliability.md describes how Redisson's readers shorten each other's leases.
@@ -39,7 +39,7 @@ import (
 var ErrUpgrade = fmt.Errorf("%w: cannot upgrade a read hold to a write hold: unlock the read hold first",
 	redlatch.ErrInvalid)
 
-// Lock is a read/write lock. It is safe for concurrent use; Locks of one name are the same lock.
+// Lock is a read/write lock. It is safe for concurrent use.
 type Lock struct{ read, write *rlock.Lock }
 
 // Option configures a read/write lock.
@@ -47,11 +47,11 @@ type Option func(*settings)
 
 type settings struct{ passing bool }
 
-// WithoutWriterPreference admits this Lock's readers even while a writer of the same client waits, so that
-// overlapping readers can starve the writer, as in Redisson. By default a waiting writer admits another 32
-// readers, or the readers of 20 ms. Later readers wait until it has held the lock or stopped waiting, or
-// for a second after the current readers have left. So two readers of one client must not wait for each
-// other, as with sync.RWMutex. A reader's context may always read again.
+// WithoutWriterPreference admits this Lock's readers even while a writer of the same client waits,
+// so that readers can starve the writer, as in Redisson. By default a waiting writer admits another
+// 32 readers, or the readers of 20 ms. Later readers wait until it has held the lock or stopped
+// waiting, or for a second after the current readers have left. So two readers of one client must
+// not wait for each other, as with sync.RWMutex. A reader's context may always read again.
 func WithoutWriterPreference() Option { return func(s *settings) { s.passing = true } }
 
 // New returns the read/write lock with this name. It sends nothing. If the name is invalid, every
@@ -79,12 +79,12 @@ func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 // Name returns the name given to New.
 func (l *Lock) Name() string { return l.read.Name() }
 
-// Read returns the read lock, which any number of owners can hold. It returns the same lock each time.
-// Its IsLocked and ForceUnlock apply to readers only.
+// Read returns the read lock, which any number of owners can hold. Its IsLocked and ForceUnlock
+// apply to readers only.
 func (l *Lock) Read() *rlock.Lock { return l.read }
 
-// Write returns the write lock, which one owner can hold while no other owner reads. It returns the same
-// lock each time. Its IsLocked and ForceUnlock apply to the writer, which may also read.
+// Write returns the write lock, which one owner can hold while no other owner reads. Its IsLocked
+// and ForceUnlock apply to the writer, which may also read.
 func (l *Lock) Write() *rlock.Lock { return l.write }
 
 type role struct {
@@ -98,7 +98,7 @@ func newRole(e *engine.Engine, mapped string, r *luasrc.Role) role {
 	return role{kind.NewHash(mapped), channel, luasrc.ReadWrite{Role: r, Key: mapped, Channel: channel, Publish: e.Publish()}}
 }
 
-// Family is shared: the proof of one role counts for the other.
+// The proof of one role counts for the other.
 func (*role) Family() string                                 { return "read-write" }
 func (r *role) Channel(any) string                           { return r.channel }
 func (*role) Inspected(answer any) (reply.Inspection, error) { return reply.InspectedReadWrite(answer) }
@@ -125,7 +125,7 @@ func (r *role) IsLocked(c *transport.Call)            { r.scripts.Inspect(c) }
 
 var errNoMode = fmt.Errorf("%w: the hash is not a read/write lock; it may be a plain lock", engine.ErrWrongType)
 
-// state decodes the reply to IsLocked. A hash without a mode is an error.
+// A hash without a mode is an error.
 func state(answer any) (reply.Inspection, error) {
 	in, err := reply.InspectedReadWrite(answer)
 	if err == nil && in.Mode == "" && len(in.Held) > 0 {
@@ -148,7 +148,7 @@ func (*reader) Name() string { return "read" }
 func (*reader) Under() error { return nil }
 func (*reader) Shares() bool { return true }
 
-// Locked reports whether there is a reader. A writer that reads has two fields.
+// A writer that reads has two fields.
 func (*reader) Locked(answer any) (bool, error) {
 	in, err := state(answer)
 	if in.Mode == protocol.ModeWrite {

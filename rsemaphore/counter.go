@@ -74,8 +74,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, opts []rloc
 	return failed(op, s.name, err)
 }
 
-// taking is one call of Acquire or TryAcquire, and its claim. The server does not know holders, so an
-// attempt with a lost reply cannot be resolved.
+// The server does not know holders, so an attempt with a lost reply cannot be resolved.
 type taking struct {
 	acquire.Acquisition
 	acquire.BareClaim
@@ -144,9 +143,8 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// ReleaseIfExists is like [Semaphore.Release] but never creates the semaphore: it reports whether the
-// semaphore exists, and releases nothing if it does not. Use it for a semaphore with a TTL, which
-// may have expired while the permits were acquired.
+// ReleaseIfExists is like [Semaphore.Release] but never creates the semaphore, and reports whether
+// it exists. Use it for a semaphore with a TTL.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	const op = "release-if-exists"
 	answer, err := s.ask(ctx, op, int64(n), 1, func(c *transport.Call) {
@@ -197,7 +195,6 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// ask runs a call about n permits, and retries it only if it certainly did not run.
 func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (answer any, err error) {
 	engine.NeedContext(ctx)
 	if err = acquire.Check(ctx, s.err); err == nil {
@@ -235,7 +232,7 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	return out, err
 }
 
-// Claim returns the call itself: at most one attempt is uncertain at a time.
+// At most one attempt is uncertain at a time.
 func (a *taking) Claim(acquire.Reusable) acquire.Claim {
 	if a.late == nil {
 		a.late = make(chan lateReply, 1)
@@ -247,7 +244,6 @@ func (a *taking) Request() *acquire.Request            { return &a.request }
 func (*taking) Grant(time.Time, acquire.Outcome) error { return nil }
 func (*taking) Disown()                                {}
 
-// Late passes the result to the caller, or releases the permits if the caller has returned.
 func (a *taking) Late(answer any, err error) *engine.InDoubt {
 	if errors.Is(err, engine.ErrUncertain) {
 		return nil // no reply arrived
@@ -291,7 +287,6 @@ func (a *taking) Settle(ctx context.Context, err error) (any, error) {
 	}
 }
 
-// giveBack releases permits granted after their caller had returned.
 func (a *taking) giveBack() {
 	e, name, scripts, n := a.Engine, a.Lock, a.kind.scripts, a.kind.n
 	e.Join() // Close waits for it, or the permits would be lost
@@ -307,7 +302,7 @@ func (a *taking) giveBack() {
 	}
 }
 
-// addUntilRun adds n available permits. It retries for one lease while the call certainly did not run.
+// addUntilRun retries for one lease while the call certainly did not run.
 func addUntilRun(e *engine.Engine, scripts *luasrc.Counter, n int64) error {
 	var pause engine.Backoff
 	for began := time.Now(); ; {

@@ -29,7 +29,6 @@ type Expirable struct {
 	semaphore *semaphore
 }
 
-// anyLock keeps the embedded type out of the documentation.
 type anyLock = hold.AnyLock
 
 // NewExpirable returns the semaphore called name, Redisson's getPermitExpirableSemaphore. It sends nothing.
@@ -73,7 +72,6 @@ func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 	return hold.Of(h.lock).Do(ctx, doing{h}, fn)
 }
 
-// doing is a hold for hold.Do.
 type doing struct{ *Hold }
 
 func (d doing) Unlock() error { return d.Release() }
@@ -156,7 +154,7 @@ func (s *Expirable) Extend(ctx context.Context, lease time.Duration, ids ...stri
 	return failed(op, s.Name(), err)
 }
 
-// run runs a call by Ask or Publish of the lock, which retry it only if it certainly did not run.
+// Ask and Publish retry only if the call certainly did not run.
 func (s *Expirable) run(ctx context.Context, op string, run func(context.Context, func(*transport.Call)) (any, error), fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	if l := hold.Of(s); l.Err == nil {
@@ -166,8 +164,8 @@ func (s *Expirable) run(ctx context.Context, op string, run func(context.Context
 	return answer, failed(op, s.Name(), err)
 }
 
-// TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
-// did. Every process may call it at startup; use SetPermits to change the number. It returns the errors of
+// TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports
+// whether it did. Use SetPermits to change the number. It returns the errors of
 // [Expirable.SetPermits] and sends one EVALSHA.
 func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	const op = "try-set-permits"
@@ -209,9 +207,9 @@ func (s *Expirable) Available(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// Hold is a set of permits that were acquired together. It is lost when one permit is lost. It has IDs
-// instead of the Owner and HandOver of rlock.Hold: after [Hold.LetExpire] any program can release the
-// permits, but none can renew them. All methods are safe for concurrent use.
+// Hold is a set of permits that were acquired together. It is lost when one permit is lost. It has
+// IDs instead of an Owner: after [Hold.LetExpire] any program can release the permits, but none can
+// renew them. All methods are safe for concurrent use.
 type Hold struct {
 	lock *rlock.Hold
 }
@@ -219,7 +217,7 @@ type Hold struct {
 // Name returns the semaphore's name.
 func (h *Hold) Name() string { return h.lock.Name() }
 
-// IDs returns the IDs of the permits, 32 hexadecimal digits each. Any client can release a permit by its ID.
+// IDs returns the IDs of the permits, 32 hexadecimal digits each.
 func (h *Hold) IDs() []string {
 	text, _ := hold.Of(h.lock).Request().Owner.(string) // always one
 	return strings.Split(text, ",")
@@ -232,9 +230,9 @@ func (h *Hold) Err() error { return h.lock.Err() }
 // Remaining returns the remaining lease less the loss margin; 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return h.lock.Remaining() }
 
-// Context returns a context for the work that needs the permits. It ends when parent or the hold ends, with
-// [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a maximum. An
-// acquisition with it acquires other permits.
+// Context returns a context for the work that needs the permits. It ends when parent or the hold
+// ends, with [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a
+// maximum. An acquisition with it acquires other permits.
 func (h *Hold) Context(parent context.Context) context.Context { return h.lock.Context(parent) }
 
 // Release ends the hold and its contexts, and releases the permits. It needs no context and takes at most

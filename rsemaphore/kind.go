@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// permits is the kind of a hold of n permits of one semaphore. Its owner is n IDs; it is not reentrant.
+// The owner of a hold of n permits is n IDs; it is not reentrant.
 type permits struct {
 	*semaphore
 	n int64
@@ -33,7 +33,6 @@ type semaphore struct {
 	scripts      luasrc.Permits
 }
 
-// renewal renews the permits of all semaphores of a client together.
 var renewal = engine.Slot[*watchdog.Renewal]{Make: func(e *engine.Engine) *watchdog.Renewal {
 	fill := func(call *transport.Call, n int, lease func(i int) (key, owner, ttl any)) {
 		e.Clock.Refresh()
@@ -62,7 +61,6 @@ func newSemaphore(e *engine.Engine, mapped string, strict bool) *semaphore {
 	}
 }
 
-// of returns the kind and the strategy for n permits.
 func (s *semaphore) of(n int64) (hold.Kind, acquire.Strategy) {
 	k := &permits{s, n}
 	return k, countqueue.New(s.engine, k, n, s.strict)
@@ -96,7 +94,6 @@ func (p *permits) Release(c *transport.Call, r *acquire.Request) {
 	p.scripts.Release(c, p.engine.Clock.NowMillis(), rawIDs(r.Owner), sizeOf(r.Owner))
 }
 
-// Released reports a loss if any permit was lost.
 func (p *permits) Released(answer any) (reply.ReleaseOutcome, error) {
 	returned, _, err := reply.ReturnedPermits(answer)
 	switch {
@@ -118,7 +115,7 @@ const (
 	idChars = 2 * idBytes
 )
 
-// newIDs returns n ids as an owner, in hexadecimal, separated by commas.
+// The ids of an owner are in hexadecimal, separated by commas.
 func newIDs(n int64) string {
 	raw := make([]byte, n*idBytes)
 	_, _ = rand.Read(raw) // it never fails
@@ -143,8 +140,7 @@ func rawIDs(ids any) string {
 	return string(raw)
 }
 
-// sizeOf returns the size of an owner's ids in bytes, at least 1, for a script's loop. Permits of other
-// programs may have longer or shorter ids.
+// Permits of other programs may have longer or shorter ids. sizeOf returns at least 1.
 func sizeOf(ids any) int64 {
 	text, _ := ids.(string) // always one
 	if i := strings.IndexByte(text, ','); i >= 0 {

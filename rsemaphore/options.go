@@ -1,17 +1,17 @@
 // Package rsemaphore provides Redisson's semaphores, which limit how many callers in all processes
-// work concurrently. [Expirable] is RPermitExpirableSemaphore: its permits have IDs and leases, which
-// are renewed until [Hold.Release] and expire if the holder dies.
+// work concurrently. [Expirable] is RPermitExpirableSemaphore: its permits have IDs and leases,
+// which are renewed until [Hold.Release] and expire if the holder dies.
 //
 //	crawlers := rsemaphore.NewExpirable(client, "crawlers")
 //	_, err := crawlers.TrySetPermits(ctx, 3) // unless another program has
 //	err = crawlers.Do(ctx, 1, crawl)
 //
-// [Semaphore] is RSemaphore, which only counts: a dead process's permits are lost. Use it only to share a
-// semaphore with Java programs.
+// [Semaphore] is RSemaphore, which only counts: a dead process's permits are lost. Use it only to
+// share a semaphore with Java programs.
 //
-// The number of an Expirable's permits is never exceeded as long as the server keeps the key and clocks are
-// synchronized: a client whose clock is ahead by two thirds of a lease takes permits from live holders. See
-// docs/reliability.md.
+// The number of an Expirable's permits is never exceeded as long as the server keeps the key and
+// clocks are synchronized: a client whose clock is ahead by two thirds of a lease takes permits
+// from live holders. See docs/reliability.md.
 //
 // The callers of one client are served in order, see [WithStrictOrder]; processes are not ordered.
 package rsemaphore
@@ -34,9 +34,9 @@ type Option func(*shape)
 
 type shape struct{ strict bool }
 
-// WithStrictOrder serves the callers of this client strictly in order. By default, a caller may acquire
-// available permits that are too few for an earlier caller, which can starve the earlier caller. Processes
-// are not ordered.
+// WithStrictOrder serves the callers of this client strictly in order. By default, a caller may
+// acquire permits that are too few for an earlier caller, which can starve. Processes are not
+// ordered.
 func WithStrictOrder() Option { return func(s *shape) { s.strict = true } }
 
 func shapeOf(opts []Option) (s shape) {
@@ -48,7 +48,6 @@ func shapeOf(opts []Option) (s shape) {
 	return s
 }
 
-// waitOf returns the wait of a [Semaphore], the only option that it supports.
 func waitOf(opts []rlock.Option, try bool) (wait time.Duration, bounded bool, err error) {
 	if len(opts) == 0 { // does not allocate
 		return 0, false, nil
@@ -77,8 +76,8 @@ const maxPermits = 1000
 // maxCount is the maximum number of permits: Redisson's type is int.
 const maxCount = math.MaxInt32
 
-// ErrTooMany is returned by Acquire and TryAcquire of an [Expirable] for more permits than the semaphore
-// has, acquired ones included. It wraps redlatch.ErrInvalid.
+// ErrTooMany is returned for more permits than an [Expirable] has, acquired ones included. It wraps
+// redlatch.ErrInvalid.
 var ErrTooMany = fmt.Errorf("%w: more permits than the semaphore has", redlatch.ErrInvalid)
 
 func checkCount(n, least, most int64) error {
@@ -91,7 +90,6 @@ func checkCount(n, least, most int64) error {
 // errNotSet explains a wait for a semaphore that does not exist.
 var errNotSet = errors.New("the semaphore was never set or was deleted: call TrySetPermits")
 
-// named sets the operation of a lock's error to that of a semaphore. Nil stays nil.
 func named(op string, err error) error {
 	var failed *redlatch.LockError
 	if !errors.As(err, &failed) {
@@ -117,7 +115,6 @@ func decoded[T any](op, name string, answer any, err error, decode func(any) (T,
 	return result, failed(op, name, err)
 }
 
-// failed is named for an error without a name.
 func failed(op, name string, err error) error {
 	if err == nil {
 		return nil

@@ -26,8 +26,8 @@ type Call struct {
 	// Urgent calls, renewals and releases, overtake queued calls.
 	Urgent bool
 
-	// Vital calls, renewals, overtake urgent calls and ignore limits on calls in flight, since a late
-	// renewal loses a lock. They are also Urgent, for transports that do not distinguish.
+	// Vital calls, renewals, overtake urgent calls and ignore limits on calls in flight. They are
+	// also Urgent, for transports that do not distinguish.
 	Vital bool
 
 	state atomic.Uint32
@@ -41,7 +41,7 @@ const (
 	callAbandoned
 )
 
-// Key returns the i-th key, or "" if there is none.
+// Key returns the i-th key, or "".
 func (c *Call) Key(i int) string {
 	if i < 0 || i >= c.NumKeys || i >= len(c.Args) {
 		return ""

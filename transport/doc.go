@@ -1,6 +1,6 @@
-// Package transport is the interface between Redlatch and Redis. Implement [Transport] to run locks over
-// a client other than go-redis or rueidis, which have adapters. docs/transport.md shows one in about a
-// hundred lines, and package transporttest checks it:
+// Package transport is the interface between Redlatch and Redis. Implement [Transport] to run locks
+// over another client than go-redis or rueidis. docs/transport.md shows one, and package
+// transporttest checks it:
 //
 //	client, err := redlatch.NewWithTransport(myTransport)
 //

@@ -56,8 +56,7 @@ type Event struct {
 	// Payload is the text of the message unless Gap is true.
 	Payload string
 
-	// Coalesced is the number of events dropped after this one. If a transport does not count
-	// them, a process may yield to others for longer than necessary.
+	// Coalesced is the number of events dropped after this one.
 	Coalesced int
 }
 
@@ -89,9 +88,9 @@ type Reconnecter interface {
 // Counter is implemented by transports that can count subscribers.
 type Counter interface {
 	// Listeners returns the number of connections subscribed to each channel, in order: the sum
-	// over all nodes that the publish command reaches. It returns when ctx ends. If a node did
-	// not reply or rejected the command, it returns only an error, since a zero would mean that a
-	// waiter is dead. Without channels it sends nothing.
+	// over all nodes that the publish command reaches. It returns when ctx ends. If a node did not
+	// reply or rejected the command, it returns only an error: a zero would mean that a waiter is
+	// dead. Without channels it sends nothing.
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
 }
 

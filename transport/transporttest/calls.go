@@ -68,7 +68,7 @@ func errorOfTheServer(f *fixture) {
 	assert.True(f.t, transport.IsCode(o.err, "ERR"), "%v", o.err)
 }
 
-// claimedBeforeSent detects transports that never call Claim and would send withdrawn calls.
+// claimedBeforeSent detects transports that never call Claim.
 func claimedBeforeSent(f *fixture) {
 	tr, key := f.open(), f.name()
 	for _, call := range []*transport.Call{command("GET", 1, key), eval(echo, 1, key, "x")} {
@@ -239,7 +239,6 @@ func eval(s *transport.Script, keys int, args ...any) *transport.Call {
 	return &transport.Call{Script: s, NumKeys: keys, Args: args}
 }
 
-// plain makes replies comparable: text becomes a string, an error its text.
 func plain(reply any) any {
 	switch r := reply.(type) {
 	case []byte:
@@ -268,7 +267,7 @@ const (
 	outside     class = "outside of the contract"
 )
 
-// classify returns the class of err. An error of several classes, or none, violates the contract.
+// An error of several classes, or none, violates the contract.
 func classify(err error) class {
 	if err == nil {
 		return answered
@@ -306,7 +305,6 @@ func (f *fixture) isUncertain(o outcome) {
 	f.ended(o, uncertain)
 }
 
-// ended requires an error of the class, without a reply.
 func (f *fixture) ended(o outcome, want class) {
 	f.t.Helper()
 	assert.Equal(f.t, want, classify(o.err), "%v", o.err)

@@ -64,7 +64,6 @@ func closeInFlight(f *fixture) {
 	assert.Equal(f.t, "1", f.value(key))
 }
 
-// closeWhileFrozen closes an unconnected transport and a transport with unanswered calls.
 func closeWhileFrozen(f *fixture) {
 	fresh, used := f.open(), f.opened()
 	thaw := f.freeze()
@@ -143,7 +142,6 @@ func closeAmongCallers(f *fixture) {
 	}
 }
 
-// callUntilClosed starts calls until one ends with ErrClosed, and returns any other error.
 func (f *fixture) callUntilClosed(tr transport.Transport, key string) error {
 	for {
 		p := f.start(tr, eval(count, 1, key))
@@ -182,7 +180,6 @@ func closeSubscriptions(f *fixture) {
 	f.unsubscribed(tr, channel)
 }
 
-// closeWaitingSubscribe closes an unconnected transport and a transport with subscriptions.
 func closeWaitingSubscribe(f *fixture) {
 	fresh, used := f.open(), f.open()
 	f.subscribe(used, f.name())

@@ -20,7 +20,6 @@ var faultCases = []testCase{
 	{"calls of a server that is down end as not sent", serverDown, "Stop Start"},
 }
 
-// startWhileFrozen starts more calls than fit any buffer.
 func startWhileFrozen(f *fixture) {
 	const calls, size = 2000, 8192
 	tr, key := f.opened(), f.name()
@@ -46,7 +45,7 @@ func startWhileFrozen(f *fixture) {
 	f.recovers(tr)
 }
 
-// inFlight starts a call that runs, and holds its reply until release.
+// The call runs, but its reply is held until release.
 func (f *fixture) inFlight(tr transport.Transport) (p *pending, key string, release func()) {
 	f.t.Helper()
 	release = f.holdReplies()
@@ -86,8 +85,7 @@ func repliesLost(f *fixture) {
 	}
 }
 
-// lateCall shows that an uncertain call can run late, due to the network. The transport must not
-// run it twice.
+// The transport must not run an uncertain call twice.
 func lateCall(f *fixture) {
 	tr := f.opened()
 	key, release, p := f.cutBeforeServer(tr)
@@ -100,7 +98,6 @@ func lateCall(f *fixture) {
 	assert.Equal(f.t, "1", f.value(key))
 }
 
-// cutBeforeServer starts a call that the network holds, and cuts its connection.
 func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release func(), p *pending) {
 	f.t.Helper()
 	key = f.name()
@@ -111,7 +108,7 @@ func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release f
 	return key, release, p
 }
 
-// stopped stops the server and waits until tr has noticed.
+// stopped returns when tr has noticed.
 func (f *fixture) stopped(tr transport.Transport) (start func()) {
 	f.t.Helper()
 	f.h.Stop(f.t)
@@ -156,7 +153,7 @@ var abandonCases = []testCase{
 	{"a call abandoned after it was sent gets its late reply", lateReply, "HoldReplies"},
 }
 
-// withdrawn withdraws many calls immediately after Start, so that some are still queued.
+// Some calls must still be queued, so they are withdrawn immediately after Start.
 func withdrawn(f *fixture) {
 	const n = 2000
 	tr, key := f.open(), f.name()

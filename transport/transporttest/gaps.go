@@ -83,7 +83,6 @@ func gapIsKept(f *fixture) {
 	f.hearsFirst(late, transport.Event{Gap: true}, 1)
 }
 
-// churn subscribes, publishes and waits on many goroutines while connections are cut.
 func churn(f *fixture, cut bool) {
 	const goroutines, rounds = 8, 150
 	tr, names := f.open(), [3]string{f.name(), f.name(), f.name()}
@@ -167,7 +166,6 @@ var replicaCases = []testCase{
 	{"Replicate: Close ends it", replicaClosed, ""},
 }
 
-// brief is the wait for replicas that will not have the write.
 const brief = 200 * time.Millisecond
 
 const unmet = 100
@@ -179,7 +177,6 @@ type replicating struct {
 	have chan int64
 }
 
-// replicate starts a call that requires more replicas than exist.
 func (f *fixture) replicate(r transport.Replicator, call *transport.Call, timeout time.Duration) replicating {
 	return f.replicateTo(r, unmet, call, timeout)
 }
@@ -196,7 +193,6 @@ func (f *fixture) replicateTo(r transport.Replicator, replicas int, call *transp
 	return p
 }
 
-// replicas runs a successful call and returns the number of replicas that have it.
 func (f *fixture) replicas(r transport.Replicator, wanted int, timeout time.Duration) int64 {
 	f.t.Helper()
 	key := f.name()
@@ -214,8 +210,7 @@ func (f *fixture) replicator() (transport.Transport, transport.Replicator) {
 	return tr, as[transport.Replicator](f, tr, "Replicator")
 }
 
-// replicaCounted calls right after the replica was cut off, when only that write is missing, and
-// again after another client's write.
+// replicaCounted calls right after the replica was cut off, and again after another client's write.
 func replicaCounted(f *fixture) {
 	tr, r := f.replicator()
 	stop, goOn := f.h.Replica(f.t)
@@ -251,7 +246,7 @@ func replicaDelaysNoOther(f *fixture) {
 	f.inContract(f.await(p.pending).err)
 }
 
-// replicaMany starts calls while one waits. Sequentially they would take a minute.
+// Sequentially the calls would take a minute.
 func replicaMany(f *fixture) {
 	_, r := f.replicator()
 	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)
@@ -289,7 +284,6 @@ func replicaRefused(f *fixture) {
 	f.inContract(o.err)
 }
 
-// replicaWithdrawn withdraws calls that are queued because an earlier one waits.
 func replicaWithdrawn(f *fixture) {
 	_, r := f.replicator()
 	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)

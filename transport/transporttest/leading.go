@@ -60,7 +60,6 @@ func (f *fixture) leadEcho(l builtin.Leader, text string) {
 	require.Equal(f.t, text, plain(o.reply))
 }
 
-// background leads a call on a goroutine, and returns a channel closed when Lead returns.
 func (f *fixture) background(ctx context.Context, l builtin.Leader, call *transport.Call, c *caller) (p *pending, back <-chan struct{}) {
 	p = f.watch(call)
 	returned := make(chan struct{})
@@ -219,8 +218,7 @@ const (
 
 var add = transport.NewScript("add", "return redis.call('hincrby', KEYS[1], ARGV[1], ARGV[2])")
 
-// loadCall increments its own field by its own number: the reply identifies the call, and the
-// field shows how often it ran.
+// The reply identifies the call, and the field shows how often it ran.
 type loadCall struct {
 	id        int
 	withdrawn bool
@@ -273,7 +271,6 @@ func underLoad(f *fixture, cut bool) {
 	}
 }
 
-// caller starts calls in bursts, withdraws some, and waits for each burst.
 func (l *load) caller(mine []loadCall) {
 	for at := 0; at < len(mine); {
 		burst := mine[at:min(at+1+rand.IntN(8), len(mine))] //nolint:gosec // a test's dice
@@ -327,7 +324,6 @@ func (l *load) check() map[class]int {
 	return tally
 }
 
-// fault describes the error of a call that ran this often.
 func (c *loadCall) fault(was class, ran int64) string {
 	switch {
 	case !c.ended:

@@ -35,7 +35,7 @@ func as[I any](f *fixture, tr transport.Transport, name string) I {
 	return i
 }
 
-// fencer also skips the case if the transport does not know its connections' IDs.
+// fencer skips the case if the transport does not know its connections' IDs.
 func (f *fixture) fencer() (transport.Transport, transport.Fencer) {
 	f.t.Helper()
 	tr := f.opened()

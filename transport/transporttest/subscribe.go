@@ -70,7 +70,6 @@ func (f *fixture) hearsFirst(sub transport.Subscription, first transport.Event, 
 	assert.Equal(f.t, first, e)
 }
 
-// hearsAfterAll waits for a message and skips earlier ones.
 func (f *fixture) hearsAfterAll(sub transport.Subscription, payload string) {
 	f.t.Helper()
 	for e := f.event(sub); e.Payload != payload; {
@@ -125,8 +124,7 @@ func publishCommand(f *fixture) {
 	assert.Equal(f.t, before, tr.PublishCommand(), "it does not change when the transport connects")
 }
 
-// seenAtOnce resubscribes to one channel, so that UNSUBSCRIBE and SUBSCRIBE meet, and sometimes
-// to a new one.
+// UNSUBSCRIBE and SUBSCRIBE of one channel must meet.
 func seenAtOnce(f *fixture) {
 	const rounds = 400
 	tr, same := f.open(), f.name()
@@ -144,7 +142,7 @@ func seenAtOnce(f *fixture) {
 	f.unsubscribed(tr, same)
 }
 
-// subscribePublishHear returns the first error of a round trip. It may run on any goroutine.
+// It may run on any goroutine.
 func (f *fixture) subscribePublishHear(tr transport.Transport, channel string) string {
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
 	defer cancel()
@@ -246,7 +244,7 @@ func coalescing(f *fixture) {
 
 var publishMany = transport.NewScript("publish_many", "for i = 1, tonumber(ARGV[3]) do redis.call(ARGV[1], KEYS[1], ARGV[2]) end return 1")
 
-// stuckListener publishes more than a connection's buffers hold, in a script, which takes one round trip.
+// A script publishes in one round trip more than a connection's buffers hold.
 func stuckListener(f *fixture) {
 	const messages, size = 3000, 4096
 	tr, channel := f.open(), f.name()
@@ -310,7 +308,6 @@ func endedContext(f *fixture) {
 	f.hears(works, "all the same")
 }
 
-// contextEndsWhileFrozen tests an unconnected transport and a transport with subscriptions.
 func contextEndsWhileFrozen(f *fixture) {
 	fresh, used := f.open(), f.open()
 	channel, known := f.name(), f.name()

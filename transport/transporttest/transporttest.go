@@ -11,12 +11,10 @@
 //
 // Each case has its own harness. At its end it repairs its faults, closes its transports and checks
 // that the done of every call ran exactly once. Cases that need a fault missing from the [Harness]
-// are skipped, but only faults show whether locks can rely on a transport. A proxy can cause all of
-// them.
+// are skipped, but only faults show whether locks can rely on a transport.
 //
 // Keys and channels are unique, so cases can share a server if faults affect only their own case.
-// The only command that affects a whole server is SCRIPT FLUSH. The suite does not check for leaked
-// goroutines.
+// The only command that affects a whole server is SCRIPT FLUSH.
 package transporttest
 
 import (
@@ -68,8 +66,8 @@ type Harness struct {
 	HoldReplies func(tb testing.TB) (release func())
 
 	// HoldRequest holds text and everything after it on the first connection that sends text, then
-	// closes seen. Other connections pass. CutConnections breaks only the transport's end of that
-	// connection: release still delivers the held bytes.
+	// closes seen. Other connections pass. CutConnections breaks only the transport's end: release
+	// still delivers the held bytes.
 	HoldRequest func(tb testing.TB, text string) (seen <-chan struct{}, release func())
 
 	// Stop breaks all connections and refuses new ones until Start, which starts an empty server.
@@ -90,7 +88,7 @@ type Harness struct {
 	Patience time.Duration
 }
 
-// testCase is a subtest. It is skipped unless the harness has the fields named in needs.
+// A case is skipped unless the harness has the fields named in needs.
 type testCase struct {
 	name  string
 	run   func(f *fixture)
@@ -133,8 +131,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 const (
 	defaultPatience = 30 * time.Second
 
-	// atOnce bounds operations that must not wait for the server on a slow machine: just less
-	// than the usual command timeout.
+	// atOnce is just less than the usual command timeout.
 	atOnce = 2800 * time.Millisecond
 
 	pollEvery = 5 * time.Millisecond
@@ -186,7 +183,6 @@ func (f *fixture) opened() transport.Transport {
 	return tr
 }
 
-// close closes tr, and fails the case if that blocks.
 func (f *fixture) close(tr transport.Transport) {
 	f.t.Helper()
 	closed := make(chan error, 1)
@@ -253,7 +249,6 @@ func (f *fixture) await(p *pending) outcome {
 	return receive(f, p.came, "the done of "+p.call.Name()+" has not run")
 }
 
-// receive receives a value, or ends the case with the message wrong.
 func receive[V any](f *fixture, from <-chan V, wrong string) (v V) {
 	f.t.Helper()
 	select {
@@ -276,7 +271,7 @@ func (f *fixture) reply(tr transport.Transport, call *transport.Call) any {
 	return plain(o.reply)
 }
 
-// recovers waits until tr works; until then, errors must satisfy the contract.
+// Until tr works, its errors must satisfy the contract.
 func (f *fixture) recovers(tr transport.Transport) {
 	f.t.Helper()
 	key := f.name()
@@ -299,7 +294,6 @@ func (f *fixture) eventually(what string, is func() bool) {
 	}
 }
 
-// during requires that is returns true throughout d.
 func (f *fixture) during(d time.Duration, what string, is func() bool) {
 	f.t.Helper()
 	for limit := time.Now().Add(d); time.Now().Before(limit); {
@@ -327,14 +321,14 @@ func (f *fixture) holdRequest(text string) (seen <-chan struct{}, release func()
 	return seen, f.once(release)
 }
 
-// once returns a function that runs repair once. The end of the case runs it if nothing else has.
+// The end of the case runs repair if nothing else has.
 func (f *fixture) once(repair func()) func() {
 	repair = sync.OnceFunc(repair)
 	f.t.Cleanup(repair)
 	return repair
 }
 
-// name returns a unique key or channel. Names with the same tag share a slot.
+// Names with the same tag share a slot.
 func (f *fixture) name() string {
 	return fmt.Sprintf("transporttest:{%016x}", rand.Uint64()) //nolint:gosec // unique, not secret
 }
