@@ -51,8 +51,8 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker. NewLocker returns redlatch.ErrInvalid if Period or AtLeast is
-// negative or both are set. It sends nothing.
+// NewLocker returns a Locker. Close the client after the scheduler has shut down. NewLocker returns
+// redlatch.ErrInvalid if Period or AtLeast is negative or both are set. It sends nothing.
 func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	if config.Period < 0 || config.AtLeast < 0 || config.Period > 0 && config.AtLeast > 0 {
 		return nil, fmt.Errorf("%w: Period and AtLeast must not be negative and are mutually exclusive", redlatch.ErrInvalid)

@@ -6,7 +6,8 @@
 //	err := billing.Do(ctx, claim)
 //
 // It has the guarantees of package rlock. A waiter whose reply was lost queues again at the end.
-// Waiting processes evict dead waiters, see redlatch.WithDeadWaiterGrace.
+// Waiting processes evict a dead Redlatch waiter after 10 seconds and a dead Redisson waiter after
+// 30 seconds, see redlatch.WithDeadWaiterGrace.
 //
 // A fair and a plain lock with the same name exclude each other but do not wake each other: use one
 // kind per name. docs/fair-lock.md describes the queue, its deadlines and its cost.

@@ -42,6 +42,7 @@ const (
 // PoolSize is the number of connections in a contestant's pool.
 const PoolSize = 64
 
+// Settings are a case's settings for a contestant.
 type Settings struct {
 	Addr string
 	// Lease is a fixed lease, 0 the contestant's default, which it may renew.

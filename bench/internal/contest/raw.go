@@ -60,10 +60,12 @@ func openRaw(do doer, end func() error) (Locker, error) {
 	}, nil
 }
 
+// AcquireArgs returns the arguments of EVALSHA.
 func AcquireArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Acquire(c, owner, 30000) })
 }
 
+// ReleaseArgs returns the arguments of EVALSHA.
 func ReleaseArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Release(c, owner, 30000, 0) })
 }

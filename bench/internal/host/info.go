@@ -73,6 +73,7 @@ func number(text string) float64 {
 	return n
 }
 
+// Work is the server's work in an interval.
 type Work struct {
 	Lasted time.Duration
 	CPU    time.Duration

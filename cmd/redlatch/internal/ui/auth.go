@@ -151,7 +151,7 @@ const (
 	freeLines, lineEvery = 100, time.Second
 )
 
-type allowance struct{ whole time.Time }
+type allowance struct{ whole time.Time } // when the whole burst is allowed again
 
 func (a *allowance) wait(now time.Time, free int, every time.Duration) time.Duration {
 	return max(0, a.whole.Sub(now.Add(time.Duration(free-1)*every)))
