@@ -49,6 +49,7 @@ var (
 	errQuery      = errors.New("invalid address: percent-encode special characters in the options")
 )
 
+// Parse parses an address.
 func Parse(raw string) (*Address, error) {
 	if len(raw) > longest {
 		return nil, fmt.Errorf("invalid address: %d bytes: must be at most %d", len(raw), longest)

@@ -217,6 +217,7 @@ func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12}
 }
 
+// Dialer makes a connection.
 type Dialer func(context.Context) (redis.Conn, error)
 
 // Use calls do with a connection, and closes it afterwards or when ctx ends. The error is that of

@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
+// Level is the severity of a finding.
 type Level int
 
 // The levels, from good to bad.
@@ -40,6 +41,7 @@ func (l Level) String() string { return [...]string{"ok", "unknown", "warning", 
 // MarshalText implements encoding.TextMarshaler.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
+// Finding is the result of a check.
 type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`

@@ -29,6 +29,7 @@ const (
 	Woken    = "woken"
 )
 
+// Event is a change of a lock.
 type Event struct {
 	At   time.Time
 	Name string

@@ -30,9 +30,11 @@ const (
 	Fair Kind = "fair"
 	// Fenced is a lock without a queue and with a token counter. A lock without tokens may share
 	// its name.
-	Fenced     Kind = "fenced"
+	Fenced Kind = "fenced"
+	// FairFenced has a queue and a token counter.
 	FairFenced Kind = "fair-fenced"
-	ReadWrite  Kind = "readwrite"
+	// ReadWrite is a read/write lock.
+	ReadWrite Kind = "readwrite"
 
 	// Semaphore is a number of which some permits are taken or waited for.
 	Semaphore Kind = "semaphore"

@@ -114,6 +114,7 @@ func (s *Snapshot) SameHolders(later *Snapshot) bool {
 	return slices.EqualFunc(s.Holders, later.Holders, func(a, b Holder) bool { return a.Owner == b.Owner })
 }
 
+// Renewal watches the lease of one hold.
 type Renewal struct {
 	since *Snapshot // the first look, or the last one after a renewal; nil without a lease
 	last  *Snapshot
@@ -157,6 +158,7 @@ func Renewed(left, later, between time.Duration) bool {
 	return later > 0 && later+between > left+renewalJitter
 }
 
+// Pause waits for d, or returns the error of ctx.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -66,6 +66,7 @@ type Forced struct {
 	first  string    // the notified waiter of a fair lock
 }
 
+// After is a lock after it was taken.
 type After struct {
 	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease

@@ -67,6 +67,7 @@ func IsFree(err error) bool {
 	return errors.As(err, &r) && r.Why == RefusedFree
 }
 
+// Target is a server with locks.
 type Target struct {
 	Client *redlatch.Client
 	// Dial connects to read labels and count subscribers.

@@ -99,6 +99,7 @@ func (b *Board) Close() error {
 	return b.source.Close()
 }
 
+// Exam is the result of an examination.
 type Exam struct {
 	Seen
 
