@@ -52,7 +52,7 @@ type lockID struct{ kind, key string }
 
 func idOf(k Kind) lockID { return lockID{k.Name(), k.Key()} }
 
-// Queues are the waiters and kept subscriptions of a client, safe for concurrent use.
+// Queues are the waiters and kept subscriptions of a client. They are safe for concurrent use.
 type Queues struct {
 	engine   *engine.Engine
 	dequeuer dequeuer
