@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquisition is one call that acquires a lock, for the caller's goroutine. The fields up to Poll are its parameters.
+// Acquisition is one call that acquires a lock. It belongs to the caller's goroutine. The fields up to Poll are its parameters.
 type Acquisition struct {
 	// Engine of the client.
 	Engine *engine.Engine

@@ -162,7 +162,7 @@ type Claims interface {
 	Claim(s Reusable) Claim
 }
 
-// Strategy is how a process's callers wait for one lock, safe for concurrent use.
+// Strategy is how a process's callers wait for one lock. It is safe for concurrent use.
 type Strategy interface {
 	// Waiter returns the waiter of a. Granted or Leave ends it.
 	Waiter(a *Acquisition) Waiter
