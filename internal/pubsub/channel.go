@@ -24,9 +24,9 @@ type channel struct {
 	name      string
 	listeners []*listener
 
-	asked      bool // the last command sent was SUBSCRIBE
-	acked      bool // asked, and no command is unanswered
-	unanswered int  // commands sent but not answered
+	asked      bool
+	acked      bool // no command is unanswered
+	unanswered int  // commands
 	alone      bool // must not share a SUBSCRIBE, since a shared one failed
 	paused     bool // refused for now, until table.resume
 	dirty      bool
@@ -54,13 +54,13 @@ func (c *channel) deliver(payload string) {
 	}
 }
 
-// forget resets the state of a lost connection.
+// forget resets the connection's state.
 func (c *channel) forget() {
 	c.asked, c.acked, c.alone, c.paused, c.dirty, c.unanswered = false, false, false, false, false, 0
 }
 
-// failPending fails the listeners that are not established. Sinks may have been established
-// elsewhere before: they get an ErrNotSent, because the channel is not refused for good.
+// failPending fails the listeners that are not established. Sinks get an ErrNotSent: the channel is not refused for
+// good.
 func (c *channel) failPending(err error) {
 	forNow := err
 	if !errors.Is(err, transport.ErrNotSent) {
@@ -78,7 +78,7 @@ func (c *channel) failPending(err error) {
 	}
 }
 
-// batchSize is how many channels one SUBSCRIBE or UNSUBSCRIBE may name.
+// batchSize is how many channels one command may name.
 const batchSize = 256
 
 type kind uint8
@@ -87,22 +87,21 @@ const (
 	ping kind = iota
 	subscribe
 	unsubscribe
-	kinds // how many there are
+	kinds
 )
 
-// String returns the command, without the S of shard channels.
 func (k kind) String() string {
 	return [kinds]string{"PING", "SUBSCRIBE", "UNSUBSCRIBE"}[k]
 }
 
-// op is a command that was or is being sent, and is not fully answered.
+// op is a command that is not fully answered.
 type op struct {
 	kind     kind
-	greeting bool          // the first PING on its connection
-	again    bool          // refused for now, as the channel was before
-	args     []any         // the names of all its channels
+	greeting bool // the first PING on its connection
+	again    bool // refused for now, as before
+	args     []any
 	rest     []*channel    // not yet acknowledged, in order
-	sent     time.Duration // age of the connection
+	sent     time.Duration // age of the connection then
 }
 
 func (o *op) names() []any {
@@ -117,7 +116,7 @@ func (o *op) names() []any {
 }
 
 type batches struct {
-	most int // channels per command
+	most int
 	ops  []*op
 	open [kinds]*op // not full
 }

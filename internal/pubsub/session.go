@@ -17,11 +17,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maxMute is how many connections in a row may end without an answer for any channel before
-// waiting callers get an error.
+// maxMute is how many connections in a row may end without an answer for any channel before waiting callers get an error.
 const maxMute = 3
 
-// run connects, again and again while there are channels, until Close.
+// run connects while there are channels, until Close.
 func (s *Subscriber) run() {
 	defer close(s.done)
 	pause := clock.Backoff{Min: s.cfg.BackoffMin, Max: s.cfg.BackoffMax}
@@ -29,7 +28,7 @@ func (s *Subscriber) run() {
 	for s.awaitDemand() && pause.Wait(s.ctx) {
 		conn, err := s.dial()
 		if err != nil && s.ctx.Err() != nil {
-			return // Close ended it
+			return
 		}
 		if err != nil {
 			pause.Failed()
@@ -47,7 +46,7 @@ func (s *Subscriber) run() {
 		lost = true
 		level := slog.LevelWarn
 		if errors.Is(err, errUnwanted) {
-			level = slog.LevelDebug // the caller of Reconnect has logged why
+			level = slog.LevelDebug // Reconnect's caller has logged why
 		}
 		s.cfg.Logger.Log(s.ctx, level, "pub/sub connection lost", "error", err)
 		if useful {
@@ -59,7 +58,7 @@ func (s *Subscriber) run() {
 	}
 }
 
-// awaitDemand waits for a channel. It returns false after Close.
+// awaitDemand waits for a channel, or returns false after Close.
 func (s *Subscriber) awaitDemand() bool {
 	for !s.demand() {
 		select {
@@ -83,11 +82,11 @@ func (s *Subscriber) dial() (redis.Conn, error) {
 	return respconn.Timed(s.cfg.Dial(ctx))
 }
 
-// dialFailed fails pending listeners. Established ones will get a gap after a reconnect.
+// dialFailed fails pending listeners. Established ones get a gap later.
 func (s *Subscriber) dialFailed(failures int, err error) {
 	level := slog.LevelDebug
 	if failures == 1 {
-		level = slog.LevelWarn // log once while the server is away
+		level = slog.LevelWarn // once while the server is away
 	}
 	s.cfg.Logger.Log(s.ctx, level, "pub/sub connection failed", "error", err, "failures", failures)
 	s.failPending(notSent(serverError(err)))
@@ -124,32 +123,30 @@ func serverError(err error) error {
 	return err
 }
 
-// errDead ends a connection on which the server has stopped answering.
 var errDead = errors.New("pubsub: no reply from the server")
 
-// errUnwanted ends a working connection that may lead to the wrong server.
+// errUnwanted ends a connection that may lead to the wrong server.
 var errUnwanted = errors.New("pubsub: reconnecting")
 
-// patience, times DeadAfter, is how long an answer may be overdue while other data arrives. It
-// detects connections that are broken in one direction or out of step.
+// patience, times DeadAfter, is how long an answer may be overdue while other data arrives, on a connection broken in
+// one direction or out of step.
 const patience = 8
 
-// session is one connection. The run goroutine writes, another goroutine reads.
+// session is one connection. The run goroutine writes, another reads.
 type session struct {
 	sub  *Subscriber
 	conn redis.Conn
 	born time.Time
 
 	heard  atomic.Int64 // when something last arrived, in nanoseconds since born
-	useful atomic.Bool  // the server has answered for a channel
+	useful atomic.Bool  // an answer for a channel came
 
 	once   sync.Once
-	err    error         // the first reason to end; set by once
-	broken chan struct{} // closed when the reader has ended
+	err    error // the first reason to end; set by once
+	broken chan struct{}
 }
 
-// serve uses conn until it breaks or the Subscriber is closed. It reports whether the server ever
-// answered for a channel, and why the connection ended.
+// serve uses conn until it breaks or the Subscriber is closed. useful means that the server answered for a channel.
 func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 	x := &session{sub: s, conn: conn, born: time.Now(), broken: make(chan struct{})}
 	if !s.attach(x) {
@@ -163,7 +160,7 @@ func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 	return x.useful.Load(), x.err
 }
 
-// end closes the connection, which ends reads and writes on it.
+// end closes the connection, which ends reads and writes.
 func (x *session) end(err error) {
 	x.once.Do(func() {
 		x.err = err
@@ -190,8 +187,7 @@ func (s *Subscriber) detach() {
 	s.table.detach()
 }
 
-// write sends commands as the table requires and keeps the connection alive, until it breaks or
-// the Subscriber is closed.
+// write sends commands and keeps the connection alive, until it breaks or the Subscriber is closed.
 func (x *session) write() error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -215,8 +211,7 @@ func (x *session) write() error {
 	}
 }
 
-// next returns the commands to send now, and when to look again: not positive if an answer is
-// overdue for too long.
+// next returns the commands to send, and when to look again: not positive if an answer is long overdue.
 func (x *session) next() (ops []*op, wait time.Duration) {
 	now, heard := time.Since(x.born), time.Duration(x.heard.Load())
 	cfg := &x.sub.cfg
@@ -253,7 +248,6 @@ func (x *session) send(ops []*op) error {
 	return x.conn.Flush()
 }
 
-// read handles received data until the connection ends.
 func (x *session) read() {
 	defer close(x.broken)
 	// The writer notices a dead connection first, unless it blocks in a write.
@@ -270,8 +264,8 @@ func (x *session) read() {
 	}
 }
 
-// take handles a message or an answer. PING is answered with an array on a connection with
-// subscriptions, and with a string on others. Unknown replies are ignored. An error ends the connection.
+// take handles a message or an answer. PING is answered with an array if there are subscriptions, else a string.
+// Unknown replies are ignored. An error ends the connection.
 func (x *session) take(reply any, refusal *transport.ServerError) error {
 	x.heard.Store(int64(time.Since(x.born)))
 	if refusal != nil {
@@ -313,7 +307,6 @@ func (x *session) takePush(word, channel []byte, rest []any) {
 	}
 }
 
-// refused handles an error reply.
 func (x *session) refused(err *transport.ServerError) error {
 	o, fatal := x.sub.refuse(err)
 	if fatal != nil {
@@ -323,7 +316,7 @@ func (x *session) refused(err *transport.ServerError) error {
 		return nil // already unsubscribed
 	}
 	if o.kind == subscribe && len(o.rest) == 1 && !passing(err) {
-		x.useful.Store(true) // the channels of a refused batch are subscribed again
+		x.useful.Store(true) // a batch's channels are subscribed again
 	}
 	level := slog.LevelWarn
 	if o.again {
@@ -341,7 +334,6 @@ func (s *Subscriber) refuse(err *transport.ServerError) (*op, error) {
 	return s.table.refuse(err)
 }
 
-// nudgeIfDue wakes the writer for channels that an answer made dirty or paused.
 func (s *Subscriber) nudgeIfDue() {
 	if len(s.table.dirty) > 0 || len(s.table.paused) > 0 && s.table.resumeAt == 0 {
 		s.nudge()

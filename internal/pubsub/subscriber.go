@@ -1,12 +1,7 @@
-// Package pubsub implements the public package pubsub, and also delivers every message to a [Sink].
-//
-// An acknowledgement counts only if it answers the oldest command by kind and channel. An error
-// names no channel, so the channels of a rejected command are subscribed one by one: only the
-// forbidden one fails. An error reply to the first PING, other than NOPERM, concerns the whole
-// server: no channel is refused for good, and the connection is tried again. CLUSTERDOWN and
-// TRYAGAIN may concern one slot: while other channels work, only that channel pauses for a second.
-//
-// One mutex guards the state and is never held across I/O.
+// Package pubsub implements the public package pubsub, and also delivers every message to a [Sink]. An
+// acknowledgement counts only if it answers the oldest command by kind and channel. The channels of a rejected
+// command are subscribed individually: only the forbidden one fails. An error reply to the first PING, other than
+// NOPERM, concerns the server: the connection is retried. One mutex guards the state and is never held across I/O.
 package pubsub
 
 import (
@@ -21,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Config is the Config of the public package, with the same fields.
+// Config has the fields of the public package's Config.
 type Config struct {
 	Dial                   func(ctx context.Context) (redis.Conn, error)
 	PingInterval           time.Duration
@@ -53,26 +48,24 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Subscriber subscribes to channels of one server over one connection. It is safe for concurrent
-// use.
+// Subscriber subscribes to channels of one server over one connection. It is safe for concurrent use.
 type Subscriber struct {
 	cfg    Config
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wake   chan struct{} // cap 1: there is work for run
-	done   chan struct{} // closed when run has ended or will never start
+	wake   chan struct{} // cap 1: work for run
+	done   chan struct{} // closed when run has ended or will not start
 
-	// mu guards the fields below, channels and listeners. It is never held while
-	// waiting for anything.
+	// mu guards the fields below, channels and listeners. It is never held while waiting for anything.
 	mu      sync.Mutex
 	table   table
 	running bool
 	closed  bool
-	session *session // the current connection, or nil
+	session *session
 	dials   uint64
 }
 
-// New returns a Subscriber. It panics if cfg.Dial is nil.
+// New panics if cfg.Dial is nil.
 func New(cfg Config) *Subscriber {
 	s := &Subscriber{
 		cfg:   cfg.withDefaults(),
@@ -88,8 +81,7 @@ func New(cfg Config) *Subscriber {
 	return s
 }
 
-// Subscribe returns when the server has acknowledged the channel: a message published after that
-// becomes an event or a gap.
+// Subscribe returns when the server has acknowledged the channel: later messages become events or a gap.
 func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	if ctx == nil {
 		panic("pubsub: nil Context")
@@ -116,9 +108,8 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 	return l, nil
 }
 
-// Listen is Subscribe for a [Sink], which is called for each event; Listen does not wait. No call
-// begins after stop, which the sink must not call. After Close the sink gets
-// [transport.ErrClosed] before Listen returns. Listen panics if sink is nil.
+// Listen is Subscribe for a [Sink], without waiting. No call begins after stop, which the sink must not call. After
+// Close the sink gets [transport.ErrClosed] before Listen returns. Listen panics if sink is nil.
 func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	if sink == nil {
 		panic("pubsub: nil Sink")
@@ -130,7 +121,7 @@ func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	return l.Close
 }
 
-// join adds l, and starts the run goroutine for the first listener.
+// join adds l, and starts run for the first listener.
 func (s *Subscriber) join(channel string, l *listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +144,6 @@ func (s *Subscriber) leave(l *listener) {
 	s.nudge()
 }
 
-// nudge wakes run. It never blocks.
 func (s *Subscriber) nudge() {
 	select {
 	case s.wake <- struct{}{}:
@@ -161,7 +151,7 @@ func (s *Subscriber) nudge() {
 	}
 }
 
-// Reconnect replaces the current connection, if any, as if it were lost. It does not wait.
+// Reconnect replaces the current connection as if it were lost. It does not wait.
 func (s *Subscriber) Reconnect() {
 	s.mu.Lock()
 	x := s.session
@@ -171,11 +161,11 @@ func (s *Subscriber) Reconnect() {
 	}
 }
 
-// Close ends all subscriptions and waits for all goroutines and for a dial.
+// Close ends all subscriptions and waits for all goroutines.
 func (s *Subscriber) Close() error {
 	s.cancel()
 	if x := s.shut(); x != nil {
-		x.end(transport.ErrClosed) // also ends a blocked write
+		x.end(transport.ErrClosed) // ends a blocked write
 	}
 	<-s.done
 	return nil
@@ -194,22 +184,19 @@ func (s *Subscriber) shut() *session {
 	return s.session
 }
 
-// Stats are the counts of a Subscriber. Without listeners, and once the server has answered, all
-// but Connected and Dials are zero.
+// Stats are the counts of a Subscriber, zero without listeners once the server has answered, except Connected and Dials.
 type Stats struct {
-	// Channels counts the channels that have listeners, are being unsubscribed, or were
-	// refused within the last second.
+	// Channels counts those with listeners, being unsubscribed, or refused within the last second.
 	Channels int
-	// Listeners counts subscriptions; Pending counts those not yet acknowledged.
+	// Listeners counts subscriptions, Pending those not yet acknowledged.
 	Listeners, Pending int
-	// Connected is true if there is a connection that is not known to be broken.
+	// Connected is true if there is a connection not known to be broken.
 	Connected bool
 	// Dials counts the connections made.
 	Dials uint64
 }
 
-// Stats returns the current counts, in time proportional to the number of listeners. It sends
-// nothing.
+// Stats returns the counts, in time proportional to the listeners.
 func (s *Subscriber) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,22 +205,20 @@ func (s *Subscriber) Stats() Stats {
 	return st
 }
 
-// Sink is a listener called by [Subscriber.Listen]. Its methods run with the Subscriber's lock
-// held, one at a time: they must not block or call the Subscriber.
+// Sink is a listener for [Subscriber.Listen]. Its methods run with the Subscriber's lock held, one at a time: they
+// must not block or call the Subscriber.
 type Sink interface {
-	// Acked reports that the server has acknowledged the channel. With again it had done so
-	// before, and messages may have been missed.
+	// Acked reports an acknowledgement. With again it is not the first, and messages may have been missed.
 	Acked(again bool)
 	// Message reports a message.
 	Message(payload string)
-	// Failed reports an error of [Subscriber.Subscribe], after the last event. It also wraps
-	// [transport.ErrNotSent] if the server rejected the connection rather than the channel,
-	// or the channel only for now.
+	// Failed reports an error of [Subscriber.Subscribe], after the last event. It also wraps [transport.ErrNotSent]
+	// if the connection, not the channel, was rejected, or the channel only for now.
 	Failed(err error)
 }
 
-// listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields, and sends to and
-// the close of events.
+// listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields, and sends to and the close of
+// events.
 type listener struct {
 	sub    *Subscriber
 	sink   Sink // nil: events and ready are used
@@ -258,7 +243,7 @@ func (l *listener) Err() error {
 
 func (l *listener) Close() { l.sub.leave(l) }
 
-// establish establishes a pending listener, and gives an established one a gap.
+// establish establishes a listener, or gives an established one a gap.
 func (l *listener) establish() {
 	if l.sink != nil {
 		l.sink.Acked(l.established)
@@ -273,8 +258,7 @@ func (l *listener) establish() {
 	close(l.ready)
 }
 
-// offer never blocks: it adds the event to a pending one. As the only sender, it can send without
-// blocking.
+// offer never blocks: it adds the event to a pending one. It is the only sender.
 func (l *listener) offer(e transport.Event) {
 	select {
 	case first := <-l.events:

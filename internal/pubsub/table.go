@@ -7,22 +7,21 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// table holds the channels and their commands. It does no I/O; Subscriber.mu guards it.
+// table holds the channels and their commands, without I/O; Subscriber.mu guards it.
 type table struct {
 	channels map[string]*channel
 	most     int        // channels per command
-	attached bool       // there is a connection; without one, dirty and ops are empty
-	pingDue  bool       // the writer must send a PING
-	greet    bool       // pingDue is the first PING of the connection
+	attached bool       // without a connection, dirty and ops are empty
+	pingDue  bool       // the writer must PING
+	greet    bool       // pingDue is the connection's first
 	dirty    []*channel // wanted and asked may differ
 	ops      []*op      // unanswered commands, oldest first
 
 	paused   []*channel    // refused for now
-	resumeAt time.Duration // age of the connection when they are subscribed again; 0: see resume
+	resumeAt time.Duration // age of the connection; 0: see resume
 }
 
-// join adds l to the channel called name. l is established if the channel is acked, and gets a
-// ready channel if not.
+// join adds l to channel name. It is established if that is acked, else it gets a ready channel.
 func (t *table) join(name string, l *listener) {
 	c := t.channels[name]
 	if c == nil {
@@ -42,7 +41,7 @@ func (t *table) join(name string, l *listener) {
 	t.mark(c)
 }
 
-// leave removes l, if it is still there.
+// leave removes l if present.
 func (t *table) leave(l *listener) {
 	if c := l.ch; c != nil {
 		c.remove(l)
@@ -50,7 +49,7 @@ func (t *table) leave(l *listener) {
 	}
 }
 
-// settle deletes a channel with neither listeners nor state on the server, and otherwise marks it.
+// settle deletes a channel without listeners and state on the server, and otherwise marks it.
 func (t *table) settle(c *channel) {
 	switch {
 	case c.wanted() || c.asked:
@@ -67,7 +66,7 @@ func (t *table) mark(c *channel) {
 	}
 }
 
-// attach begins a connection: PING, and a SUBSCRIBE of every channel.
+// attach begins a connection: PING, and SUBSCRIBE all channels.
 func (t *table) attach() {
 	t.attached, t.pingDue, t.greet = true, true, true
 	for _, c := range t.channels {
@@ -75,7 +74,6 @@ func (t *table) attach() {
 	}
 }
 
-// detach ends a connection: the server has forgotten us.
 func (t *table) detach() {
 	t.attached, t.pingDue, t.greet, t.dirty, t.ops, t.paused, t.resumeAt = false, false, false, nil, nil, nil, 0
 	for _, c := range t.channels {
@@ -108,7 +106,6 @@ func (t *table) collect(now time.Duration) []*op {
 	return b.ops
 }
 
-// oldest returns the oldest unanswered command, or nil.
 func (t *table) oldest() *op {
 	if len(t.ops) == 0 {
 		return nil
@@ -127,8 +124,7 @@ func (t *table) pong() {
 	}
 }
 
-// acknowledge handles the server's (un)subscribe message for one channel. It reports whether it
-// answers a command.
+// acknowledge handles the server's (un)subscribe message. It reports whether it answers a command.
 func (t *table) acknowledge(k kind, name string) bool {
 	o := t.oldest()
 	if o == nil || o.kind != k || o.rest[0].name != name {
@@ -153,8 +149,7 @@ func (t *table) acknowledge(k kind, name string) bool {
 	return true
 }
 
-// unsolicited undoes an unsubscription by the server (a moved slot). If a command for the channel
-// is unanswered, its answer decides.
+// unsolicited undoes an unsubscription by the server (a moved slot), unless a command for the channel is unanswered.
 func (t *table) unsolicited(k kind, name string) {
 	if c := t.channels[name]; c != nil && k == unsubscribe && c.acked {
 		c.asked, c.acked = false, false
@@ -162,8 +157,8 @@ func (t *table) unsolicited(k kind, name string) {
 	}
 }
 
-// refuse handles an error, which answers the oldest command, and returns that command. A fatal
-// error means that the server as a whole does not serve us now: the connection must be closed.
+// refuse handles an error, which answers the oldest command, and returns that. A fatal error means that the server
+// serves nobody now: the connection must be closed.
 func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	o = t.oldest()
 	switch {
@@ -194,11 +189,11 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	return o, nil
 }
 
-// unsubscribedAlready reports whether err answers an unsubscription on a connection that has no
-// subscriptions in the server's view, as in Valkey after slots have moved.
+// unsubscribedAlready reports whether the connection has no subscriptions in the server's view, as in Valkey
+// after slots have moved.
 func unsubscribedAlready(err *transport.ServerError) bool { return transport.IsCode(err, "NOSUB") }
 
-// refuseChannel fails all listeners of a channel, unless a later command for it is unanswered.
+// refuseChannel fails a channel's listeners, unless a later command for it is unanswered.
 func (t *table) refuseChannel(c *channel, err error) {
 	if c.unanswered--; c.unanswered > 0 {
 		return
@@ -207,8 +202,8 @@ func (t *table) refuseChannel(c *channel, err error) {
 	t.failChannel(c, err)
 }
 
-// refuseBatch subscribes to each channel of a refused SUBSCRIBE separately. A refused UNSUBSCRIBE is
-// not repeated: messages without a listener are ignored.
+// refuseBatch subscribes to each channel of a refused SUBSCRIBE separately. A refused UNSUBSCRIBE is not repeated:
+// its messages are ignored.
 func (t *table) refuseBatch(o *op) {
 	for _, c := range o.rest {
 		if c.unanswered--; c.unanswered > 0 {
@@ -230,7 +225,6 @@ func (t *table) failChannel(c *channel, err error) {
 	}
 }
 
-// failPending fails the listeners that are not established.
 func (t *table) failPending(err error) {
 	for _, c := range t.channels {
 		c.failPending(err)
@@ -250,7 +244,7 @@ func (t *table) deliver(name, payload []byte) {
 	}
 }
 
-// count returns the number of listeners, and of those not established.
+// count returns the listeners, and those not established.
 func (t *table) count() (listeners, pending int) {
 	for _, c := range t.channels {
 		listeners += len(c.listeners)
@@ -263,7 +257,7 @@ func (t *table) count() (listeners, pending int) {
 	return listeners, pending
 }
 
-// pauseTime is how long a channel that was refused for now pauses.
+// pauseTime is how long a channel refused for now pauses.
 const pauseTime = time.Second
 
 func passing(err *transport.ServerError) bool {
@@ -274,13 +268,13 @@ func passing(err *transport.ServerError) bool {
 	return ofSlot(err)
 }
 
-// ofSlot reports whether err may concern only the channel's slot, which is unserved or moving.
+// ofSlot reports whether err may concern only the channel's slot.
 func ofSlot(err *transport.ServerError) bool {
 	return transport.IsCode(err, "CLUSTERDOWN") || transport.IsCode(err, "TRYAGAIN")
 }
 
-// hasOthers reports whether the server serves another channel, or may once it has answered. The
-// refused command must have been removed.
+// hasOthers reports whether the server serves another channel, or may do so. The refused command must have been
+// removed.
 func (t *table) hasOthers() bool {
 	if slices.ContainsFunc(t.ops, func(o *op) bool { return o.kind == subscribe }) {
 		return true
@@ -293,8 +287,7 @@ func (t *table) hasOthers() bool {
 	return false
 }
 
-// pause pauses the channel of a refused SUBSCRIBE, unless a later command for it is unanswered.
-// Established listeners wait.
+// pause pauses the channel of a refused SUBSCRIBE, unless a later command is unanswered. Established listeners wait.
 func (t *table) pause(o *op, err error) {
 	c := o.rest[0]
 	o.again, c.alone = c.alone, true
@@ -306,8 +299,8 @@ func (t *table) pause(o *op, err error) {
 	c.failPending(err)
 }
 
-// resume marks paused channels whose pause is over. The first look at them begins the pause. They
-// stay in the table until then, so that a new listener also waits.
+// resume marks paused channels whose pause is over. The first look begins the pause. They stay in the table, so that
+// new listeners also wait.
 func (t *table) resume(now time.Duration) {
 	switch {
 	case len(t.paused) == 0:
@@ -323,7 +316,6 @@ func (t *table) resume(now time.Duration) {
 	}
 }
 
-// until returns the time until resume, at most wait.
 func (t *table) until(now, wait time.Duration) time.Duration {
 	if t.resumeAt == 0 {
 		return wait

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Dial makes a connection that is ready for use.
+// Dial makes a ready connection.
 type Dial = func(ctx context.Context) (redis.Conn, error)
 
 // NodeDial connects to the server at addr, host:port.
@@ -24,26 +24,26 @@ type NodeDial = func(ctx context.Context, addr string) (redis.Conn, error)
 type Config struct {
 	// Dial connects to the master. Clusters do not use it.
 	Dial Dial
-	// DialReplica connects to a replica. If nil, the subscribers of a master with replicas
-	// cannot be counted. Clusters do not use it.
+	// DialReplica connects to a replica. If nil, subscribers of a master with replicas cannot be counted. Clusters do
+	// not use it.
 	DialReplica NodeDial
 	// Command is the timeout of one reply.
 	Command time.Duration
-	// Lease is the default lease of holds, zero if there are no holds.
+	// Lease is the default lease, zero without holds.
 	Lease time.Duration
 	// DialTimeout bounds one dial.
 	DialTimeout time.Duration
-	// ClientName names the connections on the server if not empty.
+	// ClientName names the connections, if not empty.
 	ClientName string
-	// Logger logs connections made and lost, and refusals. Default: no logging.
+	// Logger logs connections made and lost, and refusals.
 	Logger *slog.Logger
-	// Reconnected, if not nil, is called with "commands" or "subscriptions" when a connection to
-	// a master has replaced a lost one.
+	// Reconnected, if not nil, is called with "commands" or "subscriptions" when a connection has replaced a lost
+	// one.
 	Reconnected func(connection string)
 }
 
-// ReplyLimit is how long a connection may owe a reply before it is closed: enough for a slow script,
-// and short enough to repeat a renewal on another connection within the lease.
+// ReplyLimit is how long a connection may owe a reply: enough for a slow script, and short enough to repeat a renewal
+// on another connection within the lease.
 func (c *Config) ReplyLimit() time.Duration {
 	limit := 2 * c.Command
 	if c.Lease > 0 {
@@ -60,7 +60,7 @@ func (c *Config) OnReconnect(connection string) func() {
 	return func() { c.Reconnected(connection) }
 }
 
-// LoggerWith returns Logger with more attributes, or nil.
+// LoggerWith returns Logger with attributes, or nil.
 func (c *Config) LoggerWith(args ...any) *slog.Logger {
 	if c.Logger == nil {
 		return nil
@@ -68,8 +68,7 @@ func (c *Config) LoggerWith(args ...any) *slog.Logger {
 	return c.Logger.With(args...)
 }
 
-// Naming returns a function that makes dial name its connections ClientName. If the server refuses,
-// that is logged once: the name is only for people who read CLIENT LIST.
+// Naming returns a function that makes dial name its connections ClientName. A refusal is logged once.
 func (c *Config) Naming() func(dial Dial) Dial {
 	if c.ClientName == "" {
 		return func(dial Dial) Dial { return dial }
@@ -91,9 +90,9 @@ func (c *Config) Naming() func(dial Dial) Dial {
 	}
 }
 
-// setName sends CLIENT SETNAME. It closes conn on an error.
+// setName sends CLIENT SETNAME. On an error, it closes conn.
 func setName(ctx context.Context, conn redis.Conn, name string, refused func(error)) (redis.Conn, error) {
-	// conn does not know ctx: closing it ends the command.
+	// conn does not know ctx.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	_, err := conn.Do("CLIENT", "SETNAME", name)
 	switch {
@@ -102,7 +101,7 @@ func setName(ctx context.Context, conn redis.Conn, name string, refused func(err
 	case err == nil:
 		return conn, nil
 	case conn.Err() != nil, builtin.IsFull(&transport.ServerError{Text: err.Error()}):
-		_ = conn.Close() // broken, or the server is full and hangs up
+		_ = conn.Close() // broken, or the server hangs up
 		return nil, err
 	}
 	refused(err)
@@ -117,7 +116,7 @@ func (c *Config) logRefusal(err error) {
 	c.Logger.Warn("redlatch: the server rejects CLIENT SETNAME", why...)
 }
 
-// NodeError is an error of one server of a cluster, or of the master named by Sentinels.
+// NodeError is an error of one server, of a cluster or behind Sentinels.
 type NodeError struct {
 	// Addr is host:port.
 	Addr string
@@ -125,7 +124,7 @@ type NodeError struct {
 	Err error
 }
 
-// AtNode returns err as an error of the server at addr, unless err is nil or already names a server.
+// AtNode returns err as an error of the server at addr, unless nil or already a NodeError.
 func AtNode(addr string, err error) error {
 	var node *NodeError
 	if err == nil || errors.As(err, &node) {
@@ -134,7 +133,7 @@ func AtNode(addr string, err error) error {
 	return &NodeError{Addr: addr, Err: err}
 }
 
-// Error returns the text of Err, with the server's address.
+// Error returns Err's text, with the address.
 func (n *NodeError) Error() string {
 	text := n.Err.Error()
 	if strings.Contains(text, n.Addr) {

@@ -1,5 +1,5 @@
-// Package redisconn provides the transport to a single master, [Redigo], and the configuration that
-// it shares with the transports to clusters and Sentinel deployments.
+// Package redisconn provides the transport to a single master, [Redigo], and the configuration shared by all built-in
+// transports.
 package redisconn
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Redigo is the built-in transport. It uses separate connections for commands, for subscriptions, for
-// calls that wait for replicas, and to each replica while subscribers are counted.
+// Redigo is the built-in transport. It has separate connections for commands, subscriptions, calls that wait for
+// replicas, and counting subscribers of each replica.
 type Redigo struct {
 	*mux.Mux
 	sub     *pubsub.Subscriber
@@ -63,8 +63,7 @@ func NewRedigo(cfg Config) *Redigo {
 	return r
 }
 
-// Leads implements builtin.Leader. It takes effect on connections made by respconn, on which the
-// end of a connection can be noticed without reading.
+// Leads implements builtin.Leader. It needs connections of respconn, whose end can be noticed without reading.
 func (r *Redigo) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(r)
 }
@@ -74,23 +73,22 @@ func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subsc
 	return r.sub.Subscribe(ctx, channel)
 }
 
-// Listen is Subscribe for callers that need every message; see [pubsub.Subscriber.Listen].
+// Listen is Subscribe for every message; see [pubsub.Subscriber.Listen].
 func (r *Redigo) Listen(channel string, sink pubsub.Sink) (stop func()) {
 	return r.sub.Listen(channel, sink)
 }
 
-// Listeners implements transport.Counter; see [subcount.Counter.Listeners].
+// Listeners implements transport.Counter.
 func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	return r.counter.Listeners(ctx, channels...)
 }
 
-// Replicate implements transport.Replicator. It sends the call and WAIT on a separate connection,
-// which is closed after a minute without use.
+// Replicate implements transport.Replicator, on a separate connection, closed after an idle minute.
 func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	r.copies.Replicate(call, replicas, timeout, done, false)
 }
 
-// PublishCommand implements transport.Transport. Outside of clusters it is PUBLISH, as in Redisson.
+// PublishCommand implements transport.Transport: outside of clusters PUBLISH, as in Redisson.
 func (r *Redigo) PublishCommand() string { return "PUBLISH" }
 
 // Close implements transport.Transport.

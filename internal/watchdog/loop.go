@@ -11,33 +11,30 @@ import (
 // BatchSize is how many locks one script renews, as in Redisson.
 const BatchSize = 100
 
-// Pauses between failed renewals of a lease.
 const (
 	retryMin = 50 * time.Millisecond
 	retryMax = time.Second
 )
 
-// Config configures a Loop. Fields that may be nil say so.
+// Config configures a Loop.
 type Config struct {
-	// Renew sends a script for leases, which share it, and passes to done an error, or for each
-	// lease whether the server has it. done may run on any goroutine.
+	// Renew sends a script for leases, which share it, and passes to done an error, or for each lease whether the server has it.
+	// done may run on any goroutine.
 	Renew func(leases []*Lease, done func(held []bool, err error))
 	// Group returns the group of a lease; one script renews one group. nil: one group for all.
 	Group func(l *Lease) int
 	// Margin returns the loss margin of a lease.
 	Margin func(lease time.Duration) time.Duration
-	// Doubt, if not nil, returns a channel that is closed when the server may have forgotten
-	// locks: a connection was lost, or the master changed.
+	// Doubt, if not nil, returns a channel that is closed when the server may have forgotten locks.
 	Doubt func() <-chan struct{}
 	// Logger receives failed renewals and losses.
 	Logger *slog.Logger
 }
 
-// Loop renews leases and reports losses. All methods are safe for concurrent use. The first lease
-// starts its goroutine.
+// Loop renews leases and reports losses. It is safe for concurrent use. The first lease starts its goroutine.
 type Loop struct {
 	cfg  Config
-	wake chan struct{} // one slot
+	wake chan struct{}
 	quit chan struct{}
 	done sync.WaitGroup
 
@@ -45,7 +42,7 @@ type Loop struct {
 
 	// Owned by the goroutine.
 	last    time.Time
-	recheck time.Time // when to renew all leases; zero: never
+	recheck time.Time // renewal of all leases; zero: never
 
 	// mu guards the fields below. It is not held during calls and callbacks.
 	mu      sync.Mutex
@@ -55,16 +52,15 @@ type Loop struct {
 	armed   time.Time // when the goroutine wakes; zero: never
 	added   bool      // a lease, since it woke
 	results []result
-	empty   chan struct{} // closed when the schedule is empty; nil: nobody waits
+	empty   chan struct{} // closed when the schedule is empty, for Drain
 	started bool
 	refuses bool // Drain has begun
 	closed  bool
 	cut     int       // leases that Close ended
-	doubted time.Time // confirmations of calls sent earlier are doubtful
+	doubted time.Time // earlier confirmations are doubtful
 	doubtAt time.Time
 
-	// doubt is the next doubt. Set by New, so that none is missed, and then by the goroutine, which
-	// may read it without mu.
+	// doubt is the next doubt. Set by New, so that none is missed, and then by the goroutine, which may read it without mu.
 	doubt <-chan struct{}
 }
 
@@ -84,7 +80,7 @@ func New(cfg Config) *Loop {
 	return w
 }
 
-// Add watches a lease after [Lease.Hold]. It returns false if the loop is drained or closed.
+// Add watches a lease after [Lease.Hold], unless the loop is drained or closed.
 func (w *Loop) Add(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,15 +102,15 @@ func (w *Loop) Add(l *Lease) bool {
 	return true
 }
 
-// Remove removes a lease and reports whether it was watched. If it was, no callback begins after
-// that, and at most one renewal: that which the loop's goroutine is about to send ([Loop.Tried]).
+// Remove removes a lease and reports whether it was watched. If it was, no callback begins after that, and at most
+// one renewal, which the goroutine is about to send ([Loop.Tried]).
 func (w *Loop) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.drop(l)
 }
 
-// drop is Remove with mu held. The goroutine may wake needlessly: that is cheaper than a signal.
+// drop is Remove with mu held. The goroutine may wake needlessly.
 func (w *Loop) drop(l *Lease) bool {
 	if !l.watched {
 		return false
@@ -129,15 +125,14 @@ func (w *Loop) drop(l *Lease) bool {
 	return true
 }
 
-// Tried reports whether a renewal of the lease was started. It stays valid after [Loop.Remove].
+// Tried reports whether a renewal was started, also after [Loop.Remove].
 func (w *Loop) Tried(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return l.tried
 }
 
-// Doubted reports whether a doubt came after the last confirmation of the lease, so that the
-// server may have forgotten it. It stays valid after [Loop.Remove].
+// Doubted reports whether a doubt came after the last confirmation, also after [Loop.Remove].
 func (w *Loop) Doubted(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +147,7 @@ func (w *Loop) Doubted(l *Lease) bool {
 	}
 }
 
-// Cut returns how many leases Close has ended.
+// Cut returns how many leases Close ended.
 func (w *Loop) Cut() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,7 +161,7 @@ func (w *Loop) Len() int {
 	return len(w.sched)
 }
 
-// Oldest returns when the oldest watched lease began, the zero time if there is none.
+// Oldest returns when the oldest watched lease began, or zero.
 func (w *Loop) Oldest() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,8 +224,7 @@ func (w *Loop) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends the loop and waits for its goroutine. Watched leases end with EndClosed. It may be
-// called more than once.
+// Close ends the loop and waits for its goroutine. Watched leases end with EndClosed.
 func (w *Loop) Close() {
 	w.mu.Lock()
 	leases := make([]*Lease, 0, len(w.sched))
@@ -284,8 +278,7 @@ func (w *Loop) run() {
 	}
 }
 
-// lines are log lines, written by another goroutine: a slow logger must delay neither renewals nor
-// holders.
+// lines are log lines, written by another goroutine: a slow logger must not delay renewals.
 type lines struct {
 	mu      sync.Mutex // not held while a line is written
 	waiting []func()

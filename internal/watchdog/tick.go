@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// lookout limits the sleep while there are leases, so that the end of a suspend is noticed: timers
-// stop with the monotonic clock.
+// lookout limits sleeps, so that the end of a suspend is noticed: timers stop with the monotonic clock.
 const lookout = time.Second
 
-// rechecks is the minimum interval of renewals of all leases because of doubts.
+// rechecks is the minimum interval of renewals after doubts.
 const rechecks = time.Second
 
 func (w *Loop) tick(now time.Time) time.Time {
@@ -32,8 +31,7 @@ func (w *Loop) tick(now time.Time) time.Time {
 	return w.armed
 }
 
-// arm sets when to wake, mu held. If leases come and go quickly, the goroutine is not woken for
-// each.
+// arm sets when to wake, mu held. Short leases don't each wake the goroutine.
 func (w *Loop) arm(now time.Time) {
 	added := w.added
 	w.armed, w.added = time.Time{}, false
@@ -51,7 +49,6 @@ func (w *Loop) arm(now time.Time) {
 	}
 }
 
-// suspect schedules the renewal of all leases after a doubt.
 func (w *Loop) suspect(now time.Time) {
 	next := w.cfg.Doubt()
 	w.mu.Lock()
@@ -66,7 +63,7 @@ func (w *Loop) suspect(now time.Time) {
 	}
 }
 
-// hasten makes all leases due that were not confirmed since now.
+// hasten makes the leases due that were not confirmed since now.
 func (w *Loop) hasten(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +89,7 @@ func (w *Loop) tell(l *Lease, now time.Time) {
 	w.log("redlatch: lock lost: the lease was not renewed in time", args...)
 }
 
-// jumped reports whether the wall clock has gained on the monotonic clock since the last tick.
+// jumped reports whether the wall clock has gained on the monotonic clock.
 func (w *Loop) jumped(now time.Time) bool {
 	last := w.last
 	w.last = now
@@ -101,7 +98,7 @@ func (w *Loop) jumped(now time.Time) bool {
 
 func ranAhead(wall, mono time.Duration) bool { return wall-mono > 20*time.Millisecond }
 
-// sweep moves leases that have expired by the wall clock to the front.
+// sweep moves leases expired by the wall clock to the front.
 func (w *Loop) sweep(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,8 +110,7 @@ func (w *Loop) sweep(now time.Time) {
 	heap.Init(&w.sched)
 }
 
-// collect removes the expired leases, and marks those to be renewed. If one is due, others due
-// soon join it, to share a script.
+// collect removes the expired leases, and marks those to be renewed. Others due soon join them, to share a script.
 func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,8 +138,7 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 
 func (l *Lease) renewable() bool { return l.confirmed() && !l.pending }
 
-// early is how much earlier than due a lease may be renewed to share a script. Retries keep their
-// pause.
+// early is how much earlier than due a lease may be renewed to share a script.
 func (l *Lease) early() time.Duration {
 	if l.retry > 0 {
 		return 0
@@ -151,8 +146,7 @@ func (l *Lease) early() time.Duration {
 	return l.counts() / 30
 }
 
-// renew sends scripts for leases, each for one group and at most BatchSize of them. The deadline
-// counts from here.
+// renew sends scripts, each for one group and at most BatchSize leases. The deadline counts from here.
 func (w *Loop) renew(due []*Lease) {
 	if len(due) == 0 {
 		return
@@ -202,14 +196,14 @@ func (w *Loop) settle() {
 			"lock", l.Key, "owner", l.Owner, "connection_was_lost", end == EndForgotten)
 	}
 	for _, r := range results {
-		if r.err != nil && !behind { // equal lines don't accumulate
+		if r.err != nil && !behind { // equal lines don't pile up
 			w.log("redlatch: renewal failed; will retry",
 				"locks", len(r.batch), "first", r.batch[0].Key, "error", r.err)
 		}
 	}
 }
 
-// apply handles a result, mu held, and returns the leases that the server no longer has.
+// apply handles a result, mu held, and returns the lost leases.
 func (w *Loop) apply(r result) (lost []*Lease) {
 	now := time.Now()
 	for i, l := range r.batch {
@@ -235,7 +229,7 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 	return lost
 }
 
-// reschedule sets when to look at the lease again, at the latest at its deadline.
+// reschedule sets the next look at the lease, at the latest its deadline.
 func (w *Loop) reschedule(l *Lease, at time.Time) {
 	l.next = at
 	if end := l.Ends(); end.Before(at) {
