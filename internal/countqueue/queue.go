@@ -1,17 +1,7 @@
-// Package countqueue is the strategy for semaphores. The waiting callers of one process have one queue for
-// each semaphore, in the order of their calls:
-//
-//	         no caller waits, or it fits before all          granted
-//	caller ─────────────────────────────────────────▶ tries ───────────▶ has its permits
-//	  │ else                                            │ refused  ▲
-//	  ▼                                                 ▼          │ its turn in a round
-//	waits ◀─────────────────────────────────────────── waits ──────┘
-//
-// The first waiting caller is subscribed for all. A message, a gap, the end of a lease and the poll cap
-// begin a round: the first tries, and each reply says how many permits are left. Then the next caller
-// for whom these are enough tries, and so on. So a caller that needs many permits does not keep wake-ups
-// from callers behind it that need few. A strict caller neither overtakes other callers nor is
-// overtaken.
+// Package countqueue is the strategy for semaphores. A process's waiting callers have one queue per semaphore, in the
+// order of their calls. The first one is subscribed for all. A message, a gap, the end of a lease and the poll cap
+// begin a round: the first tries, and each reply says how many permits are left; then the next caller for whom these
+// are enough tries. A strict caller neither overtakes others nor is overtaken.
 package countqueue
 
 import (
@@ -26,27 +16,27 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// name is a semaphore of a client: there are two kinds under one key.
+// name is a client's semaphore: one key may have two kinds.
 type name struct{ kind, key string }
 
-// queue has the callers of one process for one semaphore, until their wait is over.
+// queue has a process's callers for one semaphore, until their wait is over.
 type queue struct {
 	name   name
 	queues *engine.Registry[name, *queue]
 
 	mu      sync.Mutex // guards the fields below
 	state   acquire.QueueState
-	free    int64                  // permits left at the last reply
-	arrived uint64                 // callers so far
-	waiting []*caller              // in the order of their calls
-	asking  *caller                // has the turn in the round; nil between rounds
-	rounds  uint64                 // begun so far
+	free    int64 // permits left at the last reply
+	arrived uint64
+	waiting []*caller // in call order
+	asking  *caller   // has the turn in the round
+	rounds  uint64
 	again   bool                   // another round is due after this one
-	sub     transport.Subscription // of the first waiting caller, or nil
+	sub     transport.Subscription // of the first waiting caller
 	expiry  *time.Timer            // begins a round when a lease ends
 
-	// silence never has events. It replaces the subscription of callers that others wake, so that the
-	// loop does not assume a gap. It is per queue because channels belong to synctest bubbles.
+	// silence never has events. It replaces the subscription of callers that others wake, so that the loop assumes no
+	// gap. It is per queue because channels belong to synctest bubbles.
 	silence chan transport.Event
 }
 
@@ -61,7 +51,6 @@ func join(e *engine.Engine, n name) *queue {
 
 func byArrival(a, b *caller) int { return cmp.Compare(a.number, b.number) }
 
-// insert makes a caller wait, mu held.
 func (q *queue) insert(c *caller) {
 	i, found := slices.BinarySearchFunc(q.waiting, c, byArrival)
 	if !found {
@@ -69,7 +58,7 @@ func (q *queue) insert(c *caller) {
 	}
 }
 
-// remove removes a waiting caller, mu held. It returns the subscription to close if it was the last.
+// remove removes a waiting caller, mu held. It returns the subscription to close after the last.
 func (q *queue) remove(c *caller) (left transport.Subscription) {
 	i, found := slices.BinarySearchFunc(q.waiting, c, byArrival)
 	if !found {
@@ -91,7 +80,7 @@ func (q *queue) remove(c *caller) (left transport.Subscription) {
 
 func (q *queue) isFirst(c *caller) bool { return len(q.waiting) > 0 && q.waiting[0] == c }
 
-// promote makes the new first subscribe, and try if there is no subscription yet, mu held.
+// promote makes the new first subscribe, and try if unsubscribed, mu held.
 func (q *queue) promote() {
 	if q.sub == nil {
 		q.begin(nil)
@@ -100,7 +89,7 @@ func (q *queue) promote() {
 	}
 }
 
-// begin begins a round, or another after the current one, mu held. self, if not nil, needs no signal.
+// begin begins a round, now or after the current one, mu held. self, if not nil, needs no signal.
 func (q *queue) begin(self *caller) {
 	if q.asking != nil {
 		q.again = true
@@ -112,7 +101,6 @@ func (q *queue) begin(self *caller) {
 	}
 }
 
-// turn gives the turn to c, mu held.
 func (q *queue) turn(c, self *caller) {
 	q.asking, c.asked = c, q.rounds
 	if c != self {
@@ -120,7 +108,7 @@ func (q *queue) turn(c, self *caller) {
 	}
 }
 
-// next gives the turn to the next caller that has not tried in this round and fits, mu held.
+// next gives the turn to the next caller of this round that fits, mu held.
 func (q *queue) next() {
 	q.asking = nil
 	if q.again {
@@ -136,8 +124,7 @@ func (q *queue) next() {
 	}
 }
 
-// fits reports whether the remaining permits are enough for c, and c may pass the callers in front of it,
-// mu held.
+// fits reports whether the remaining permits are enough for c, and c may pass those in front, mu held.
 func (q *queue) fits(c *caller) bool {
 	if c.n > q.free {
 		return false
@@ -158,7 +145,7 @@ func (q *queue) expires(ttl time.Duration) {
 	if ttl < 0 {
 		return
 	}
-	ttl = min(ttl, math.MaxInt64-time.Millisecond) + time.Millisecond // Java's leases can be longer
+	ttl = min(ttl, math.MaxInt64-time.Millisecond) + time.Millisecond // Java's leases may be longer
 	if q.expiry == nil {
 		q.expiry = time.AfterFunc(ttl, func() {
 			q.mu.Lock()

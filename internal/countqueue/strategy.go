@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// New returns the strategy for callers of n permits of a semaphore. All waiters of the kind have one
-// channel. A strict caller is not passed by callers behind it, and passes none.
+// New returns the strategy for callers of n permits. All waiters of the kind have one channel. A strict caller
+// neither passes others nor is passed.
 func New(e *engine.Engine, k acquire.Waitable, n int64, strict bool) acquire.Strategy {
 	return &strategy{e, name{k.Name(), k.Key()}, n, strict}
 }
@@ -33,13 +33,13 @@ type caller struct {
 	woken bool
 
 	// Guarded by queue.mu.
-	number uint64        // in the order of calls
+	number uint64        // call order
 	asked  uint64        // the last round in which it tried, or never
 	owes   bool          // its turn ended without a reply: it tries again, or another does
 	wake   chan struct{} // buffered
 }
 
-// never is the number before all rounds.
+// never precedes all rounds.
 const never = math.MaxUint64
 
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
@@ -75,7 +75,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	return false, false
 }
 
-// isWanted reports whether a waiting caller fits, mu held: it will try.
+// isWanted reports whether a waiting caller fits and will try, mu held.
 func (q *queue) isWanted() bool {
 	for _, w := range q.waiting {
 		if q.fits(w) {
@@ -85,7 +85,7 @@ func (q *queue) isWanted() bool {
 	return false
 }
 
-// precedes reports whether a waiting caller comes before c regardless of the available permits, mu held.
+// precedes reports whether a waiting caller comes before c regardless of permits, mu held.
 func (q *queue) precedes(c *caller) bool {
 	for _, w := range q.waiting {
 		if w.n <= c.n || w.strict || c.strict {
@@ -113,7 +113,7 @@ func (c *caller) Poll(context.Context, *acquire.Acquisition) (granted bool, err 
 	return false, nil
 }
 
-// Listen subscribes the first for all. The caller takes the turn for its next attempt, unless another has it.
+// Listen subscribes the first for all. The caller takes the next turn, unless another has it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	q := c.queue
 	q.mu.Lock()
@@ -137,7 +137,7 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	c.asked = q.rounds
 	q.mu.Unlock()
 	if sub != nil {
-		sub.Close() // another caller became the first and was sooner
+		sub.Close() // another first was sooner
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (c *caller) OnEvent(transport.Event) (ask bool, d time.Duration) {
 	return q.asking == c, 0
 }
 
-// Woken: a new first is subscribed from now on.
+// Woken makes a new first subscribe.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
@@ -208,19 +208,19 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	case q.asking == c && len(c.wake) == 0:
 		q.next()
 	case q.asking != c && c.asked != q.rounds:
-		q.begin(nil) // a round began without it after it had tried
+		q.begin(nil) // a round began after it had tried
 	}
 	return o.TTL
 }
 
-// Sleep: the first polls for the others.
+// Sleep lets the first poll for all.
 func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
 	q := c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.isFirst(c) && q.sub == nil:
-		return min(c.engine.PollCap, time.Second) // then it tries to subscribe again
+		return min(c.engine.PollCap, time.Second) // to subscribe again
 	case q.isFirst(c):
 		return c.engine.PollCap
 	case c.strict:
@@ -250,7 +250,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	case q.asking != c:
 	case len(c.wake) == 0:
 		q.next()
-	default: // it got the turn after it had tried
+	default: // the turn came after it had tried
 		q.asking = nil
 		q.begin(nil)
 	}
@@ -273,7 +273,7 @@ func (c *caller) Leave(*acquire.Acquisition) {
 	q.end(sub)
 }
 
-// end leaves the queue, and closes the subscription of the last caller.
+// end leaves the queue, and closes the last caller's subscription.
 func (q *queue) end(sub transport.Subscription) {
 	if sub != nil {
 		sub.Close()

@@ -11,22 +11,21 @@ import (
 )
 
 const (
-	// seenFor is how long a client counts after it was seen. A yielding process sees others rarely.
+	// seenFor is how long a client counts after it was seen.
 	seenFor = 5 * time.Second
-	// foreignFor is how long another kind of client is expected to return.
+	// foreignFor is how long another kind of client is expected back.
 	foreignFor = time.Minute
 	// countedFor is how long a count is valid.
 	countedFor = time.Second
 )
 
-// contenders records the other processes that want the lock. Redlatch clients release it once per burst
-// of turns; others, such as Redisson, after each turn. All count as Redlatch clients if as many Redlatch
-// clients as there are subscribers held the lock within seenFor, and no other client within foreignFor.
-// If that is wrong, another client gets only one turn per burst for a while.
+// contenders records the other processes that want the lock. Redlatch clients release it once per burst of turns;
+// others, such as Redisson, after each turn. All count as Redlatch clients if as many of these as there are
+// subscribers held the lock within seenFor, and no other client within foreignFor.
 type contenders struct {
 	self      uuid.UUID
-	counted   time.Time // zero: their number is a guess
-	foreignAt time.Time // when another kind was last seen
+	counted   time.Time // zero: a guess
+	foreignAt time.Time // last time
 	seen      []contender
 }
 
@@ -35,7 +34,7 @@ type contender struct {
 	at     time.Time
 }
 
-// met records another holder of the lock, the zero Owner if unknown.
+// met records another holder of the lock.
 func (c *contenders) met(holder codec.Owner, now time.Time) {
 	if !protocol.IsRedlatch(holder) {
 		c.foreignAt = now
@@ -69,8 +68,8 @@ func (c *contenders) forget() {
 	c.counted, c.foreignAt, c.seen = time.Time{}, time.Time{}, c.seen[:0]
 }
 
-// A queue yields to other processes after a number of turns, or after a while. It waits as long
-// as a woken waiter may need for an attempt: a multiple of the duration of a turn.
+// A queue yields to other processes after a number of turns, or after a while. It waits as long as a woken
+// waiter may need for an attempt: a multiple of a turn's duration.
 const (
 	burstMax   = 32
 	burstTime  = 20 * time.Millisecond
@@ -78,28 +77,24 @@ const (
 	yieldMin   = 2 * time.Millisecond
 	yieldMax   = 20 * time.Millisecond
 
-	// Among processes that transfer the lock in bursts, it waits for bursts.
 	burstTimes = 2
 	burstMin   = 4 * time.Millisecond
 )
 
-// yield is how a queue lets other processes go first: until each has freed the lock as often, or
-// none has for too long. The zero yield doesn't.
+// yield is how a queue lets other processes go first: until each has freed the lock as often, or none has for too
+// long.
 type yield struct {
-	// turns is how often each of the others is to free the lock: once for each turn here, or once
-	// in all if it frees it once per burst.
+	// turns is how often each of the others is to free the lock: once for each turn here, or once per burst.
 	turns int
-	// least is how long each of them may hold the lock before it counts: a process with a single caller
-	// releases it after each turn.
+	// least is how long each must hold the lock before it counts: single callers release after each turn.
 	least time.Duration
-	// most is how long each of them may have the lock, 0 for no limit: an unknown process may have
-	// bursts of any length.
+	// most is how long each may have the lock, 0 for no limit: an unknown process may have bursts.
 	most time.Duration
-	// patience bounds how long a contender may need to acquire the lock.
+	// patience bounds a contender's time to acquire the lock.
 	patience time.Duration
 }
 
-// countTurn counts a turn of this process, mu held, and returns how the next caller yields.
+// countTurn counts a turn, mu held, and returns how the next caller yields.
 func (q *queue) countTurn(now time.Time) yield {
 	if q.ahead == 0 {
 		q.aheadSince = now
@@ -120,7 +115,7 @@ func (q *queue) countTurn(now time.Time) yield {
 	return c
 }
 
-// burst returns the duration of a burst without delays, mu held.
+// burst returns a burst's duration without delays, mu held.
 func (q *queue) burst(took time.Duration) time.Duration {
 	pace := took / time.Duration(q.ahead)
 	if q.pace != 0 {
@@ -135,7 +130,7 @@ func (q *queue) due(now time.Time) bool {
 	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
 }
 
-// count records how many other processes wait, and whether they were counted.
+// count records the number of other processes that wait.
 func (q *queue) count(n int, counted bool) {
 	q.mu.Lock()
 	q.others, q.contenders.counted = n, time.Time{}

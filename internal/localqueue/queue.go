@@ -12,9 +12,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// queue is the callers in a process that want one lock. Only the caller with the turn sends calls
-// about the lock, until its hold ends. It passes the turn on, exactly once, as soon as the release
-// was sent, so that the next attempt follows directly, or together with the lock: see passLock.
+// queue is the callers in a process that want one lock. Only the caller with the turn sends calls about the lock,
+// until its hold ends. It passes the turn on, exactly once, as soon as the release was sent, or together with the
+// lock: see passLock.
 type queue struct {
 	id     lockID
 	queues *queues
@@ -32,16 +32,16 @@ type queue struct {
 	owed       yield // not done yet by the callers with the turn
 	contenders contenders
 	pace       time.Duration // of an undelayed turn
-	poll       *time.Timer   // nil until a caller has waited
+	poll       *time.Timer
 	polls      bool
 }
 
 type lockID struct{ kind, key string }
 
-// queues are a client's queues by lock. All methods are safe for concurrent use.
+// queues are a client's queues by lock. They are safe for concurrent use.
 type queues struct {
 	self      uuid.UUID
-	every     time.Duration // poll interval of first waiters
+	every     time.Duration // poll interval
 	transfers sync.Pool     // of *acquire.Transfer
 	callers   sync.Pool     // of *caller
 
@@ -54,7 +54,7 @@ func newQueues(self uuid.UUID, every time.Duration) *queues {
 	return &queues{self: self, every: every, byID: map[lockID]*queue{}}
 }
 
-// join returns the queue of a lock. The caller leaves it by Pass, passLock or quit.
+// join returns a lock's queue. Pass, passLock or quit leaves it.
 func (qs *queues) join(kind, key string) *queue {
 	id := lockID{kind, key}
 	qs.mu.Lock()
@@ -83,8 +83,8 @@ func (q *queue) put() {
 	}
 }
 
-// tryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether the
-// lock is certainly held, because another caller in this process waits for it.
+// tryEnter takes the turn if it is free. Otherwise it reports whether the lock is certainly held: another caller here
+// waits for it.
 func (q *queue) tryEnter(c *caller) (refused bool, state acquire.QueueState) {
 	q.mu.Lock()
 	state, c.turn = q.state, !q.busy
@@ -99,7 +99,7 @@ func (q *queue) tryEnter(c *caller) (refused bool, state acquire.QueueState) {
 	return refused, state
 }
 
-// enter takes the turn and returns true, or puts c at the end of the queue.
+// enter takes the turn and returns true, or queues c.
 func (q *queue) enter(c *caller) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +113,7 @@ func (q *queue) enter(c *caller) bool {
 	return false
 }
 
-// quit removes a waiting caller. If its turn has come, it passes it on.
+// quit removes a waiting caller, and passes on its turn if it has come.
 func (q *queue) quit(c *caller) {
 	c.queue = nil
 	q.mu.Lock()
@@ -129,10 +129,10 @@ func (q *queue) quit(c *caller) {
 	q.passUnused(c.transfer)
 }
 
-// first returns the first waiting caller, nil if there is none, mu held.
+// first returns the first waiting caller, nil if none, mu held.
 func (q *queue) first() *caller {
 	if front := q.waiting.Front(); front != nil {
-		c, _ := front.Value.(*caller) // always one
+		c, _ := front.Value.(*caller)
 		return c
 	}
 	return nil
@@ -145,8 +145,7 @@ func (q *queue) next(c *caller) {
 	acquire.Signal(c.ready)
 }
 
-// Pass passes the turn to the next waiter, if any, and leaves the queue. Held means that the lock
-// is being freed.
+// Pass passes the turn and leaves the queue. Held means that the lock is being freed.
 func (q *queue) Pass(held bool) {
 	q.mu.Lock()
 	var idle transport.Subscription
@@ -171,8 +170,7 @@ func (q *queue) Pass(held bool) {
 	q.put()
 }
 
-// granted says that the caller with the turn holds the lock, as owner. It closes the subscription
-// if no caller waits.
+// granted records that the caller with the turn holds the lock. It closes the subscription if no caller waits.
 func (q *queue) granted(owner codec.Owner) {
 	q.mu.Lock()
 	q.state = acquire.QueueState{Known: true, Held: true, Holder: owner}
@@ -199,25 +197,22 @@ func (q *queue) refused(holder codec.Owner, ttl time.Duration) {
 	}
 }
 
-// subscription returns the queue's subscription, nil if there is none.
 func (q *queue) subscription() transport.Subscription {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.sub
 }
 
-// keep stores sub for later callers, or removes a broken one if sub is nil. Only the caller with
-// the turn may call it.
+// keep stores sub for later callers, nil for a broken one. Only the caller with the turn may call it.
 func (q *queue) keep(sub transport.Subscription) {
 	q.mu.Lock()
 	q.sub = sub
 	q.mu.Unlock()
 }
 
-// The first waiter polls at an interval: see acquire.AwaitTurn. Queues share one timer among their
-// waiters, to save memory.
+// The first waiter polls at an interval: see acquire.AwaitTurn. Waiters share one timer, to save memory.
 
-// startPolls starts the timer unless it runs, mu held.
+// startPolls starts the timer, mu held.
 func (q *queue) startPolls() {
 	switch {
 	case q.polls:
@@ -238,7 +233,7 @@ func (q *queue) stopPolls() {
 	}
 }
 
-// wakeToPoll is called by the timer. If that is late, a poll is early.
+// wakeToPoll is the timer's function. If late, a poll is early.
 func (q *queue) wakeToPoll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -265,9 +260,9 @@ func (q *queue) Transfer(owner any) *acquire.Transfer {
 	return t
 }
 
-// passLock is Pass with a lock that the next waiter takes over. It returns false, without effect,
-// if the lock must be freed: no caller waits, or the next one makes attempts, or other processes
-// are next, or one may be of another kind and would wait too long for a message.
+// passLock is Pass with a lock that the next waiter takes over. It returns false if the lock must be freed: no caller
+// waits, the next one makes attempts, other processes are next, or one may be of another kind and wait too long for a
+// message.
 func (q *queue) passLock(t *acquire.Transfer) bool {
 	q.mu.Lock()
 	now := time.Now()
@@ -285,8 +280,7 @@ func (q *queue) passLock(t *acquire.Transfer) bool {
 	return true
 }
 
-// passUnused passes on a turn with its unused transfer, if any, or else lets the holder free the
-// lock.
+// passUnused passes on a turn with its unused transfer, or lets the holder free the lock.
 func (q *queue) passUnused(t *acquire.Transfer) {
 	if t != nil {
 		if q.passLock(t) {

@@ -1,14 +1,7 @@
-// Package localqueue is the strategy for locks with one owner at a time: the callers in a process wait
-// in a FIFO queue, and only the first one sends calls. Other processes get their share: after a burst of
-// local turns, the next caller yields until other processes had as many turns (see yield). While all
-// other processes are clients of this library, the lock itself is transferred within a burst.
-//
-//	          enter                     Pass, passLock
-//	caller ──────────▶ waits ──────────────────────────▶ has the turn
-//	   │ the turn is free  │ quit                          │  granted, refused
-//	   └─────────────────▶ has the turn                    ▼
-//	                                   Pass      the lock is freed, the next caller acquires it
-//	                                   passLock  the next caller takes the lock over
+// Package localqueue is the strategy for locks with one owner at a time: the callers in a process wait in a FIFO
+// queue, and only the first one sends calls. After a burst of local turns, the next caller yields until other
+// processes had as many (see yield). While these are all clients of this library, the lock itself is transferred
+// within a burst.
 package localqueue
 
 import (
@@ -23,8 +16,7 @@ import (
 
 var slot = engine.Slot[*queues]{Make: func(e *engine.Engine) *queues { return newQueues(e.ClientID, e.PollCap) }}
 
-// New returns the strategy for a lock whose owners all have one channel. Locks with the same name
-// and kind share a queue.
+// New returns the strategy for a lock with one channel. Locks with the same name and kind share a queue.
 func New(e *engine.Engine, k acquire.Transferable) acquire.Strategy {
 	return &strategy{queues: slot.Of(e), kind: k}
 }
@@ -37,7 +29,7 @@ type strategy struct {
 // CanPoll marks callers that can work without a subscription.
 func (*strategy) CanPoll() {}
 
-// Waiter implements acquire.Strategy. Callers with a shared owner don't exclude each other.
+// Waiter implements acquire.Strategy. Shared owners don't exclude each other.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {
 		return acquire.Alone()
@@ -52,17 +44,17 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 
 type caller struct {
 	*strategy
-	queue  *queue // while it waits for the turn, or has it
+	queue  *queue // while it waits for or has the turn
 	turn   bool
-	ready  chan struct{}          // while it waits, receives for the turn, and for each poll before
+	ready  chan struct{}          // receives for the turn, and for each poll before
 	sub    transport.Subscription // nil while it does not listen
 	yields *yielding              // while others go first
 
-	// Guarded by queue.mu until it has the turn.
+	// Guarded by queue.mu until the turn.
 	place    *list.Element     // in queue.waiting, or nil
-	asks     bool              // makes an attempt while it waits, so it cannot take the lock over
+	asks     bool              // makes attempts while it waits: it cannot take the lock over
 	passed   bool              // the turn came with the lock
-	transfer *acquire.Transfer // the lock itself, nil if it was freed
+	transfer *acquire.Transfer // nil if the lock was freed
 }
 
 func (c *caller) free() {
@@ -71,7 +63,7 @@ func (c *caller) free() {
 	qs.callers.Put(c)
 }
 
-// Enter waits for the turn, and yields to other processes.
+// Enter waits for the turn, and yields.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	q := c.queues.join(c.kind.Name(), c.kind.Key())
 	if a.Try {
@@ -79,7 +71,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 			a.Learn(state)
 			return false, engine.ErrNotAcquired
 		}
-		return false, nil // makes an attempt without the turn: only Redis knows
+		return false, nil // attempts without the turn: only Redis knows
 	}
 	if q.enter(c) {
 		return false, nil
@@ -141,7 +133,6 @@ func (c *caller) OnEvent(e transport.Event) (ask bool, d time.Duration) {
 	return true, 0
 }
 
-// Woken is called for the turn and for polls.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	c.queue.mu.Lock()
 	c.turn = c.place == nil
@@ -149,7 +140,7 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	if c.turn {
 		return true, 0
 	}
-	return false, 1 // to poll
+	return false, 1
 }
 
 func (c *caller) Broken() error {
@@ -159,7 +150,7 @@ func (c *caller) Broken() error {
 }
 
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
-	a.Passed = false // another owner came first
+	a.Passed = false // another owner was first
 	if c.turn {
 		c.queue.refused(o.Holder, o.TTL)
 	}
@@ -178,7 +169,7 @@ func (c *caller) Unanswered(err error) {
 
 func (c *caller) Abandon() {}
 
-// Granted leaves the turn to the hold, which has passed on nothing if it has ended.
+// Granted leaves the turn to the hold, unless it has ended.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	if q := c.queue; q != nil {
 		q.granted(a.Claim().ID())
@@ -189,8 +180,8 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	c.free()
 }
 
-// Leave passes the turn on. An attempt in doubt keeps it until it is resolved: until then, the next
-// caller would find the lock held by this process.
+// Leave passes the turn on, or leaves it with an attempt in doubt: until that is resolved, this process may hold
+// the lock.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	switch d := a.InDoubt(); {
 	case c.queue == nil:
@@ -227,12 +218,10 @@ func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool
 	return granted, err
 }
 
-// manyOthers is the guess if processes cannot be counted.
 const manyOthers = 4
 
-// letOthersGo yields to other processes, if that is due: until it is done, the next callers must. The
-// release has woken the others' waiters, which get as many turns each as this process had: a mere
-// pause would favor fast processes. It returns false if ctx has ended.
+// letOthersGo yields to other processes, if due: until it is done, the next callers must. The others get as many
+// turns each as this process had: a mere pause would favor fast processes. It returns false if ctx has ended.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	q := c.queue
 	q.mu.Lock()
@@ -252,7 +241,7 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 
 func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
 	if a.Poll > 0 { // does not receive their messages
-		a.Engine.Sleep(ctx, y.patience) // Closing ends what follows
+		a.Engine.Sleep(ctx, y.patience) // closing ends what follows
 		return
 	}
 	others, counted := c.countOthers(ctx, a)
@@ -271,7 +260,7 @@ func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
 	}
 }
 
-// countOthers returns how many other processes wait, or a guess.
+// countOthers returns how many other processes wait, maybe guessed.
 func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int, counted bool) {
 	n, counted = a.Listeners(ctx)
 	switch {
@@ -283,9 +272,9 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 	return n, true
 }
 
-// yielding is a wait until the others had their turns, or none came for too long.
+// yielding waits until the others had their turns, or none came for too long.
 type yielding struct {
-	yield // for all others together
+	yield
 	began time.Time
 	had   int
 }

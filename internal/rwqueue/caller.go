@@ -9,13 +9,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Readers returns the strategy for the readers of one lock, which share a queue with its [Writers]. With
-// heldBack a waiting writer holds back later readers. All waiters of the kind have one channel.
+// Readers returns the readers' strategy, which shares a queue with its [Writers]. With heldBack a waiting writer
+// holds back later readers. All waiters have one channel.
 func Readers(e *engine.Engine, k acquire.Waitable, heldBack bool) acquire.Strategy {
 	return &strategy{e, k.Key(), true, heldBack}
 }
 
-// Writers returns the strategy for the writers of one lock.
+// Writers returns the writers' strategy.
 func Writers(e *engine.Engine, k acquire.Waitable) acquire.Strategy {
 	return &strategy{e, k.Key(), false, false}
 }
@@ -27,7 +27,7 @@ type strategy struct {
 	heldBack bool
 }
 
-// Waiter: callers with a given owner do not wait for each other.
+// Waiter: callers with a given owner do not wait.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {
 		return acquire.Alone()
@@ -38,14 +38,14 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 type caller struct {
 	*strategy
 	queue *queue
-	wake  chan struct{} // of a waiting caller; buffered
+	wake  chan struct{} // buffered
 	sub   transport.Subscription
 	woken bool
 
 	// Guarded by queue.mu.
-	parked bool // in a list of the queue
+	parked bool
 	first  bool // the turn waits for its reply
-	asked  bool // it was refused: it is not a new reader
+	asked  bool // refused: not a new reader
 	turn   bool
 }
 
@@ -68,8 +68,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return false, a.IsLate(ctx, c.State())
 }
 
-// begin reports whether the caller may try, or, for TryLock, whether it would certainly be refused, or is
-// behind others. Else it waits in the queue.
+// begin reports whether the caller may try, or, for TryLock, whether it certainly fails or is behind others. Else it waits in the queue.
 func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
 	q.mu.Lock()
@@ -102,7 +101,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	return false, false
 }
 
-// Listen: a reader with a leader is woken by it.
+// Listen implements acquire.Waiter. A reader with a leader is woken by it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error) {
 	if c.sub == nil && !c.follows() {
 		c.sub, err = a.Subscribe(ctx, a.Kind.Channel(nil))
@@ -163,7 +162,7 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return o.TTL
 }
 
-// Sleep: a reader leaves the polling to its leader. A new leader is not subscribed yet.
+// Sleep leaves a reader's polling to its leader. A new leader is not yet subscribed.
 func (c *caller) Sleep(nap, _ time.Duration) time.Duration {
 	switch {
 	case c.follows():
@@ -191,7 +190,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	q.unpark(c)
 	q.answered(c)
 	var turn acquire.Turn
-	// A hold that the server has lost may also have the turn, until it notices.
+	// A hold that the server has lost may have the turn, until noticed.
 	switch {
 	case c.reads:
 		turn = (*readTurn)(q)
@@ -212,8 +211,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	}
 }
 
-// letIn makes the waiting readers try after c was granted the lock, mu held. New ones come after the
-// waiting writer.
+// letIn makes the waiting readers try after c's grant, mu held.
 func (q *queue) letIn(c *caller) {
 	if q.leader == nil {
 		return
@@ -225,8 +223,7 @@ func (q *queue) letIn(c *caller) {
 	q.burst = burstMax
 }
 
-// Leave leaves the turn with an attempt in doubt: until it is resolved, the next writer could find the lock
-// held by this process.
+// Leave leaves the turn with an attempt in doubt, until it is resolved: this process may hold the lock.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	c.unsubscribe()
 	q := c.queue
@@ -258,7 +255,6 @@ func (c *caller) unsubscribe() {
 	}
 }
 
-// pollEvery returns how often a waiting caller checks whether it should try.
 func (c *caller) pollEvery(a *acquire.Acquisition) time.Duration {
 	if c.reads {
 		return min(patience, a.Engine.PollCap)
@@ -286,7 +282,7 @@ func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool
 	asks := q.state.Held && len(q.writers) > 0 && q.writers[0] == c
 	q.mu.Unlock()
 	if !asks {
-		return false, nil // another caller tries
+		return false, nil // another tries
 	}
 	return a.Peek(ctx)
 }

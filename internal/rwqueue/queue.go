@@ -1,23 +1,7 @@
-// Package rwqueue is the strategy for read/write locks. The callers of one process, in both roles, have
-// one queue for each lock:
-//
-//	           the turn is free, or comes             granted
-//	writer ─────────────────────────────▶ has the turn ──────▶ holds ── released ─┐
-//	                                        │ refused: waits ▲                    │
-//	                                        └────────────────┘                    ▼
-//	                    the waiting readers try, all together, and then the next writer
-//
-//	           no writer waits, or a burst is left          granted
-//	reader ──────────────────────────────────────▶ tries ───────────▶ holds
-//	   │ else                                       │ refused
-//	   ▼                                            ▼
-//	 parked ◀── refused, and there is one ─────── leader: listens, and tries for all
-//	   │                                            │ granted, gave up
-//	   └──────▶ tries ◀─────────────────────────────┘
-//
-// Only the writer with the turn contends in Redis, until its hold ends; the others wait without sending
-// commands. One of the refused readers is subscribed; when it is granted the lock, the others try. A
-// waiting writer holds back new readers, so that those of this process drain: see holdsBack.
+// Package rwqueue is the strategy for read/write locks. The callers of one process share one queue per lock. Only the
+// writer with the turn contends in Redis, until its hold ends; waiting writers send nothing. One refused reader, the
+// leader, is subscribed; when it is granted the lock, the parked readers try. A waiting writer holds back new
+// readers, so that those of this process drain: see holdsBack.
 package rwqueue
 
 import (
@@ -30,34 +14,33 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// A waiting writer admits burstMax readers of its process, or readers for burstTime. It then blocks new
-// readers until these have left, and for patience longer; by then it has the lock unless other processes
-// read.
+// A waiting writer admits burstMax readers of its process, or those within burstTime. It then blocks new ones until
+// these have left, and for patience longer; by then it has the lock unless other processes read.
 const (
 	burstMax  = 32
 	burstTime = 20 * time.Millisecond
 	patience  = time.Second
 )
 
-// queue has the callers of one process for one lock, until they leave or their hold is over.
+// queue has a process's callers for one lock, until they leave or their hold is over.
 type queue struct {
 	key    string
 	queues *engine.Registry[string, *queue]
 
 	mu      sync.Mutex // guards the fields below
 	state   acquire.QueueState
-	writers []*caller // waiting for the turn, in order
+	writers []*caller // in turn order
 	readers []*caller // parked
 	leader  *caller   // the subscribed reader, nil if none was refused
 	writer  *caller   // with the turn, waiting after a refusal
-	turn    bool      // a writer has the turn, or gets it next
+	turn    bool      // a writer has it, or gets it next
 	asking  int       // readers that try before the next writer
-	reading int       // holds of readers
-	burst   int       // readers let in since began
-	began   time.Time // when the burst began
+	reading int
+	burst   int // readers let in since began
+	began   time.Time
 	drained time.Time // when the last reader of this process left
-	turns   int       // of writers without a pause for other processes
-	first   time.Time // when the first of them was
+	turns   int       // without a pause for other processes
+	first   time.Time
 }
 
 var slot = engine.Slot[*engine.Registry[string, *queue]]{
@@ -71,8 +54,8 @@ func join(e *engine.Engine, key string) *queue {
 
 func (q *queue) leave() { q.queues.Leave(q.key) }
 
-// holdsBack reports whether a new reader must wait for a waiting writer, mu held. If only other processes
-// have kept the writer out for as long as its patience, another burst begins.
+// holdsBack reports whether a new reader must wait for a waiting writer, mu held. If only other processes have kept
+// the writer out for its patience, another burst begins.
 func (q *queue) holdsBack(now time.Time) bool {
 	switch {
 	case q.writer == nil, q.burst < burstMax && now.Sub(q.began) < burstTime:
@@ -84,10 +67,9 @@ func (q *queue) holdsBack(now time.Time) bool {
 	return true
 }
 
-// begin begins a burst, mu held.
 func (q *queue) begin(now time.Time) { q.burst, q.began = 0, now }
 
-// park lets a reader wait until it is woken, mu held.
+// park lets a reader wait, mu held.
 func (q *queue) park(c *caller) {
 	if !c.parked {
 		c.parked = true
@@ -95,7 +77,7 @@ func (q *queue) park(c *caller) {
 	}
 }
 
-// unpark removes a caller from the waiting ones, mu held.
+// unpark removes a waiting caller, mu held.
 func (q *queue) unpark(c *caller) {
 	if c.parked {
 		c.parked = false
@@ -105,7 +87,7 @@ func (q *queue) unpark(c *caller) {
 	}
 }
 
-// wakeReaders makes all waiting readers try, mu held; first as in wake.
+// wakeReaders makes all waiting readers try, mu held.
 func (q *queue) wakeReaders(first bool) {
 	all := q.readers
 	q.readers = nil
@@ -118,7 +100,7 @@ func (q *queue) wakeReaders(first bool) {
 	}
 }
 
-// wakeLeader is wakeReaders for a lock that may not be free: if the leader gets it, the others try.
+// wakeLeader is wakeReaders for a lock that may be held.
 func (q *queue) wakeLeader() {
 	q.promote(time.Now())
 	if q.leader != nil {
@@ -135,7 +117,7 @@ func (q *queue) wake(c *caller, first bool) {
 	acquire.Signal(c.wake)
 }
 
-// promote makes the first parked reader that is not held back the leader, if there is none, mu held.
+// promote makes the first parked reader the leader, if it is not held back and there is none, mu held.
 func (q *queue) promote(now time.Time) {
 	if q.leader != nil || len(q.readers) == 0 {
 		return
@@ -174,11 +156,9 @@ func (q *queue) passOn() {
 
 type writeTurn queue
 
-// readTurn is kept with the hold of a reader.
 type readTurn queue
 
-// Pass makes the waiting readers try, and then the next writer. If the lock was not released, only the
-// readers' leader tries.
+// Pass makes the waiting readers try, and then the next writer. If the lock was not released, only the leader tries.
 func (t *writeTurn) Pass(released bool) {
 	q := (*queue)(t)
 	q.mu.Lock()
@@ -197,7 +177,7 @@ func (t *writeTurn) Pass(released bool) {
 	q.leave()
 }
 
-// Transfer returns nil: readers may also hold the lock.
+// Transfer returns nil: readers may hold the lock.
 func (*writeTurn) Transfer(any) *acquire.Transfer { return nil }
 
 // Pass makes the waiting writer try after the last reader.
@@ -216,15 +196,14 @@ func (t *readTurn) Pass(released bool) {
 
 func (*readTurn) Transfer(any) *acquire.Transfer { return nil }
 
-// The writers of one process let other processes go first after turnsMax turns, or turnsTime. The pause is
-// long enough for a notified waiter's attempt.
+// The writers of one process let others go first after turnsMax turns, or turnsTime. The pause is long
+// enough for a notified waiter's attempt.
 const (
 	turnsMax  = 32
 	turnsTime = 20 * time.Millisecond
 	pause     = 10 * time.Millisecond
 )
 
-// countTurn counts a writer's turn, mu held.
 func (q *queue) countTurn(released bool) {
 	if !released {
 		q.turns = 0
@@ -236,7 +215,7 @@ func (q *queue) countTurn(released bool) {
 	q.turns++
 }
 
-// mustPause reports whether other processes go first, and then restarts the count.
+// mustPause reports whether others go first, and then restarts the count.
 func (q *queue) mustPause() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -247,8 +226,8 @@ func (q *queue) mustPause() bool {
 	return due
 }
 
-// letOthersGo lets waiters of other processes, notified by the last release, try before this writer. It
-// returns false if the wait is over.
+// letOthersGo lets waiters of other processes, notified by the last release, try first. It returns false if the wait
+// is over.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	if !c.queue.mustPause() || !c.hasOthers(ctx, a) {
 		return ctx.Err() == nil
@@ -257,7 +236,6 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	return ctx.Err() == nil
 }
 
-// hasOthers reports whether other processes wait for the lock, or may.
 func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
 	n, counted := a.Listeners(ctx)
 	if !counted {
