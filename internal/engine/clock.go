@@ -26,9 +26,9 @@ type Clock struct {
 	ahead    time.Duration // the server's clock of this machine's
 	accuracy time.Duration // maximum error of ahead
 	known    bool
-	at       time.Time     // last comparison or refusal
+	at       time.Time     // of the last comparison or refusal
 	asking   chan struct{} // closed when the current comparison ends
-	apart    bool          // at the last comparison
+	apart    bool          // the clocks were apart at the last comparison
 }
 
 // store records a comparison and reports whether the clocks have just come apart. A much less accurate comparison

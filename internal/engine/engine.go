@@ -264,7 +264,8 @@ func (l *Lifecycle) Leave() {
 	}
 }
 
-// Go runs f, which must end soon, on a goroutine that Close waits for. It returns false if the client is closed.
+// Go runs f, which must end soon, on a goroutine that Close waits for. It returns false, without
+// running f, if the client is closed.
 func (l *Lifecycle) Go(f func()) bool {
 	l.spawning.Lock()
 	defer l.spawning.Unlock()

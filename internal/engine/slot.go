@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// EngineOf returns the engine of a *redlatch.Client, which sets it, so that it needs no public method.
+// EngineOf returns the engine of a *redlatch.Client. Package redlatch sets it.
 var EngineOf func(client any) *Engine
 
 // Slot gives every engine a value: the state of a package above it. Declare it as a package variable.
