@@ -27,7 +27,7 @@ const (
 	idle = time.Second / 2
 )
 
-// beginHeartbeats starts the heartbeats, mu held, after one period, so that a short wait needs none.
+// beginHeartbeats starts the heartbeats, mu held: the first after one period, so that a short wait needs none.
 func (g *group) beginHeartbeats() {
 	if g.beating {
 		return
@@ -46,7 +46,7 @@ func (g *group) plan(nap time.Duration, isIdle bool) {
 	}
 }
 
-// endHeartbeats requires mu.
+// endHeartbeats ends the heartbeats of an empty group, mu held.
 func (g *group) endHeartbeats() {
 	switch {
 	case g.waiting.Len() > 0 || !g.beating:
