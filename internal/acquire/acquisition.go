@@ -15,7 +15,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquisition is one call that acquires a lock. It belongs to the caller's goroutine. The fields up to Poll are its parameters.
+// Acquisition is one call that acquires a lock. It belongs to the caller's goroutine. The fields up to Poll
+// are its parameters.
 type Acquisition struct {
 	// Engine of the client.
 	Engine *engine.Engine
@@ -179,8 +180,8 @@ func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
 // InDoubt returns the last attempt's claim if its outcome is unknown.
 func (a *Acquisition) InDoubt() Claim { return a.inDoubt }
 
-// open makes the first attempt, with retries for one command timeout from the start of the call, unless the caller
-// has waited already.
+// open makes the first attempt, with retries for one command timeout from the start of the call. A caller
+// that has waited already continues to wait.
 func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	var granted bool
 	began := a.Began

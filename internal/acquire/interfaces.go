@@ -21,7 +21,8 @@ type Request struct {
 	// Wait is how long a queue on the server keeps the place of its head, in milliseconds, an int64. It is constant
 	// while the owner waits.
 	Wait any
-	// Target is the count after a re-entry or release; 0 frees the lock, or enters once more with an unknown count.
+	// Target is the count after a re-entry or release; 0 frees the lock. For a re-entry, 0 means one more, for an
+	// unknown count.
 	Target int64
 	// Try is true for a caller that must not be queued.
 	Try bool
@@ -88,7 +89,7 @@ type Claim interface {
 	engine.Resolver
 	// ID returns the owner, zero for kinds with IDs.
 	ID() codec.Owner
-	// Request returns the arguments of the next attempt, read-only.
+	// Request returns the arguments of the next attempt. It must not be changed.
 	Request() *Request
 	// Asks brackets an attempt; true comes before Request.
 	Asks(yes bool)
@@ -168,7 +169,7 @@ type Strategy interface {
 	Waiter(a *Acquisition) Waiter
 }
 
-// Waiter is one waiting caller, on the caller's goroutine.
+// Waiter is one waiting caller. Its methods run on the caller's goroutine.
 type Waiter interface {
 	// Enter returns when the caller may make an attempt, or true if it has the lock. It may block in
 	// [Acquisition.Sleep] and in calls that end with ctx.
@@ -179,7 +180,7 @@ type Waiter interface {
 	// Signals returns the subscription's events and the strategy's wake-ups, which may be nil.
 	Signals() (events <-chan transport.Event, wake <-chan struct{})
 	// OnEvent handles an event; Woken handles a wake-up. If ask is true, the caller makes an attempt; otherwise it
-	// sleeps on, for a positive d.
+	// sleeps on, for d if that is positive.
 	OnEvent(e transport.Event) (ask bool, d time.Duration)
 	Woken() (ask bool, d time.Duration)
 	// Broken returns why the subscription has ended.

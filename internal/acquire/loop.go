@@ -19,7 +19,7 @@ const Overdue = 500 * time.Millisecond
 func (a *Acquisition) wait(ctx context.Context) error {
 	var pause engine.Backoff
 	if events, _ := a.waiter.Signals(); events != nil && a.Away == nil {
-		// Subscribed when it was refused. A failed attempt is followed immediately.
+		// Subscribed when it was refused. After a failed attempt, the next one is immediate.
 		if err := a.Sleep(ctx, a.napFor()); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (a *Acquisition) cutShort(ctx context.Context, err error, began time.Time) 
 	return ended && time.Since(began) < Overdue
 }
 
-// rides reports whether the wait survives err.
+// rides reports whether the wait continues after err.
 func (a *Acquisition) rides(err error) bool {
 	if errors.Is(err, engine.ErrUncertain) {
 		return !a.Given && !errors.Is(err, engine.ErrClosed)
