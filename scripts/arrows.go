@@ -26,8 +26,8 @@ const (
 	most   = 0
 )
 
-// floors are the folders of the repository from the top floor down. A package is on the floor of the
-// longest matching folder; "." is only the root. The linter checks the order inside internal.
+// floors are listed from the top down. A package is on the floor of the longest matching folder; "." is only the root.
+// The linter checks the order inside internal.
 var floors = [][]string{
 	{"test", "bench", "examples", "scripts", "tools"},
 	{"internal/test"},
@@ -45,7 +45,7 @@ var floors = [][]string{
 	{"embedded", "transport", "codec", "fence", "internal/builtin", "internal/clock", "internal/limits", "internal/protocol"},
 }
 
-// floor returns the number of a package's floor, 0 at the top.
+// floor returns 0 for the top.
 func floor(pkg string) (int, bool) {
 	at, longest := 0, ""
 	for i, folders := range floors {
@@ -58,7 +58,6 @@ func floor(pkg string) (int, bool) {
 	return at, longest != ""
 }
 
-// imports returns each package's imports of this module and the nested ones.
 func imports() (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -90,8 +89,7 @@ func imports() (map[string]map[string]bool, error) {
 	return all, err
 }
 
-// unused returns the internal packages that are imported only from the two floors of tests. They belong
-// in internal/test.
+// unused returns the internal packages that only tests import. They belong in internal/test.
 func unused(all map[string]map[string]bool) []string {
 	used := map[string]bool{}
 	for from, tos := range all {

@@ -32,13 +32,12 @@ const (
 	maxInRealTime    = 40
 )
 
-// checker gathers the figures and the findings.
 type checker struct {
 	fset     *token.FileSet
 	findings []string
 	files    int
-	lengths  []int // of functions outside tests
-	realTime int   // tests in real time
+	lengths  []int
+	realTime int
 }
 
 func main() {
@@ -65,7 +64,6 @@ func main() {
 	fmt.Println(c.summary())
 }
 
-// checkRoot counts the visible files of the root folder.
 func (c *checker) checkRoot() {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -82,7 +80,6 @@ func (c *checker) checkRoot() {
 	}
 }
 
-// summary returns the figures without a limit.
 func (c *checker) summary() string {
 	slices.Sort(c.lengths)
 	median, longest := 0, 0
@@ -201,7 +198,6 @@ func (c *checker) find(pos token.Pos, format string, args ...any) {
 	c.findings = append(c.findings, fmt.Sprintf("%s:%d: %s", p.Filename, p.Line, fmt.Sprintf(format, args...)))
 }
 
-// firstDoc returns the first comment, or nil.
 func firstDoc(groups ...*ast.CommentGroup) *ast.CommentGroup {
 	for _, g := range groups {
 		if g != nil {
@@ -211,8 +207,7 @@ func firstDoc(groups ...*ast.CommentGroup) *ast.CommentGroup {
 	return nil
 }
 
-// exportedReceiver reports whether fn is a function, or a method that godoc
-// shows.
+// exportedReceiver is true for a function, or a method that godoc shows.
 func exportedReceiver(fn *ast.FuncDecl) bool {
 	if fn.Recv == nil {
 		return true

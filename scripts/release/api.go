@@ -15,10 +15,9 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// checkAPI rejects a version that is too small for the API's changes, and prints them.
 func (r *repo) checkAPI(w io.Writer, last, version string) error {
 	if last == "" {
-		return nil // nothing was promised yet
+		return nil
 	}
 	c, err := r.compare(w, last)
 	if err != nil {
@@ -55,7 +54,7 @@ func printAPI(w io.Writer, folder, since string) error {
 	return err
 }
 
-// compare prints the API changes of the published modules since a revision, and returns their extent.
+// compare prints the API changes and returns their extent.
 func (r *repo) compare(w io.Writer, revision string) (change, error) {
 	folder, err := os.MkdirTemp("", "release")
 	if err != nil {
@@ -90,7 +89,6 @@ func (r *repo) compare(w io.Writer, revision string) (change, error) {
 	return most, nil
 }
 
-// changes compares a module of an older tree with the checkout's.
 func (r *repo) changes(m module, before string) ([]apidiff.Change, error) {
 	if !slices.ContainsFunc(r.modules, func(other module) bool { return other.path() == m.path() }) {
 		return []apidiff.Change{{Message: "module removed"}}, nil
@@ -106,19 +104,18 @@ func (r *repo) changes(m module, before string) ([]apidiff.Change, error) {
 	return apidiff.ModuleChanges(older, newer).Changes, nil
 }
 
-// load loads the API of the module in a folder: its public packages.
 func load(folder, path string) (*apidiff.Module, error) {
 	config := &packages.Config{
 		Mode: packages.NeedName | packages.NeedTypes,
 		Dir:  folder,
-		Env:  append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod"), // the tree is temporary
+		Env:  append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod"),
 	}
 	loaded, err := packages.Load(config, "./...")
 	if err != nil {
 		return nil, err
 	}
 	all := &apidiff.Module{Path: path}
-	programs := 0 // they have no API; a module may have only programs
+	programs := 0
 	for _, p := range loaded {
 		if p.Name == "main" {
 			programs++
@@ -150,7 +147,6 @@ func (r *repo) extract(revision, folder string) error {
 	return os.Remove(archive)
 }
 
-// checkVersion rejects a version that cannot follow the last one.
 func (r *repo) checkVersion(last, version string) error {
 	switch {
 	case !semver.IsValid(version) || semver.Canonical(version) != version:
@@ -169,7 +165,6 @@ func (r *repo) checkVersion(last, version string) error {
 	return nil
 }
 
-// change is the extent of an API change.
 type change int
 
 const (
@@ -185,7 +180,7 @@ func least(last string, c change) string {
 	}
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(last, "v%d.%d.%d", &major, &minor, &patch); err != nil {
-		panic(err) // a tag that lastTag took for a version
+		panic(err)
 	}
 	switch {
 	case c == broken && major > 0:
@@ -198,7 +193,7 @@ func least(last string, c change) string {
 	return fmt.Sprintf("v%d.%d.%d", major, minor, patch+1)
 }
 
-// fits reports whether version allows c after last. A pre-release, such as v0.2.0-rc.1, counts as its release.
+// fits counts a pre-release, such as v0.2.0-rc.1, as its release.
 func fits(last, version string, c change) bool {
 	core := version
 	if pre := semver.Prerelease(version); pre != "" {

@@ -11,12 +11,7 @@
 // must exist, and keeps its replace, which the go command ignores in dependencies but tests in the checkout
 // need.
 //
-// It rejects an invalid, used or too low version, a tree with changes, an API change that needs a higher
-// version (breaking: major, or minor before v1; additions: minor), and a changelog without an entry for the
-// release.
-//
-// The changelog is not checked with -trial, which is for temporary clones. The tests of this module make such
-// a release, serve it as a module proxy, and build programs with it.
+// The changelog is not checked with -trial, which is for temporary clones.
 package main
 
 import (
@@ -52,7 +47,6 @@ func main() {
 
 type options struct{ dryRun, trial bool }
 
-// run releases version in the checkout that contains folder.
 func run(w io.Writer, folder, version string, opts options) error {
 	r, err := open(folder)
 	if err != nil {
@@ -68,7 +62,6 @@ func run(w io.Writer, folder, version string, opts options) error {
 	return r.release(w, version, opts)
 }
 
-// check returns all reasons against the release, joined.
 func (r *repo) check(w io.Writer, last, version string, opts options) error {
 	checks := []struct {
 		what  string
@@ -106,7 +99,7 @@ func orNothing(tag string) string {
 	return tag
 }
 
-// checkClean rejects a tree with changes: they would be tagged, or missing in the tag.
+// checkClean rejects changes: they would be tagged, or missing in the tag.
 func (r *repo) checkClean() error {
 	out, err := r.git("status", "--porcelain")
 	if err != nil {
@@ -118,10 +111,8 @@ func (r *repo) checkClean() error {
 	return nil
 }
 
-// unreleased is the changelog's heading of unreleased changes.
 const unreleased = "## [Unreleased]\n"
 
-// checkChangelog rejects a changelog without an unreleased entry.
 func (r *repo) checkChangelog() error {
 	text, err := os.ReadFile(filepath.Join(r.root, changelog))
 	if err != nil {

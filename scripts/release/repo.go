@@ -19,7 +19,7 @@ import (
 
 const changelog = "CHANGELOG.md"
 
-// unpublished are the top folders whose modules and packages are not for users.
+// unpublished are the top folders that are not for users.
 var unpublished = []string{"bench", "cmd", "examples", "scripts", "test", "tools"}
 
 type repo struct {
@@ -28,23 +28,19 @@ type repo struct {
 }
 
 type module struct {
-	folder string // in the checkout, with slashes; "." is the core
+	folder string
 	file   *modfile.File
 }
 
-// path returns the import path.
 func (m module) path() string { return m.file.Module.Mod.Path }
 
-// published reports whether users import the module.
 func (m module) published() bool { return public(m.folder) }
 
-// public reports whether a folder or package is for users.
 func public(folder string) bool {
 	top, _, _ := strings.Cut(folder, "/")
 	return !slices.Contains(unpublished, top) && !slices.Contains(strings.Split(folder, "/"), "internal")
 }
 
-// tag returns the module's tag for a version.
 func (m module) tag(version string) string { return path.Join(m.folder, version) }
 
 // open reads the checkout that contains folder. The core module comes first.
@@ -95,7 +91,7 @@ func modulesIn(root string) ([]module, error) {
 	return all, nil
 }
 
-// published returns the published modules, the core first.
+// published returns the core first.
 func (r *repo) published() []module {
 	var all []module
 	for _, m := range r.modules {
@@ -120,7 +116,6 @@ func (r *repo) lastTag() (string, error) {
 	return tags[len(tags)-1], nil
 }
 
-// git returns the output of a git command.
 func (r *repo) git(args ...string) (string, error) {
 	// In a container the checkout may be another user's.
 	args = append([]string{"-C", r.root, "-c", "safe.directory=*"}, args...)
@@ -134,7 +129,6 @@ func (r *repo) git(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// goCommand returns the combined output of a go command.
 func (*repo) goCommand(folder string, args ...string) (string, error) {
 	cmd := exec.Command("go", args...) //nolint:gosec,noctx // a command of this program, which waits for it
 	cmd.Dir = folder
@@ -146,7 +140,7 @@ func (*repo) goCommand(folder string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// release writes the version, commits and tags. On error it restores the checkout.
+// release restores the checkout on error.
 func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 	before, err := r.git("rev-parse", "HEAD")
 	if err != nil {
@@ -186,7 +180,6 @@ func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 	return err
 }
 
-// plan prints the steps of release.
 func (r *repo) plan(w io.Writer, version string) error {
 	_, _ = fmt.Fprintln(w, "\nTo be written, committed and tagged:")
 	for _, m := range r.modules {
@@ -200,7 +193,6 @@ func (r *repo) plan(w io.Writer, version string) error {
 	return nil
 }
 
-// needs returns the published modules that a module requires.
 func (r *repo) needs(m module) []string {
 	var all []string
 	for _, other := range r.published() {
@@ -213,8 +205,7 @@ func (r *repo) needs(m module) []string {
 	return all
 }
 
-// write writes the version into each go.mod that requires a published module and into the changelog, and
-// builds the published modules.
+// write also builds the published modules.
 func (r *repo) write(version string) error {
 	for _, m := range r.modules {
 		for _, needed := range r.needs(m) {
@@ -241,7 +232,6 @@ func (r *repo) write(version string) error {
 	return nil
 }
 
-// head inserts the version's heading above the unreleased changes.
 func (r *repo) head(version string, at time.Time) error {
 	name := filepath.Join(r.root, changelog)
 	text, err := os.ReadFile(name) //nolint:gosec // a file of the checkout

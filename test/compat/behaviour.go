@@ -80,7 +80,7 @@ func testAsks(t *testing.T, p *pair) {
 	require.NoError(t, must(ours.TryLock(t.Context()))(t).Unlock())
 }
 
-// A long lease, so only the message wakes the waiter in time.
+// testForces uses a long lease, so only the message wakes the waiter in time.
 func testForces(t *testing.T, p *pair) {
 	t.Helper()
 	ours, waits := p.rivals(peer.Command{"thread": "waits"})
@@ -107,7 +107,7 @@ func testForces(t *testing.T, p *pair) {
 	p.await(t, 0)
 }
 
-// Concurrently, because each side needs two leases.
+// testWatchdogs tests both sides concurrently because each needs two leases.
 func testWatchdogs(t *testing.T, p *pair) {
 	t.Helper()
 	theirs := p.pairOf(t, p.kind)
@@ -292,7 +292,8 @@ func (c *compat) testNameMapper(t *testing.T) {
 	}
 }
 
-// If interrupted before its second attempt, Redisson 3.17.7 stays subscribed forever.
+// testInterruptedWaiter waits for the second attempt: if interrupted before it, Redisson 3.17.7 stays subscribed
+// forever.
 func (c *compat) testInterruptedWaiter(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -318,7 +319,7 @@ func (p *pair) interrupt(t *testing.T, waiter *peer.Call) {
 
 const spinPoll = 200 * time.Millisecond
 
-// A spin lock releases without a message.
+// testSpinFrees checks that our waiter polls: a spin lock releases without a message.
 func (c *compat) testSpinFrees(t *testing.T) {
 	c.beside(t)
 	p := c.pairWith(t, c.peer, redistest.Start(t), lockKinds[0], redlatch.WithPollCap(objectPoll))

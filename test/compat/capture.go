@@ -32,7 +32,7 @@ type lockKind struct {
 
 func leased(ms int64) peer.Command { return peer.Command{"lease": ms} }
 
-// A fair tryLock is captured without a lease.
+// lockKinds lists read and write separately. A fair tryLock is captured without a lease.
 var lockKinds = []lockKind{
 	{"plain", oracle.Acquire, oracle.Acquire, oracle.Free, oracle.Force, oracle.Renew, 0, leased(9000), rlock.New},
 	{"fair", oracle.FairAcquire, oracle.FairTry, oracle.FairFree, oracle.FairForce, oracle.Renew, fairWaitMS, nil,
@@ -124,7 +124,7 @@ func (k *captor) sent(s oracle.Step) {
 	k.is(calls[0], s)
 }
 
-// Redisson renews all its locks in one batch, so a renewal may follow any acquire.
+// next skips renewals: Redisson renews all its locks in one batch, so one may follow any acquire.
 func (k *captor) next() monitor.Call {
 	k.t.Helper()
 	call, err := k.o.watch.Until(k.name)
@@ -143,7 +143,7 @@ func (k *captor) renewal() {
 	k.does("unlock", t1)
 }
 
-// The second thread uses a separate lock object: the first object remembers its lease.
+// threads gives the second thread a separate lock object: the first object remembers its lease.
 func (k *captor) threads() {
 	k.t.Helper()
 	const lease = 7000
@@ -207,7 +207,7 @@ func (k *captor) futures() {
 	}
 }
 
-// Waiters time out after they had time to subscribe on a slow machine.
+// waits has waiters time out after they had time to subscribe on a slow machine.
 func (k *captor) waits() {
 	k.t.Helper()
 	const wait = 500
@@ -344,7 +344,7 @@ func (k *captor) permits() {
 	}
 }
 
-// Java generates the IDs.
+// takes acquires permits. Java generates their IDs.
 func (k *captor) takes(lease int64, method string, args ...any) []string {
 	k.t.Helper()
 	reply := k.j.do(k.t, object("permits", method, args...).With(peer.Command{"name": k.name, "thread": "main"}))

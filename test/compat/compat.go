@@ -208,7 +208,7 @@ func (v *verdicts) String() string {
 	return b.String()
 }
 
-// columns maps the columns of docs/compatibility.md to lines.
+// columns maps the columns of the table in docs/compatibility.md to lines of the full table.
 var columns = [][2]string{
 	{"plain: random steps", "plain, " + oracle.Ways[0].Name},
 	{"fair: random steps", "fair, " + oracle.Ways[0].Name},

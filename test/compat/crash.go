@@ -17,10 +17,11 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// No message is sent, so the waiter must have slept for the lease in its refusal.
+// withinLease bounds the wait for a lock whose holder died. No message is sent, so the waiter must have slept for the
+// lease in its refusal.
 const withinLease = watchdogMS*time.Millisecond + wakeBound
 
-// fairVictimWait is also how long a Java victim's place outlasts the holder's.
+// fairVictimWait is a Java victim's wait, and how long its place outlasts the holder's.
 const fairVictimWait = 6 * time.Second
 
 type crash struct {
@@ -107,7 +108,7 @@ func (c *compat) crash(t *testing.T, kind crashKind, when string, victim, living
 
 func (k crash) isPool() bool { return k.kind.victim == withIDs || k.kind.victim == counting }
 
-// A fair lock is renewed, so that the waiters' deadlines stay near.
+// holder renews a fair lock, so that the waiters' deadlines stay near.
 func (k crash) holder(t *testing.T) (release func()) {
 	t.Helper()
 	lease, client := 10*time.Minute, open(t, k.server)
@@ -207,7 +208,8 @@ func (k crash) whileItWaits(t *testing.T) {
 	unlock(t, living)
 }
 
-// Every waiting process receives the message, so the survivor acquires the lock immediately.
+// beforeItsWakeUp kills the victim while the message is in flight. Every waiting process receives it, so the survivor
+// acquires the lock immediately.
 func (k crash) beforeItsWakeUp(t *testing.T) {
 	t.Helper()
 	proxy := redistest.NewProxy(t, k.server.Addr())
@@ -222,7 +224,8 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 	unlock(t, living)
 }
 
-// The victim's attempt succeeds, so a dead process holds the lock until its lease expires.
+// afterItsWakeUp kills the victim after its attempt, which succeeds, so a dead process holds the lock until its lease
+// expires.
 func (k crash) afterItsWakeUp(t *testing.T) {
 	t.Helper()
 	victims, others := redistest.NewProxy(t, k.server.Addr()), redistest.NewProxy(t, k.server.Addr())
@@ -247,7 +250,7 @@ func (k crash) afterItsWakeUp(t *testing.T) {
 	unlock(t, living)
 }
 
-// The permit is returned exactly once.
+// asItReleases kills the victim after its release ran but before the reply. The permit is returned exactly once.
 func (k crash) asItReleases(t *testing.T) {
 	t.Helper()
 	victims := redistest.NewProxy(t, k.server.Addr())
@@ -266,7 +269,7 @@ func (k crash) asItReleases(t *testing.T) {
 	unlock(t, living)
 }
 
-// The next waiter acquires the lock at the dead one's deadline.
+// asTheFirst kills the first waiter. The next one acquires the lock at the dead one's deadline.
 func (k crash) asTheFirst(t *testing.T) {
 	t.Helper()
 	release := k.holder(t)

@@ -25,8 +25,8 @@ const (
 	crowdLeast   = 50
 	crowdRest    = 4 * time.Millisecond
 	crowdPermits = 3
-	// Minimum share of each language per kind, in percent. On a release message, a Redisson client wakes one waiter,
-	// and our client all its readers.
+	// crowdShare is the minimum share of each language per kind, in percent. On a release message, a Redisson client
+	// wakes one waiter, and our client all its readers.
 	crowdShare = 10
 )
 

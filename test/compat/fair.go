@@ -39,7 +39,7 @@ func queueOf(t *testing.T, s *redistest.Server, name string) []string {
 	return queue
 }
 
-// The last waiter has subscribed.
+// awaitQueued waits for want waiters and returns the last, which has subscribed.
 func awaitQueued(t *testing.T, s *redistest.Server, name string, want int) (last string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
@@ -76,7 +76,7 @@ func requireNoQueue(t *testing.T, s *redistest.Server, name string) {
 	}, atMost, time.Millisecond, "something is left of %s", name)
 }
 
-// An interrupted waiter stays first until its deadline.
+// testFairInterrupted: an interrupted waiter stays first until its deadline.
 func (c *compat) testFairInterrupted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -99,7 +99,7 @@ func (c *compat) testFairInterrupted(t *testing.T) {
 	requireNoQueue(t, o.server, p.name)
 }
 
-// Java alone stays blocked until Evict.
+// testFairEvicted: behind an interrupted Java waiter, Java alone stays blocked until Evict.
 func (c *compat) testFairEvicted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)

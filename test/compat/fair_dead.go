@@ -20,7 +20,7 @@ import (
 
 const (
 	fairRuns = 20
-	// A dead Java waiter's grace, one heartbeat period and slack. Its own deadline is minutes away.
+	// deadBound is a dead Java waiter's grace, one heartbeat period and slack. Its own deadline is minutes away.
 	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*wakeBound
 )
 

@@ -33,8 +33,8 @@ var javaWaits = []peer.Command{
 	{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"},
 }
 
-// The counter is read and written separately, so a violation of mutual exclusion loses rounds. Each new holder must
-// have been first in the queue.
+// testFairContention increments a counter with separate reads and writes, so a violation of mutual exclusion loses
+// rounds. Each new holder must have been first in the queue.
 func (c *compat) testFairContention(t *testing.T) {
 	var result string
 	c.table.note(t, c.release.String(), "no waiter is overtaken under contention", func() string { return result })
@@ -100,7 +100,7 @@ func (q *queueTape) read(conn redis.Conn, end string) error {
 	}
 }
 
-// A new owner must have been first, or the queue empty.
+// add requires that a new owner was first, or the queue empty.
 func (q *queueTape) add(args []string) {
 	switch command := strings.ToUpper(args[0]); {
 	case len(args) < 2:
@@ -136,7 +136,7 @@ const (
 	orderHold                 = time.Millisecond
 )
 
-// Each goroutine acquires the lock once per line of input.
+// turnsLoop has each goroutine acquire the lock once per line of input.
 func turnsLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url)

@@ -24,7 +24,7 @@ const (
 	fleetClients = 2
 	fleetThreads = 4
 
-	// Rounds per language during which Java compiles.
+	// fleetWarm is the number of rounds per language during which Java compiles.
 	fleetWarm            = 300
 	fleetLeast           = 2000
 	fleetSpan, fleetMost = 15 * time.Second, 2 * time.Minute
@@ -32,8 +32,9 @@ const (
 
 	leastShare = 30
 
-	// A defect of Redisson (docs/compatibility.md, "Which Redisson"): each takes 7.5 seconds. After two, the thread is
-	// back before Redlatch considers it dead.
+	// mostTimeouts is the permitted number of subscription timeouts of a Java thread, a defect of Redisson
+	// (docs/compatibility.md, "Which Redisson"). Each takes 7.5 seconds: after two, the thread is back before Redlatch
+	// considers it dead.
 	mostTimeouts = 2
 )
 
@@ -41,7 +42,7 @@ type doer interface {
 	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
 }
 
-// The counter is read and written separately, so a violation of mutual exclusion loses rounds.
+// fleet increments a counter with separate reads and writes, so a violation of mutual exclusion loses rounds.
 type fleet struct {
 	server    *redistest.Server
 	name, key string
@@ -158,7 +159,7 @@ func newCounters(key string, n int) *counters {
 	return &counters{key: key, ended: make(chan error, n)}
 }
 
-// The goroutine owns conn.
+// begin starts a goroutine, which owns conn.
 func (c *counters) begin(ctx context.Context, lock doer, conn redis.Conn) {
 	go func() { c.ended <- c.countUp(ctx, lock, conn) }()
 }
@@ -229,7 +230,7 @@ func countLoop(url string, commands <-chan string) error {
 
 type countingProcess struct{ *goMember }
 
-// In the test's process, other tests would slow it down.
+// startCounters uses a separate process: in the test's, other tests would slow it down.
 func startCounters(t *testing.T, f *fleet) countingProcess {
 	t.Helper()
 	return countingProcess{startGo(t, f.server.URL(), f.name, memberCounts+"="+f.key)}

@@ -28,8 +28,8 @@ func (c *compat) testMulti(t *testing.T) {
 	t.Run("fair members in reverse order, each holding one", c.testMultiReverseFair)
 }
 
-// We lock the six names in our canonical order, Java in the reverse. Java's lock() restarts after 1.5 s per member;
-// with six that is well above wakeBound.
+// multiPair has six names. We lock them in our canonical order, Java in the reverse. Java's lock() restarts after 1.5 s
+// per member; with six that is well above wakeBound.
 type multiPair struct {
 	*pair
 	names  []string
@@ -164,12 +164,13 @@ func (c *compat) testMultiWakeUps(t *testing.T) {
 
 const (
 	multiRounds = 25
-	// In milliseconds.
+	// multiRest is a Java thread's maximum pause between rounds, in milliseconds.
 	multiRest = 20
 )
 
-// Since 3.27.2, Redisson releases the locks sequentially: without a pause, the next thread has the first lock before
-// the last is free, and our client rarely succeeds (docs/compatibility.md).
+// testMultiFleet has Java pause between rounds. Since 3.27.2, Redisson releases the locks sequentially: without a
+// pause, the next thread has the first lock before the last is free, and our client rarely succeeds
+// (docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
@@ -187,7 +188,7 @@ func (c *compat) testMultiFleet(t *testing.T) {
 	p.requireClean(t)
 }
 
-// The side that times out releases its locks.
+// testMultiReverse: the side that times out releases its locks, and the other succeeds.
 func (c *compat) testMultiReverse(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
@@ -216,7 +217,7 @@ func (c *compat) testMultiReverse(t *testing.T) {
 	p.requireClean(t)
 }
 
-// Redisson's lock() restarts, and our waiter is queued.
+// testMultiReverseFair: Redisson's lock() restarts after 1.5 s per member, and our waiter is queued.
 func (c *compat) testMultiReverseFair(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)

@@ -28,7 +28,7 @@ type objectPair struct {
 	latch   *rlatch.Latch
 }
 
-// So long that a waiter in time was woken by a message.
+// objectPoll is so long that a waiter in time was woken by a message.
 const objectPoll = 20 * time.Second
 
 func (c *compat) objectPair(t *testing.T, opts ...redlatch.Option) *objectPair {
@@ -68,13 +68,13 @@ func (p *objectPair) takes(t *testing.T, args ...any) string {
 	return id
 }
 
-// A client subscribes once for all its callers.
+// listening waits for n subscribers. A client subscribes once for all its callers.
 func (p *objectPair) listening(t *testing.T, n int) {
 	t.Helper()
 	awaitListenersOn(t, p.server, protocol.SemaphoreChannel(p.name), n)
 }
 
-// Java's waiters subscribe first.
+// settle gives Java's waiters time to wait: they subscribe first.
 const settle = 500 * time.Millisecond
 
 type waiting chan error

@@ -73,7 +73,7 @@ func (u *us) sent(ours oracle.Ours, op *oracle.Operation, target int64) {
 	require.NoError(u.t, ours.Identify(u.o.script(u.t, u.step.Names[0]), u.step))
 }
 
-// Releasing one of two holds restores the other's lease.
+// parted checks that releasing one of two holds restores the other's lease.
 func (u *us) parted(ours oracle.Ours, about time.Duration) {
 	u.t.Helper()
 	call := u.o.script(u.t, u.step.Names[0])
@@ -169,7 +169,7 @@ func (u *us) waiter() {
 	u.o.about(u.t, name)
 }
 
-// Their first argument is the caller's clock.
+// timed are the operations whose first argument is the caller's clock.
 var timed = map[*oracle.Operation]bool{
 	oracle.PermitAcquire: true, oracle.PermitReleaseAll: true, oracle.PermitRenew: true, oracle.PermitsFree: true,
 }

@@ -48,7 +48,7 @@ func (c *compat) pairWith(
 	return &pair{c, s, connect(t, p, s, peer.Command{"watchdog": watchdogMS}), client, name, kind, kind.ours(client, name)}
 }
 
-// Readers do not exclude each other.
+// rival is the kind of lock that the pair's kind excludes: readers do not exclude each other.
 func (p *pair) rival() lockKind {
 	switch p.kind.java {
 	case "read":
@@ -118,7 +118,7 @@ func (p *pair) requireFree(t *testing.T) {
 	p.await(t, 0)
 }
 
-// No Java thread has this ID: it identifies a job.
+// jobThread is no Java thread's ID: it identifies a job.
 const jobThread = 4_000_000_057
 
 func (p *pair) job(t *testing.T) (codec.Owner, peer.Command) {

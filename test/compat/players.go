@@ -57,7 +57,7 @@ var (
 		"01900000-0000-7000-8000-000000000002:7",
 		"33333333-3333-3333-3333-333333333333:0",
 	}
-	// So long that no key expires between the two runs of a step.
+	// playLeases are so long that no key expires between the two runs of a step.
 	playLeases = []int64{20000, 30000, 90000, 3600000}
 	playWaits  = []int64{1, 5000, 300000}
 )
@@ -98,7 +98,8 @@ func (p *lockPlayer) name() string  { return rapid.SampledFrom(p.names).Draw(p.r
 func (p *lockPlayer) owner() string { return rapid.SampledFrom(playOwners).Draw(p.rt, "owner") }
 func (p *lockPlayer) lease() int64  { return rapid.SampledFrom(playLeases).Draw(p.rt, "lease") }
 
-// Often the last owner and lock. The client deletes the last release's latch when it receives the reply.
+// new often reuses the last owner and lock, and first deletes the last release's latch, as the client does when it
+// receives the reply.
 func (p *lockPlayer) new(all []*oracle.Operation) (oracle.Step, error) {
 	s := oracle.Step{
 		Op: rapid.SampledFrom(all).Draw(p.rt, "op"), Names: []string{p.name()}, Owner: p.owner(), Lease: p.lease(),
@@ -123,7 +124,7 @@ func (p *lockPlayer) count(s oracle.Step) (int64, error) {
 	return 0, err
 }
 
-// Usually a re-entry, with a target one above the count.
+// acquire usually re-enters, with a target one above the count.
 func (p *lockPlayer) acquire() error {
 	s, err := p.new(p.enters)
 	if p.oneIn(15, "no lease") {
@@ -211,7 +212,7 @@ func (p *lockPlayer) renew() error {
 	return p.step(s)
 }
 
-// As another program or a failure might.
+// disturb changes a key as another program or a failure might.
 func (p *lockPlayer) disturb() error {
 	s := oracle.Step{Op: p.enters[0], Names: []string{p.name()}, Owner: p.owner()}
 	if p.taken != nil && p.oneIn(2, "held") {

@@ -18,7 +18,7 @@ func fairMoves(p *lockPlayer) []func() error {
 	return []func() error{p.passTime, p.passTime, p.passTime, p.turn, p.giveUp, p.giveUp, p.follow}
 }
 
-// A little, to a first waiter's deadline, or to just before it.
+// passTime advances the clock: a little, to a first waiter's deadline, or to just before it.
 func (p *lockPlayer) passTime() error {
 	switch rapid.IntRange(0, 3).Draw(p.rt, "time") {
 	case 0:
@@ -44,7 +44,7 @@ func (p *lockPlayer) passTime() error {
 	return err
 }
 
-// Place −1 is the last.
+// waiter returns the first waiter in the queue, or with place −1 the last.
 func (p *lockPlayer) waiter(name string, place int) (owner string, ok bool, err error) {
 	reply, err := p.twin.Do("LINDEX", codec.QueueKey(name), place)
 	owner, ok = reply.(string)
@@ -64,7 +64,7 @@ func (p *lockPlayer) turn() error {
 	return p.step(s)
 }
 
-// The lock may have expired.
+// giveUp removes an owner from the queue, usually the last. The lock may have expired.
 func (p *lockPlayer) giveUp() error {
 	s, err := p.new(ops(oracle.FairGiveUp))
 	last, ok, err2 := p.waiter(s.Names[0], -1)
@@ -159,7 +159,7 @@ func (p *lockPlayer) writerLeaves() error {
 	return p.releaseAs(s)
 }
 
-// A lock without a TTL is shared or held by the reader as writer.
+// endless admits or renews a reader of a lock without a TTL.
 func (p *lockPlayer) endless() error {
 	s, err := p.new(ops(oracle.ReadAcquire, oracle.ReadRenew))
 	s.Owner = playOwners[0]
@@ -187,10 +187,10 @@ func (p *lockPlayer) renewDead() error {
 	return p.step(s)
 }
 
-// So long that no key expires between the two runs of a step.
+// leastLeft is so long that no key expires between the two runs of a step.
 const leastLeft = 5000
 
-// All keys expire sooner.
+// passAll advances time: all keys expire sooner, and expired keys are deleted.
 func (p *lockPlayer) passAll() error {
 	passed := rapid.SampledFrom([]int64{7000, 16000, 26000, 85000}).Draw(p.rt, "passed")
 	names, err := redis.Strings(p.twin.Do("KEYS", "*"))
@@ -220,7 +220,7 @@ var (
 		"00000000000000000000000000000000", "ffffffffffffffffffffffffffffffff", "0a0d00205c22c3a9f09f9299fffe7f80",
 		"11111111111111111111111111111111", "22222222222222222222222222222222", "33333333333333333333333333333333",
 	}
-	// Never acquired.
+	// strangersID is the ID of a permit that was never acquired.
 	strangersID  = "99999999999999999999999999999999"
 	objectLeases = []int64{0, 1000, 30000, 90000}
 	objectLives  = []int64{20000, 90000}
@@ -243,7 +243,7 @@ func playObject(of *player, g game) error {
 	return nil
 }
 
-// On Redisson's side only if we lack it.
+// operate plays a random operation, on Redisson's side only if we lack it.
 func (p *objectPlayer) operate() error {
 	p.now += rapid.SampledFrom([]int64{-500, 0, 0, 1, 1000, 31000}).Draw(p.rt, "passes")
 	most := 3
@@ -321,7 +321,7 @@ func (p *objectPlayer) living() error {
 	return errors.Join(err, p.step(s))
 }
 
-// Their key may be broken.
+// lasting releases a long-lived permit with an unknown one, or renews it.
 func (p *objectPlayer) lasting() error {
 	ops := []*oracle.Operation{oracle.PermitRenew}
 	if p.release.TakesManyPermits() {

@@ -30,7 +30,7 @@ const (
 	memberCounts = "REDLATCH_TEST_MEMBER_COUNTS"
 )
 
-// A Go process keeps its place in the queue this long.
+// fairGraceMS is how long a Go process keeps its place in the queue.
 const fairGraceMS = 2500
 
 // Member runs a Go process of a mixed fleet if the environment requests it, and exits.
@@ -53,7 +53,7 @@ func Member() {
 	os.Exit(0)
 }
 
-// The process exits when the parent dies, even during a wait for a lock.
+// commands exits the process when the parent dies, even during a wait for a lock.
 func commands() <-chan string {
 	all := make(chan string)
 	go func() {
@@ -92,7 +92,7 @@ const (
 
 var ourKinds = map[string]string{"spin": "plain", nonReentrant: "plain", nonReentrant + "Fair": "fair"}
 
-// take renews if lease is 0.
+// take acquires a lock or permit, renewed if lease is 0, and returns its release.
 func take(
 	ctx context.Context, client *redlatch.Client, kind, name string, lease time.Duration,
 ) (release func() error, err error) {
@@ -227,7 +227,7 @@ type javaMember struct {
 	call       *peer.Call
 }
 
-// shared is nil for a new process per client.
+// javaKind starts each client in a new process if shared is nil.
 func (c *compat) javaKind(shared *peer.Peer, kind string, waits peer.Command) begin {
 	return func(t *testing.T, url, name string) member {
 		t.Helper()

@@ -117,7 +117,7 @@ func (c *compat) testJavaDowngrades(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-// Without a message, Java's readers would sleep for the writer's minute.
+// testGoDowngrades: without a message, Java's readers would sleep for the writer's minute.
 func (c *compat) testGoDowngrades(t *testing.T) {
 	c.beside(t)
 	p := c.rwPair(t)
@@ -152,7 +152,7 @@ func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
 }
 
-// The condition must occur within two leases if the release has the defect, else never.
+// defect requires the condition within two leases if the release has the defect, else never.
 func (p *rwPair) defect(t *testing.T, has bool, what string, condition func() bool) {
 	t.Helper()
 	seen := false
@@ -229,7 +229,8 @@ func (c *compat) testNestedReadWatchdog(t *testing.T) {
 	require.NoError(t, writer.Unlock())
 }
 
-// The lock stays ours, or our hold ends before a writer enters.
+// testReadersCut kills a Java reader while our reader holds a long lease: the lock stays ours, or our hold ends before
+// a writer enters.
 func (c *compat) testReadersCut(t *testing.T) {
 	c.beside(t)
 	s := redistest.Shared(t)
@@ -316,7 +317,7 @@ func (c *compat) testReadRenewalFails(t *testing.T) {
 	}
 }
 
-// Java's waiting readers sleep for the lease, ours at most for the poll cap.
+// testSilentDowngrade: Java's waiting readers sleep for the lease, ours at most for the poll cap.
 func (c *compat) testSilentDowngrade(t *testing.T) {
 	c.beside(t)
 	const lease, pollCap = 20 * time.Second, 4 * time.Second

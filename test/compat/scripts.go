@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// Tolerates a machine that stalls for 2 seconds. No explicit lease of the script tests equals it.
+// watchdogMS tolerates a machine that stalls for 2 seconds. No explicit lease of the script tests equals it.
 const watchdogMS = 6000
 
 type observed struct {
@@ -43,7 +43,7 @@ func observeOn(t *testing.T, server *redistest.Server) observed {
 	return observed{server, w}
 }
 
-// Since the last call.
+// about returns the commands about a name since the last call.
 func (o observed) about(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	calls := must(o.watch.Since(name))(t)
@@ -57,7 +57,7 @@ func (o observed) script(t *testing.T, name string) monitor.Call {
 	return scripts[0]
 }
 
-// Without subscriptions and deletions of latches.
+// scripts omits subscriptions and deletions of latches.
 func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	var scripts []monitor.Call
@@ -262,10 +262,10 @@ func newStage(t *testing.T, dial func() (redis.Conn, error)) *oracle.Stage {
 
 func writes() bool { return os.Getenv("REDLATCH_VECTORS") == "write" }
 
-// Releases are tested concurrently.
+// recording guards the corpus files: releases are tested concurrently.
 var recording sync.Mutex
 
-// A release without a record must match the one before it.
+// testRecorded checks or records the corpus. A release without a record must match the one before it.
 func (s scripts) testRecorded(t *testing.T) {
 	stage := newStage(t, dialer(s.start(t)))
 	for _, kind := range oracle.KindsOf(s.release) {

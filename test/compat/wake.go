@@ -20,10 +20,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Far below the sleep of a waiter that receives no message (10 seconds for ours, 30 for Java's).
+// wakeBound is far below the sleep of a waiter that receives no message (10 seconds for ours, 30 for Java's).
 const wakeBound = 5 * time.Second
 
-// Redisson's latches may remain for a while.
+// requireClean allows Redisson's latches, which may remain for a while.
 func requireClean(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	requireCleanOn(t, s, name, codec.LockChannel(name))
@@ -50,7 +50,7 @@ func awaitListenersOn(t *testing.T, s *redistest.Server, channel string, want in
 	}, atMost, time.Millisecond, "listeners of %s", channel)
 }
 
-// A waiter makes its second attempt after it has subscribed.
+// parked waits until a new waiter only sleeps: it makes its second attempt after it has subscribed.
 func (o observed) parked(t *testing.T, name string) {
 	t.Helper()
 	for range 2 {
@@ -58,7 +58,8 @@ func (o observed) parked(t *testing.T, name string) {
 	}
 }
 
-// Java's writers wake only threads that are already parked; a thread about to park sleeps for the time in its refusal.
+// rwParks allows for Java's writers, which wake only threads that are already parked; a thread about to park sleeps for
+// the time in its refusal.
 const rwParks = 300 * time.Millisecond
 
 var wakeUps = []struct {
@@ -79,7 +80,7 @@ var wakeUps = []struct {
 	{nonReentrant + "Fair", nonReentrant + "Fair", "non-reentrant fair: ", 4, settle, codec.LockChannel},
 }
 
-// On the server a plain lock.
+// nonReentrant is a plain lock on the server.
 const nonReentrant = "nonReentrant"
 
 func (c *compat) testWakeUp(t *testing.T) {
@@ -122,7 +123,7 @@ func (c *compat) testWakeUp(t *testing.T) {
 
 func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
-// The waiter has time to park.
+// wakes returns the time from a release to the other member's acquire. The waiter has time to park.
 func (o observed) wakes(t *testing.T, name string, frees, gets member, parks time.Duration) time.Duration {
 	t.Helper()
 	frees.lock(t)

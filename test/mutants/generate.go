@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-// Their tests are those of the package, and of the packages that catch its planted bugs.
+// generate makes mutants of changed lines. Their tests are those of the package, and of the packages that catch its
+// planted bugs.
 func generate(ctx context.Context, root, since string, planted []mutant) ([]mutant, error) {
 	names, err := changed(ctx, root, since)
 	if err != nil {
@@ -67,7 +68,7 @@ func suitesOf(root, file string, planted []mutant) []catcher {
 	return red
 }
 
-// The position in the new file: first line and, unless 1, length.
+// hunk matches a hunk's position in the new file: first line and, unless 1, length.
 var hunk = regexp.MustCompile(`(?m)^@@ [^+]*\+(\d+)(?:,(\d+))? @@`)
 
 func changedLines(ctx context.Context, root, since, name string) (map[int]bool, error) {
@@ -122,7 +123,7 @@ var swapped = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
-// An operator swapped, a condition negated, a statement removed, or an error dropped.
+// editOf swaps an operator, negates a condition, removes a statement, or drops an error.
 func editOf(file *token.File, text string, n ast.Node) (e edit, ok bool) {
 	source := func(n ast.Node) string { return text[file.Offset(n.Pos()):file.Offset(n.End())] }
 	replace := func(from, to token.Pos, by, what string) (edit, bool) {

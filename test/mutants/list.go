@@ -52,7 +52,7 @@ func readLists(dir fs.FS) ([]mutant, error) {
 	return all, nil
 }
 
-// A part with only comments has no mutant.
+// parse parses one mutant; a part with only comments has none.
 func parse(part string) (m mutant, err error) {
 	empty := true
 	for line := range strings.SplitSeq(part, "\n") {

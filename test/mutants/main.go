@@ -38,7 +38,8 @@ func main() {
 	}
 }
 
-// If since is set, the mutant's file or list must differ from that revision.
+// choose returns the mutants that match the pattern and, if since is set, whose file or list differs from that
+// revision.
 func choose(ctx context.Context, root string, all []mutant, pattern, since string) ([]mutant, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {

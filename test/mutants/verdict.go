@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A mutant's verdict is the worst of its tests.
+// verdict is the result of a test, or of a mutant: the worst of its tests.
 type verdict int
 
 const (
@@ -32,7 +32,7 @@ type run struct {
 var (
 	crash   = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 	endless = regexp.MustCompile(`(?m)^(panic: test timed out after |panic: deadlock: |fatal error: all goroutines are asleep)`)
-	// The in-memory server's errors at run time look similar.
+	// badScript matches a real server's error; the in-memory server's errors at run time look similar.
 	badScript = regexp.MustCompile(`Error compiling script \(new function\): (user_script|@user_script)`)
 )
 

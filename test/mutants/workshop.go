@@ -21,7 +21,7 @@ type workshop struct {
 	baseline  map[catcher]error // on unchanged code: why they cannot tell
 }
 
-// The output is file names terminated by NUL.
+// git runs a command that prints file names terminated by NUL.
 func git(ctx context.Context, root string, args ...string) ([]string, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
@@ -41,7 +41,7 @@ func changed(ctx context.Context, root, since string) ([]string, error) {
 	return git(ctx, root, "diff", "-z", "--name-only", "--relative", since, "--")
 }
 
-// It shares the servers that make setup installed.
+// openWorkshop shares the servers that make setup installed.
 func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	names, err := git(ctx, root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -75,7 +75,7 @@ func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	return w, nil
 }
 
-// Processes that the tests left behind have the copy in their command lines.
+// close kills processes that the tests left behind, whose command lines name the copy, and removes the copy.
 func (w *workshop) close() {
 	base := filepath.Dir(w.dir)
 	//nolint:gosec // the folder is our own
@@ -83,7 +83,7 @@ func (w *workshop) close() {
 	_ = os.RemoveAll(base)
 }
 
-// Other than regular files are ignored, and tracked files that were deleted.
+// copyFile ignores files that are not regular, and tracked files that were deleted.
 func copyFile(from, to string) error {
 	info, err := os.Lstat(from)
 	if os.IsNotExist(err) || err == nil && !info.Mode().IsRegular() {
@@ -138,10 +138,10 @@ func (w *workshop) check(ctx context.Context, c catcher) error {
 	return err
 }
 
-// Their tests need the race detector to notice that a lock is missing.
+// raced are the packages whose tests need the race detector to notice that a lock is missing.
 var raced = []string{"test/schedules"}
 
-// In the package's folder, because it may be in a nested module.
+// build runs in the package's folder, because it may be in a nested module.
 func (w *workshop) build(ctx context.Context, pkg string) (binary string, err error) {
 	binary = filepath.Join(w.tmp, strings.ReplaceAll(pkg, "/", "_")+".test")
 	args := []string{"test", "-c", "-vet=off", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "."}
@@ -158,7 +158,7 @@ func (w *workshop) build(ctx context.Context, pkg string) (binary string, err er
 	return binary, nil
 }
 
-// A named test must not be skipped; a whole package runs without its tests that take minutes.
+// run requires that a named test is not skipped, and runs a whole package without its tests that take minutes.
 func (w *workshop) run(ctx context.Context, binary string, c catcher) run {
 	const bound = 3 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, bound+time.Minute)

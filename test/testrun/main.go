@@ -49,8 +49,7 @@ func main() {
 	}
 }
 
-// limit is the time limit per package. Without -all, all packages should finish within it on two
-// processors.
+// limit is per package. Without -all, all packages should finish within it on two processors.
 func limit(all bool) time.Duration {
 	if all {
 		return 25 * time.Minute
@@ -58,8 +57,7 @@ func limit(all bool) time.Duration {
 	return 3 * time.Minute
 }
 
-// long are the slowest packages; with -all, longer are slower still. They start first, so that
-// none runs alone at the end.
+// The slowest packages start first, so that none runs alone at the end.
 var (
 	longer = []string{".", "./internal/luasrc", "./internal/test/locksuite"}
 	long   = []string{"./rlock", "./redlatchui", "./rfairlock", "./rreadwritelock", "./internal/redisconn", "./test/badinput", "./cmd/redlatch/..."}
@@ -68,9 +66,9 @@ var (
 type run struct {
 	out  io.Writer
 	all  bool
-	args []string // of each go test
+	args []string
 
-	used time.Duration // processor time of the go command and the tests
+	used time.Duration
 }
 
 func (r *run) longestFirst(packages []string) []string {
@@ -99,7 +97,7 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	return err
 }
 
-// again runs the skipped tests without the race detector. Their results replace the skips.
+// again replaces skips by results without the race detector.
 func (r *run) again(ctx context.Context, seen *outcome) error {
 	left := seen.because(testlevel.NotWithRace)
 	_, _ = fmt.Fprintf(r.out, "\nWithout the race detector:\n")
@@ -130,9 +128,8 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 	return seen, errors.Join(readErr, err)
 }
 
-// env sets the tests' environment. The race detector delays each process's exit by a second to
-// flush reports; a tenth is enough, as no package leaks goroutines. Linkers and tests have small
-// heaps, whose collection would take a sixth of the processor time.
+// The race detector delays each process's exit by a second to flush reports; a tenth is enough, as no package leaks
+// goroutines. Linkers and tests have small heaps, whose collection would take a sixth of the processor time.
 func (r *run) env() []string {
 	env := append(os.Environ(), testlevel.Env+"=")
 	if r.all {

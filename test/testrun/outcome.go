@@ -21,10 +21,10 @@ type skip struct{ pkg, test, why string }
 
 type outcome struct {
 	out     io.Writer
-	output  map[string][]string // of running tests and packages
+	output  map[string][]string
 	passed  map[string]bool
 	failed  []string
-	logged  map[string][]string // of failed tests
+	logged  map[string][]string
 	skipped []skip
 }
 
@@ -63,7 +63,7 @@ func (o *outcome) take(e event) {
 	}
 }
 
-// line prints a package's own output, except the summary lines that every package has.
+// line omits the summary lines that every package has.
 func (o *outcome) line(e event) {
 	switch text := strings.TrimSpace(e.Output); {
 	case text == "PASS" || text == "FAIL" || strings.HasPrefix(text, "coverage:") || strings.HasSuffix(text, "[no test files]"):
@@ -109,7 +109,6 @@ func (o *outcome) packageEnds(e event) {
 
 var position = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
-// reason returns the last log of a skipped test.
 func reason(output []string) string {
 	why := "no reason"
 	for _, line := range output {
@@ -129,19 +128,17 @@ func (o *outcome) because(why string) (tests []skip) {
 	return tests
 }
 
-// replace replaces skipped tests by another run's results.
 func (o *outcome) replace(tests []skip, by *outcome) {
 	o.skipped = slices.DeleteFunc(o.skipped, func(s skip) bool { return slices.Contains(tests, s) })
 	o.skipped = append(o.skipped, by.skipped...)
 	o.failed = append(o.failed, by.failed...)
 	maps.Copy(o.logged, by.logged)
-	maps.Copy(o.passed, by.passed) // includes the parents of subtests
+	maps.Copy(o.passed, by.passed)
 }
 
-// beginning is the number of lines repeated per failed test.
 const beginning = 12
 
-// failures repeats the start of each failed test's log, except for parents of failed subtests.
+// failures omits parents of failed subtests.
 func (o *outcome) failures() string {
 	var text strings.Builder
 	for _, name := range o.failed {
@@ -154,7 +151,6 @@ func (o *outcome) failures() string {
 	return text.String()
 }
 
-// few is the number of tests named per reason.
 const few = 4
 
 func (o *outcome) skips() string {

@@ -1,6 +1,5 @@
-// Program realtime is a vet tool. It reports tests whose verdict depends on the speed of the machine: outside
-// a testing/synctest bubble they measure time, sleep or hold a lease below 10 s. Tests about a kernel or
-// another process do so inside redistest.InRealTime, which repeats them after a stall.
+// Program realtime is a vet tool. It reports tests that depend on the speed of the machine: outside a testing/synctest
+// bubble they measure time, sleep or hold a lease below 10 s. redistest.InRealTime repeats such tests after a stall.
 package main
 
 import (
@@ -20,10 +19,8 @@ var analyzer = &analysis.Analyzer{Name: "realtime", Doc: "report tests that depe
 
 func main() { unitchecker.Main(analyzer) }
 
-// habit describes a test function's direct or indirect use of real time, or is bubbles.
 type habit string
 
-// bubbles is the habit of running functions that the caller gives in a bubble.
 const bubbles habit = "bubbles"
 
 func (*habit) AFact() {}

@@ -38,7 +38,7 @@ func InProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option)
 	return c
 }
 
-// Over opens a client of an in-memory server on a transport that wrap returns for the built-in one.
+// Over opens a client of an in-memory server on the transport that wrap returns.
 func Over(t *testing.T, srv *redistest.MiniServer, wrap func(transport.Transport) transport.Transport, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	c, err := redlatch.NewWithTransport(wrap(redisconn.NewRedigo(redisconn.Config{
@@ -79,8 +79,8 @@ func Listening(t *testing.T, s *redistest.Server, channel string, n int64) {
 
 // Acquired is the result of a call.
 type Acquired[Hold any] struct {
-	Hold Hold  // zero with an error
-	Err  error // of the call
+	Hold Hold
+	Err  error
 }
 
 // Later makes a call in a goroutine.
@@ -93,7 +93,7 @@ func Later[Hold any](call func() (Hold, error)) <-chan Acquired[Hold] {
 	return came
 }
 
-// Must returns the hold, which the call must return within a bound.
+// Must returns the hold, which must come within a bound.
 func Must[Hold any](t *testing.T, came <-chan Acquired[Hold], bound time.Duration) Hold {
 	t.Helper()
 	select {

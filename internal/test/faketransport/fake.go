@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Fake is a transport whose outcomes the test chooses individually, or with Answer.
+// Fake is a transport whose outcomes the test chooses.
 type Fake struct {
 	Conn   int64 // for Claim; 0 if unknown
 	Queues bool  // calls are queued, not sent
@@ -28,7 +28,7 @@ type Fake struct {
 
 // SentCall is a call that was started.
 type SentCall struct {
-	// Call may be reused after its end. Name and Urgent are its values at the start.
+	// Call may be reused after its end.
 	Call   *transport.Call
 	Name   string
 	At     time.Time
@@ -37,7 +37,7 @@ type SentCall struct {
 	once   sync.Once
 }
 
-// Ends ends the call, unless it has ended.
+// Ends ends the call once.
 func (c *SentCall) Ends(reply any, err error) { c.once.Do(func() { c.done(reply, err) }) }
 
 var errFakeClosed = fmt.Errorf("%w: %w", transport.ErrUncertain, transport.ErrClosed)
@@ -104,7 +104,6 @@ func (f *Fake) Last(t *testing.T) *SentCall {
 // Fencing is a transport that can kill connections.
 type Fencing struct {
 	*Fake
-	// Kill is called by Fence.
 	Kill func(ctx context.Context) error
 
 	mu     sync.Mutex // guards fenced
@@ -119,7 +118,7 @@ func (f *Fencing) Fence(ctx context.Context, _ *transport.Call) error {
 	return f.Kill(ctx)
 }
 
-// Times returns the times of the calls of Fence.
+// Times returns the times of all fences.
 func (f *Fencing) Times() []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +128,6 @@ func (f *Fencing) Times() []time.Time {
 // Reconnecting is a transport that reports reconnects.
 type Reconnecting struct {
 	*Fake
-	// Back is closed by the test after a reconnect.
 	Back chan struct{}
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// oneAtATime has callers of three clients increment a variable guarded by the lock.
 func oneAtATime(t *testing.T, s suite) {
 	t.Helper()
 	const each = 3
@@ -86,8 +85,8 @@ func everyQuestion(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// sleeper returns the lock on another client, whose waiters need a message to acquire it soon. The count is
-// of waiters that a heartbeat woke instead; it may overtake one message, if the machine stalls before a release.
+// sleeper returns the lock on another client, whose waiters need a message to acquire it soon. called counts those that
+// a heartbeat woke instead; one may overtake its message, if the machine stalls before a release.
 func (s suite) sleeper(t *testing.T, name string) (l *rlock.Lock, called *atomic.Int64) {
 	t.Helper()
 	called = new(atomic.Int64)
@@ -247,8 +246,8 @@ func deadWaiter(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// LeavesInTime loses the replies from hush to speak, which also breaks connections. Lock must
-// return when its context ends, after one acquire, and release the lock.
+// LeavesInTime loses the replies from hush to speak. Lock must return when its context ends, after one acquire, and
+// release the lock.
 func (d Deployment) LeavesInTime(t *testing.T, hush, speak func()) {
 	t.Helper()
 	for _, kind := range Kinds {
@@ -284,7 +283,7 @@ type patient struct{}
 func (patient) Started()    {}
 func (patient) Waits() bool { return true }
 
-// Leads checks that a lone caller's Lead returns after the reply. It closes the transport.
+// Leads checks that a lone caller's Lead returns. It closes the transport.
 func Leads(t *testing.T, tr transport.Transport) {
 	t.Helper()
 	defer func() { require.NoError(t, tr.Close()) }()

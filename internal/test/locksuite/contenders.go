@@ -38,15 +38,15 @@ type contendedLock struct {
 	name string
 
 	mu      sync.Mutex // guards the fields below
-	inside  int        // workers whose contexts are live
-	took    int        // acquisitions
-	twice   int        // acquisitions while another worker was inside
-	last    time.Time  // of the latest acquisition
+	inside  int
+	took    int
+	twice   int // while another worker was inside
+	last    time.Time
 	longest time.Duration
-	lost    int // holds that ended with ErrLost
+	lost    int
 }
 
-// StartContenders starts workers per name, with a client each. They retry until Stop.
+// StartContenders starts workers per name, which retry until Stop.
 func (d Deployment) StartContenders(tb testing.TB, kind Kind, workers int, names ...string) *Contenders {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -141,11 +141,11 @@ func (l *contendedLock) taken() int {
 
 // Verdict is the result of Contenders.
 type Verdict struct {
-	Taken   int            // acquisitions
-	Twice   int            // acquisitions while another worker held the lock
-	Lost    int            // holds that ended with ErrLost
-	Longest time.Duration  // without an acquisition of a lock
-	Errors  map[string]int // number of occurrences per error
+	Taken   int
+	Twice   int // while another worker held the lock
+	Lost    int
+	Longest time.Duration // without an acquisition of a lock
+	Errors  map[string]int
 }
 
 // Stop stops the workers and returns the result.
@@ -176,8 +176,8 @@ func (c *Contenders) Exclusive() Verdict {
 	return v
 }
 
-// ManyWaiters has a thousand waiters share one transport in a cluster, which must use a single
-// connection per master for each way to subscribe.
+// ManyWaiters has a thousand waiters share one transport in a cluster, with one connection per master for each way to
+// subscribe.
 func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, name string) transport.Transport) {
 	t.Helper()
 	const waiters = 1000
@@ -233,8 +233,7 @@ func listening(t *testing.T, c *redistest.Cluster, name string) (counts []int) {
 	return counts
 }
 
-// ManyHolds holds 3,000 locks in a cluster, 50,000 with REDLATCH_OVERLOAD=full. Each must be
-// renewed within half a renewal period, without additional goroutines.
+// ManyHolds holds 3,000 locks in a cluster, 50,000 with REDLATCH_OVERLOAD=full, renewed without additional goroutines.
 func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) transport.Transport) {
 	t.Helper()
 	many, lease := 3000, 18*time.Second
@@ -251,7 +250,7 @@ func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) tran
 
 type manyHolds struct {
 	t     *testing.T
-	label string // of the client's goroutines
+	label string
 	many  int
 	lease time.Duration
 }
@@ -262,14 +261,14 @@ func (m manyHolds) run(ctx context.Context, tr transport.Transport) {
 	client, err := redlatch.NewWithTransport(tr, redlatch.WithWatchdogTimeout(m.lease), redlatch.WithObserver(redlatch.Observer{Renewed: seen.add}))
 	require.NoError(m.t, err)
 	defer func() { require.NoError(m.t, client.Close()) }()
-	const few = 100 // enough for a connection to each node
+	const few = 100
 	holds, errs := make([]*rlock.Hold, m.many), make([]error, m.many)
 	take := func(i int) { holds[i], errs[i] = rlock.New(client, fmt.Sprintf("%s-%d", m.label, i)).Lock(ctx) }
 	each(few, take)
 	before := goroutines(m.t, m.label)
 	each(m.many-few, func(i int) { take(few + i) })
 	require.NoError(m.t, errors.Join(errs...))
-	const come = 20 // for busy connections
+	const come = 20
 	require.Eventually(m.t, func() bool { return goroutines(m.t, m.label) <= before+come }, m.lease, 10*time.Millisecond,
 		"%d goroutines had %d locks", before, few)
 	time.Sleep(m.lease)
@@ -289,7 +288,7 @@ func goroutines(t *testing.T, label string) (sum int) {
 	t.Helper()
 	var text bytes.Buffer
 	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&text, 1))
-	_, stacks, _ := strings.Cut(text.String(), "\n") // after the heading
+	_, stacks, _ := strings.Cut(text.String(), "\n")
 	for stack := range strings.SplitSeq(stacks, "\n\n") {
 		if !strings.Contains(stack, strconv.Quote(label)) {
 			continue

@@ -1,8 +1,5 @@
-// Package locksuite tests every kind of lock on any transport and deployment: one server, a master
-// with Sentinels, a cluster. The locks' own packages test far more, on the built-in transport.
-//
-// Cases run in parallel on one deployment, with separate names, and do not break it. Tests that do
-// use [Contenders], workers that acquire locks and check that no two of them held one.
+// Package locksuite tests every kind of lock on any transport and deployment. Cases run in parallel on one deployment
+// and do not break it. Tests that do use [Contenders].
 package locksuite
 
 import (
@@ -36,7 +33,7 @@ const (
 
 // Deployment is where the suite runs.
 type Deployment struct {
-	// New returns a transport for one client, which closes it.
+	// New returns a transport for one client.
 	New func(tb testing.TB) transport.Transport
 	// Open optionally replaces New.
 	Open func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client
@@ -65,10 +62,10 @@ func OnServer(s interface {
 
 // Kind is a kind of lock.
 type Kind struct {
-	Name      string // such as "plain"
-	Queues    bool   // on the server
+	Name      string
+	Queues    bool // on the server
 	New       func(c *redlatch.Client, name string) *rlock.Lock
-	ReadWrite bool // a role of a read/write lock
+	ReadWrite bool
 }
 
 func (k Kind) channel(name string) string {
@@ -106,7 +103,7 @@ func withoutTokens(
 	}
 }
 
-// Client opens a client on a new transport. It is closed with the test.
+// Client opens a client on a new transport.
 func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
 	tb.Helper()
 	c := d.opened(tb, opts...)
@@ -142,10 +139,10 @@ func Run(t *testing.T, d Deployment) {
 	}
 }
 
-// RunInMemory runs the cases for a kind on in-memory servers in fake time.
+// RunInMemory runs a kind's cases on in-memory servers in fake time.
 func RunInMemory(t *testing.T, k Kind) {
 	t.Helper()
-	d := Deployment{Uncounted: true} // the server lacks ROLE
+	d := Deployment{Uncounted: true}
 	for name, run := range cases(k, d) {
 		t.Run(k.Name+": "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,7 +190,6 @@ func (s suite) same(t *testing.T, l *rlock.Lock, opts ...redlatch.Option) *rlock
 	return s.kind.New(s.Client(t, opts...), l.Name())
 }
 
-// free waits until all keys of the lock are deleted.
 func (s suite) free(t *testing.T, name string) {
 	t.Helper()
 	assert.Eventually(t, func() bool {

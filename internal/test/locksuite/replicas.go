@@ -20,11 +20,11 @@ const missing = 300 * time.Millisecond
 
 // Replicas are the masters and replicas of a deployment.
 type Replicas struct {
-	Masters []*redistest.Server              // of all locks
-	Servers []*redistest.Server              // the replicas
-	Each    int                              // replicas per master
+	Masters []*redistest.Server // of all locks
+	Servers []*redistest.Server
+	Each    int
 	Watched bool                             // Sentinels send INFO to the masters
-	Move    func(tb testing.TB, name string) // moves a lock to another master, if there are several
+	Move    func(tb testing.TB, name string) // if there are several masters
 }
 
 // ReplicasOf returns the replicas of a cluster with one replica per master.
@@ -46,8 +46,8 @@ func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
 	c.MoveSlot(tb, transport.HashSlot(name), to, func() { time.Sleep(50 * time.Millisecond) })
 }
 
-// WaitsForReplicas checks redlatch.WithReplicaSync. It freezes the replicas, so it must not run
-// in parallel with other tests of the deployment.
+// WaitsForReplicas checks redlatch.WithReplicaSync. It freezes the replicas, so it must not run in parallel with other
+// tests of the deployment.
 func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	t.Helper()
 	d.askNoReplica(t, r)
@@ -92,8 +92,7 @@ func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 	require.NoError(t, hold.Unlock())
 }
 
-// askNoReplica: without the option, clients send neither WAIT nor INFO and open no extra
-// connection.
+// askNoReplica: without the option, clients send neither WAIT nor INFO and open no extra connection.
 func (d Deployment) askNoReplica(t *testing.T, r Replicas) {
 	t.Helper()
 	name := redistest.Key(t)

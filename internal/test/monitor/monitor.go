@@ -1,7 +1,4 @@
 // Package monitor parses the output of MONITOR and identifies the scripts that clients run.
-//
-// [Parse] unquotes a line exactly. A [Tape] remembers the text of each loaded or evaluated script
-// to resolve an EVALSHA. Commands called by scripts are marked.
 package monitor
 
 import (
@@ -18,19 +15,18 @@ var ErrBadLine = errors.New("monitor: bad line")
 
 // Line is a line of MONITOR.
 type Line struct {
-	// Time is the server's time, seconds and microseconds: "1795266126.110435".
+	// Time is the server's time: "1795266126.110435".
 	Time string
 	DB   string
 	// Source is the client's address, or "lua" for a script.
 	Source string
-	// Args are the command's name as sent, and its arguments.
-	Args []string
+	Args   []string
 }
 
 // FromScript reports whether a script called the command.
 func (l Line) FromScript() bool { return l.Source == "lua" }
 
-// Parse parses a line. It returns ErrBadLine for other lines, such as the initial OK.
+// Parse parses a line. It returns ErrBadLine for the initial OK.
 func Parse(text string) (Line, error) {
 	stamp, rest, ok1 := strings.Cut(text, " [")
 	where, rest, ok2 := strings.Cut(rest, "] ")
@@ -113,7 +109,7 @@ func hexByte(text string) (c byte, length int) {
 
 func digit(c byte) int { return strings.IndexByte("0123456789abcdef", c) }
 
-// Call is a client's command, or a script if Script is not empty.
+// Call is a client's command or script.
 type Call struct {
 	Line
 
@@ -121,16 +117,15 @@ type Call struct {
 	Keys, Argv []string
 }
 
-// Name returns the command's name in upper case.
+// Name returns the command's upper-case name.
 func (c Call) Name() string { return strings.ToUpper(c.Args[0]) }
 
-// Tape converts the lines of a server to calls. The zero Tape is ready for one goroutine.
+// Tape converts lines to calls. The zero Tape is ready for one goroutine.
 type Tape struct {
-	scripts map[string]string // by SHA-1, in lower case
+	scripts map[string]string // by SHA-1
 }
 
-// Add adds the next line. ok is false for a command of a script and for an EVALSHA of an unknown
-// script.
+// Add adds the next line. ok is false for a script's command and for an EVALSHA of an unknown script.
 func (t *Tape) Add(line Line) (call Call, ok bool, err error) {
 	if line.FromScript() {
 		return Call{}, false, nil
@@ -169,8 +164,7 @@ func (t *Tape) learn(text string) {
 	t.scripts[hex.EncodeToString(sum[:])] = text
 }
 
-// LongestRead returns the most places that a command or script reads with LRANGE and ZRANGE from
-// keys of n members, and that command.
+// LongestRead returns the most places that a command reads from keys of n members, and that command.
 func LongestRead(lines []Line, n int) (most int, by Line) {
 	read, sent := 0, Line{}
 	for _, line := range lines {

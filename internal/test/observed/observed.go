@@ -9,12 +9,12 @@ import (
 
 // Opened is the event of a new client.
 type Opened struct {
-	Client *redlatch.Client // the client
+	Client *redlatch.Client
 }
 
 // Closed is the event of a closed client.
 type Closed struct {
-	Client *redlatch.Client // the client
+	Client *redlatch.Client
 }
 
 // By returns an observer that passes all events to see and returns its contexts.
@@ -39,8 +39,7 @@ func By(see func(ctx context.Context, event any) context.Context) redlatch.Obser
 	}
 }
 
-// Outcomes returns an observer that passes only final events of calls, holds, renewals, waiters and
-// connections, and gaps, to see.
+// Outcomes returns an observer that passes only final events to see.
 func Outcomes(see func(event any)) redlatch.Observer {
 	return redlatch.Observer{
 		Acquired:    func(ctx context.Context, e redlatch.Acquired) context.Context { see(e); return ctx },

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Command is a command's fields without the id: "op" and its arguments, see the Java program.
+// Command is a command's fields, see the Java program.
 type Command map[string]any
 
 // With returns the command with added or replaced fields.
@@ -58,9 +58,9 @@ func (e *Exception) Error() string { return fmt.Sprintf("%s: %s", e.Class, e.Mes
 // Reply is the outcome of a command.
 type Reply struct {
 	ID             int64
-	Value          json.RawMessage // of the operation
-	Error, Message string          // of an exception: its class and message
-	From, To       int64           // time of the work in Java, in microseconds since 1970
+	Value          json.RawMessage
+	Error, Message string
+	From, To       int64 // microseconds since 1970
 }
 
 // Into unmarshals the value into v.
@@ -71,10 +71,10 @@ func (r Reply) Into(v any) error {
 	return nil
 }
 
-// Began returns the start of the work in Java.
+// Began returns the start of Java's work.
 func (r Reply) Began() time.Time { return time.UnixMicro(r.From) }
 
-// Ended returns the end of the work in Java.
+// Ended returns the end of Java's work.
 func (r Reply) Ended() time.Time { return time.UnixMicro(r.To) }
 
 type tail struct {

@@ -1,10 +1,6 @@
-// Package peer controls a live Redisson in a Java process, whose program and protocol are in
-// internal/test/peer/java. scripts/compat.sh builds it and resolves a release's class path.
-//
-// Any goroutine may start calls, which complete in any order. A Peer's goroutine reads the replies.
-// When the process ends, open calls return ErrGone.
-//
-// Without the Java program a test is skipped, or fails with CI=true or REDLATCH_COMPAT=1.
+// Package peer controls a live Redisson in a Java process, built by scripts/compat.sh. A Peer's goroutine reads the
+// replies, which come in any order. Without the Java program a test is skipped, or fails with CI=true or
+// REDLATCH_COMPAT=1.
 package peer
 
 import (
@@ -22,17 +18,17 @@ import (
 	"time"
 )
 
-// ErrGone is returned for calls that were open when the process ended.
+// ErrGone is returned for open calls when the process ends.
 var ErrGone = errors.New("the Redisson peer has ended")
 
 const (
-	startTimeout = 30 * time.Second // until the process is ready
-	stopTimeout  = 10 * time.Second // after stdin is closed
+	startTimeout = 30 * time.Second
+	stopTimeout  = 10 * time.Second
 )
 
 // Peer is a running Java process with Redisson. Its methods are safe for concurrent use.
 type Peer struct {
-	Version string // of Redisson
+	Version string
 
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -47,7 +43,7 @@ type Peer struct {
 	ended bool
 }
 
-// Start starts the process until the end of the test. If the test fails, it logs the process's stderr.
+// Start starts the process until the end of the test.
 func Start(tb testing.TB, program Program) *Peer {
 	tb.Helper()
 	p, err := start(program)
@@ -63,7 +59,6 @@ func Start(tb testing.TB, program Program) *Peer {
 	return p
 }
 
-// start starts the process and waits until it is ready.
 func start(program Program) (*Peer, error) {
 	p := &Peer{cmd: program.command(), stderr: &tail{}, gone: make(chan struct{}), calls: map[int64]*Call{}}
 	stdin, err := p.cmd.StdinPipe()
@@ -120,7 +115,7 @@ func (p *Peer) read(stdout io.Reader) {
 func (p *Peer) deliver(line []byte) {
 	var reply Reply
 	if err := json.Unmarshal(line, &reply); err != nil {
-		_, _ = p.stderr.Write(line) // a message of the JVM
+		_, _ = p.stderr.Write(line)
 		return
 	}
 	p.mu.Lock()
@@ -154,7 +149,7 @@ func (p *Peer) expect(id int64) *Call {
 	return call
 }
 
-// Go starts a command. The peer runs the commands of one thread in order.
+// Go starts a command. Commands of one thread run in order.
 func (p *Peer) Go(command Command) *Call {
 	p.write.Lock()
 	defer p.write.Unlock()
@@ -171,19 +166,18 @@ func (p *Peer) Go(command Command) *Call {
 	return call
 }
 
-// Halt crashes the process (Runtime.halt) and waits for its end.
+// Halt crashes the process (Runtime.halt).
 func (p *Peer) Halt() {
 	p.Go(Command{"op": "halt"})
 	p.await()
 }
 
-// Close ends the process; its clients' locks expire. It may be called again.
+// Close ends the process; its locks expire. It may be called again.
 func (p *Peer) Close() {
 	_ = p.stdin.Close()
 	p.await()
 }
 
-// await kills the process after stopTimeout.
 func (p *Peer) await() {
 	select {
 	case <-p.gone:
@@ -204,12 +198,11 @@ const mainClass = "dev.redlatch.peer.Main"
 
 // Program is a peer that can be started.
 type Program struct {
-	Version         string // of Redisson
+	Version         string
 	java, classPath string
 }
 
-// Look returns the program with a release of Redisson. root is the folder of the module. A missing program
-// is an error, or fails the test if it is required.
+// Look returns the program with a release of Redisson. root is the module's folder.
 func Look(tb testing.TB, root, release string) (Program, error) {
 	tb.Helper()
 	program, err := find(root, release)
@@ -219,8 +212,7 @@ func Look(tb testing.TB, root, release string) (Program, error) {
 	return program, err
 }
 
-// Find is Look for tests that need the program. Without it they are skipped; loss names the missing
-// coverage.
+// Find is Look for tests that are skipped without the program; loss names the missing coverage.
 func Find(tb testing.TB, root, release, loss string) Program {
 	tb.Helper()
 	program, err := Look(tb, root, release)
@@ -230,8 +222,7 @@ func Find(tb testing.TB, root, release, loss string) Program {
 	return program
 }
 
-// find finds Java, the program and a release's jars. Its error wraps ErrMissing with
-// instructions.
+// find returns an error that wraps ErrMissing, with instructions.
 func find(root, version string) (Program, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
@@ -266,7 +257,7 @@ func missing(what, version string) error {
 	return fmt.Errorf("%w: %s; run scripts/compat.sh %s", ErrMissing, what, version)
 }
 
-// The JVM is short-lived: it skips the optimizing compiler and the parallel collector.
+// The JVM is short-lived, so it skips the optimizing compiler and the parallel collector.
 func (p Program) command() *exec.Cmd {
 	//nolint:gosec // a program and jars of the tester's own
 	return exec.Command(p.java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",

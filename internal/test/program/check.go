@@ -19,8 +19,8 @@ func OK(t *testing.T, url string, args ...string) string {
 	return got.Stdout
 }
 
-// Fails requires the exit code, and one line that contains says but not the password. It is for commands that
-// fail before they start a process.
+// Fails requires the exit code, and one line that contains says but not the password, of a command that starts no
+// process.
 func Fails(t *testing.T, url string, code int, says string, args ...string) Outcome {
 	t.Helper()
 	got := finish(t, url, args, "demo", "hold", "release", "__guard")
@@ -31,7 +31,7 @@ func Fails(t *testing.T, url string, code int, says string, args ...string) Outc
 	return got
 }
 
-// Subscribe makes a connection that is subscribed to the channels.
+// Subscribe makes a subscribed connection.
 func Subscribe(t *testing.T, s redistest.Target, channels ...string) redis.Conn {
 	t.Helper()
 	c := s.Dial(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-const columns = 80 // of a terminal
+const columns = 80
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
@@ -39,18 +39,18 @@ func Golden(t *testing.T, name, text string, ids ...string) {
 	require.Equal(t, string(want), got)
 }
 
-// JavaID and OtherJavaID replace the random UUIDs of Java clients.
+// JavaID and OtherJavaID replace random UUIDs.
 const (
 	JavaID      = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
 	OtherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
 )
 
-// untidy lists values that vary between runs, except UUIDs. Replacements keep column widths.
+// untidy lists values that vary between runs. Replacements keep column widths.
 var untidy = []struct {
 	what *regexp.Regexp
 	with func(found string) string
 }{
-	{regexp.MustCompile(`(0b8f3a11|5a90c7e2):\d+(    +)?`), func(s string) string { // threads of Java
+	{regexp.MustCompile(`(0b8f3a11|5a90c7e2):\d+(    +)?`), func(s string) string {
 		thread := s[:len("0b8f3a11:")] + "57"
 		if !strings.HasSuffix(s, " ") {
 			return thread
@@ -66,8 +66,7 @@ var untidy = []struct {
 	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
 }
 
-// note matches the note of status about a queue. Its line breaks depend on the length of times,
-// so tidy joins the lines.
+// note matches a note of status, whose line breaks depend on the length of times.
 var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 
 func tidy(text string, ids []string) string {
@@ -101,8 +100,7 @@ func rightAligned(s string) string {
 // Words joins broken lines.
 func Words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Narrow keeps the last column free, because some terminals wrap a full line. Commands may be
-// longer, so that they can be pasted.
+// Narrow keeps the last column free, because some terminals wrap a full line. Commands may be longer.
 func Narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -119,7 +117,7 @@ var Interrupt = os.Interrupt
 // CodeInterrupted is the exit code after Interrupt.
 const CodeInterrupted = 130
 
-// ToEvent returns the lines up to the first with an event.
+// ToEvent returns the lines up to an event.
 func ToEvent(p *Process, event string) (lines []string) {
 	p.t.Helper()
 	for {
@@ -131,7 +129,7 @@ func ToEvent(p *Process, event string) (lines []string) {
 	}
 }
 
-// AwaitPassed reads up to the acquire by another owner and returns that line.
+// AwaitPassed returns the line of the acquire by another owner.
 func AwaitPassed(p *Process) string {
 	p.t.Helper()
 	for {
@@ -214,10 +212,10 @@ func Exists(t *testing.T, s redistest.Target, name string) bool {
 	return s.Do(t, "EXISTS", name) == int64(1)
 }
 
-// LongOwner returns the n-th waiter of a long queue, from 0.
+// LongOwner returns the n-th waiter, from 0.
 func LongOwner(n int) string { return codec.NewOwner(uuid.MustParse(JavaID), int64(1000+n)).String() }
 
-// LongQueue creates a held lock with n waiters, with deadlines one minute apart.
+// LongQueue creates a held lock with n waiters, one minute apart.
 func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	t.Helper()
 	c := s.Dial(t)
@@ -233,8 +231,7 @@ func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	require.NoError(t, err)
 }
 
-// BusyDemo starts a demo that finishes rounds and has set the TTL of its queue. It returns the prefix of the
-// demo's keys.
+// BusyDemo starts a demo that has finished rounds, and returns its keys' prefix.
 func BusyDemo(t *testing.T, s *redistest.Server) (p *Process, prefix string) {
 	t.Helper()
 	p = Start(t, NoServer(t), "demo", "--duration", "1h", "--redis", s.URL())

@@ -1,6 +1,5 @@
-// Package program runs redlatch as a program for the tests of its commands, and provides locks,
-// owners and scripts. TestMain calls Main with the commands; Start and Finish run the test binary again
-// with Env set, so the race detector watches both.
+// Package program runs redlatch as a program for the tests of its commands. TestMain calls Main; Start and Finish run
+// the test binary again with Env set, so the race detector watches both.
 package program
 
 import (
@@ -29,7 +28,7 @@ import (
 // Env makes the test binary run as the program.
 const Env = "REDLATCH_TEST_AS_PROGRAM"
 
-// Main runs the tests or, if Env is set, calls execute (cli.Execute) with the commands.
+// Main runs the tests or, if Env is set, the commands.
 func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int, commands ...C) {
 	run := func(args []string) int { return execute(context.Background(), args, commands...) }
 	switch os.Getenv(Env) {
@@ -46,8 +45,7 @@ func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int
 	redistest.Main(m)
 }
 
-// heedSignals stops ignoring SIGINT, which a background process inherits from the shell, and
-// SIGHUP of nohup. Otherwise child processes would ignore them.
+// heedSignals stops ignoring signals that were ignored by the shell or nohup: child processes would inherit that.
 func heedSignals() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		if signal.Ignored(s) {
@@ -56,7 +54,7 @@ func heedSignals() {
 	}
 }
 
-// Soon bounds waits for immediate results on a slow machine.
+// Soon bounds waits on a slow machine.
 const Soon = 10 * time.Second
 
 // PollEvery is the interval of polls.
@@ -66,14 +64,14 @@ const PollEvery = 5 * time.Millisecond
 type Process struct {
 	Cmd    *exec.Cmd
 	Stdin  io.WriteCloser
-	Stderr bytes.Buffer // after its end
+	Stderr bytes.Buffer
 
 	t      *testing.T
 	stdout *bufio.Reader
-	pipe   *os.File // below stdout
+	pipe   *os.File
 }
 
-// Start starts redlatch with the server at url. It is killed at the end of the test.
+// Start starts redlatch with the server at url, until the test ends.
 func Start(t *testing.T, url string, args ...string) *Process {
 	t.Helper()
 	return StartWith(t, []string{"REDIS_URL=" + url}, args...)
@@ -87,7 +85,7 @@ func StartWith(t *testing.T, env []string, args ...string) *Process {
 	return p
 }
 
-// StartIn is StartWith with process attributes. It returns the error of starting.
+// StartIn is StartWith with process attributes.
 func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...string) (*Process, error) {
 	t.Helper()
 	p := &Process{t: t, Cmd: command(context.WithoutCancel(t.Context()), t, env, args...)}
@@ -118,7 +116,7 @@ func command(ctx context.Context, t *testing.T, env []string, args ...string) *e
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(ctx, exe, args...)
-	cmd.Dir = t.TempDir() // for relative arguments
+	cmd.Dir = t.TempDir()
 	cmd.Env = append(append(os.Environ(), Env+"="+once, "GORACE=atexit_sleep_ms=0"), env...)
 	return cmd
 }
@@ -132,7 +130,7 @@ func (p *Process) Line() string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// Rest reads standard output until redlatch and all its children have ended.
+// Rest reads standard output until redlatch and its children have ended.
 func (p *Process) Rest() string {
 	p.t.Helper()
 	return p.RestWithin(2 * Soon)
@@ -164,8 +162,7 @@ type Outcome struct {
 	Stdout, Stderr string
 }
 
-// Finish runs redlatch to its end. Commands that neither start processes nor depend on the environment run in
-// a process that has run others.
+// Finish runs redlatch to its end, in a process that has run others if the command permits it.
 func Finish(t *testing.T, url string, args ...string) Outcome {
 	t.Helper()
 	return finish(t, url, args, "demo", "hold", "release", "run", "__guard")
@@ -179,7 +176,7 @@ func finish(t *testing.T, url string, args []string, apart ...string) Outcome {
 	return finishInResident(t, url, args)
 }
 
-// FinishTo is Finish for a program whose standard output is a file.
+// FinishTo is Finish with standard output to a file.
 func FinishTo(t *testing.T, stdout *os.File, url string, args ...string) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*Soon)
@@ -187,7 +184,7 @@ func FinishTo(t *testing.T, stdout *os.File, url string, args ...string) Outcome
 	var stderr bytes.Buffer
 	cmd := command(ctx, t, []string{"REDIS_URL=" + url}, args...)
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
-	_ = cmd.Run() // see the code
+	_ = cmd.Run()
 	require.NoError(t, ctx.Err(), "%v goes on", args)
 	return Outcome{Code: cmd.ProcessState.ExitCode(), Stderr: stderr.String()}
 }

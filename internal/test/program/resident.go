@@ -19,16 +19,15 @@ const (
 	resident = "resident"
 )
 
-// A residentProgram is a process that runs many command lines sequentially, because a start with the race
-// detector takes more processor time than most commands. It exits with the tests, which close its input.
+// A residentProgram runs many command lines sequentially, because a start with the race detector takes more processor
+// time than most commands.
 type residentProgram struct {
 	calls   *json.Encoder
 	replies *bufio.Reader
-	pipe    *os.File // below replies
+	pipe    *os.File
 	process *os.Process
 }
 
-// idle are the residents that run no command line.
 var idle struct {
 	mu  sync.Mutex // guards all
 	all []*residentProgram
@@ -93,12 +92,11 @@ func takeIdle(t *testing.T) *residentProgram {
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	cmd.Stderr = cmd.Stdout // reports of panics and races
+	cmd.Stderr = cmd.Stdout
 	require.NoError(t, cmd.Start())
 	return &residentProgram{json.NewEncoder(in), bufio.NewReader(out), out.(*os.File), cmd.Process}
 }
 
-// serveCalls runs the command lines from standard input until its end, in the resident process.
 func serveCalls(run func(args []string) int) error {
 	calls, replies := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	silence, typed, err := os.Pipe()

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenTerminal returns a terminal and the file for its keyboard and display.
+// OpenTerminal returns a terminal and its keyboard and display.
 func OpenTerminal(t *testing.T) (terminal, keys *os.File) {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -24,14 +24,13 @@ func OpenTerminal(t *testing.T) (terminal, keys *os.File) {
 	require.NoError(t, err)
 	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = terminal.Close() }) // it may be closed by then
+	t.Cleanup(func() { _ = terminal.Close() })
 	return terminal, keys
 }
 
-// escapes matches invisible sequences.
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
-// OnTerminal runs redlatch on a terminal of 80 columns and returns the visible output.
+// OnTerminal runs redlatch on a terminal of 80 columns.
 func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	t.Helper()
 	terminal, keys := OpenTerminal(t)
@@ -46,7 +45,7 @@ func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	require.NoError(t, cmd.Start())
 	require.NoError(t, terminal.Close())
 	shown, _ := io.ReadAll(keys) // fails when no process has the terminal open
-	_ = cmd.Wait()               // the exit code is irrelevant
+	_ = cmd.Wait()
 	// The terminal echoed typed input early, including the newline.
 	return escapes.ReplaceAllString(strings.NewReplacer("\r", "", "[y/N] ", "[y/N]\n").Replace(string(shown)), "")
 }

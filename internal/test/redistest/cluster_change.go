@@ -50,7 +50,7 @@ func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server 
 	return owner
 }
 
-// A node that does not yet know of an election answers CLUSTERDOWN.
+// agree ignores nodes that do not answer. A node that does not yet know of an election answers CLUSTERDOWN.
 func (c *Cluster) agree(key string, owner *Server) bool {
 	for _, s := range c.nodes {
 		if !answers(s) {

@@ -143,7 +143,7 @@ func (s *Server) askInfo(ctx context.Context) (serverInfo, error) {
 	return parseInfo(text)
 }
 
-// Forks of Redis report the compatible version as redis_version and their own by name.
+// parseInfo prefers the version by name: forks of Redis report the one they are compatible with as redis_version.
 func parseInfo(text string) (serverInfo, error) {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(text) {
@@ -171,7 +171,7 @@ func (s *Server) dialOptions() []redis.DialOption {
 	}
 }
 
-// Clients does not count this connection.
+// dialOwn dials a connection that Clients does not count.
 func (s *Server) dialOwn(ctx context.Context) (redis.Conn, error) {
 	opts := append(s.dialOptions(), redis.DialReadTimeout(ioTimeout), redis.DialClientName(ownName))
 	return redis.DialContext(ctx, "tcp", s.Addr(), opts...)
@@ -241,7 +241,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	return expiries
 }
 
-// The last command may be cut off.
+// readExpiries parses an append-only file whose last command may be cut off.
 func readExpiries(file io.Reader, expiries map[string]time.Time) error {
 	for in := bufio.NewReader(file); ; {
 		args, err := ReadCommand(in)
@@ -264,7 +264,7 @@ func readExpiries(file io.Reader, expiries map[string]time.Time) error {
 	}
 }
 
-// Servers write every expiry as PEXPIREAT or SET PXAT.
+// expiryIn relies on servers writing every expiry as PEXPIREAT or SET PXAT.
 func expiryIn(args []string) (string, time.Time, error) {
 	ms := ""
 	switch name := strings.ToUpper(args[0]); {

@@ -25,7 +25,7 @@ type Limits struct {
 	Publish bool
 }
 
-// StrictKeys makes a script fail when it uses an undeclared key.
+// Prefixes for scripts. StrictKeys makes a script fail when it uses an undeclared key.
 const (
 	StrictKeys = `local redis = (function(server)
     local declared = {}

@@ -76,7 +76,7 @@ func FindServer() (path string, err error) {
 	return cfg.binary, err
 }
 
-// Links are not followed: valkey-server may be a link to a program that checks its name.
+// findBinary does not follow links: valkey-server may be a link to a program that checks its name.
 func (c *config) findBinary() error {
 	names := []string{"redis-server", "valkey-server"}
 	if c.binary != "" {

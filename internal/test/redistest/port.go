@@ -41,14 +41,14 @@ func isFree(port int) bool {
 	return true
 }
 
-// port stays reserved without a listener.
+// port stays reserved without a listener, so that no other server takes it.
 type port struct {
 	addr    string
 	config  net.ListenConfig
 	release func()
 }
 
-// Only one listener may be open at a time.
+// listen permits one open listener at a time.
 func (p *port) listen() (net.Listener, error) {
 	return p.config.Listen(context.Background(), "tcp", p.addr)
 }
@@ -83,7 +83,8 @@ func (p *Proxy) settle() (l net.Listener, err error) {
 	return nil, err
 }
 
-// shutDown also stops the copies of l in processes that are being forked, which would still accept.
+// stopListening closes l. shutDown also stops the copies of l in processes that are being forked, which would still
+// accept.
 func stopListening(l net.Listener) {
 	shutDown(l.(*net.TCPListener))
 	_ = l.Close()

@@ -245,6 +245,7 @@ func (p *Proxy) accept(client *net.TCPConn, from net.Listener) {
 
 const maxPattern = 1024
 
+// Held is the hold of one HoldMatching call.
 type Held struct {
 	proxy   *Proxy
 	dir     Direction

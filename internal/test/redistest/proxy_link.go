@@ -93,8 +93,8 @@ func (l *link) reset(keepServer bool) {
 	}
 }
 
-// While a process is being forked it has copies of all sockets, which keep a cut connection open; the fork lock avoids
-// most of that.
+// cutOff closes c with RST. While a process is being forked it has copies of all sockets, which keep a cut connection
+// open; the fork lock avoids most of that.
 func cutOff(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	syscall.ForkLock.RLock()
@@ -233,7 +233,8 @@ func (q *pipe) heldBack() bool {
 	return len(q.queue) > 0 && q.queue[0].held != nil && !q.queue[0].held.released
 }
 
-// forgotten reports whether held bytes are dropped.
+// forgotten reports whether held bytes are dropped: the client is gone, the source has ended, and half-dead connections
+// are not kept.
 func (q *pipe) forgotten() bool {
 	clientGone := q.link.pipes[ToServer].ended
 	return clientGone && q.ended && !q.link.proxy.keepHalfDead

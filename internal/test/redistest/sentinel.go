@@ -73,7 +73,7 @@ func sentinelConf(master *Server, downAfter time.Duration) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// The configuration is written on the first start only, because the Sentinel updates it.
+// sentinelLine writes the configuration on the first start only, because the Sentinel updates it.
 func (s *Server) sentinelLine() ([]string, error) {
 	path := filepath.Join(s.dir, "sentinel.conf")
 	if _, err := os.Stat(path); err != nil {

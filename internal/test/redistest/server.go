@@ -138,7 +138,7 @@ func (s *Server) commandLine() []string {
 	return append(args, s.cfg.args...)
 }
 
-// Another process may have the port.
+// awaitPong requires the PID of p; another process may have the port.
 func (s *Server) awaitPong(p *process) (serverInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

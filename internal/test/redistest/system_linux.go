@@ -88,7 +88,7 @@ func StartOn(cmd *exec.Cmd, cpus []int) error {
 	return err
 }
 
-// SIGSTOP takes effect only at the next scheduling.
+// stopped reports whether the process has stopped: SIGSTOP takes effect only at the next scheduling.
 func stopped(pid int) (bool, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

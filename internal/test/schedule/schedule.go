@@ -1,7 +1,6 @@
-// Package schedule repeats a test with random orders of its goroutines, each order from a seed. The actors
-// of a test yield by sleeping on fake time, so an actor continues when all with an earlier instant block.
-// Waking up from sleep does not synchronize an actor with others: the race detector reports two that share
-// memory without a lock, even if they never access it at the same moment.
+// Package schedule repeats a test with random orders of its goroutines, each order from a seed. Actors yield by
+// sleeping on fake time. Waking up does not synchronize an actor with others, so the race detector reports two that
+// share memory without a lock.
 package schedule
 
 import (
@@ -19,14 +18,12 @@ import (
 
 var only = flag.Uint64("seed", 0, "run only this schedule of each test; 0 means all")
 
-// repeats is how often -seed runs a schedule in which actors run concurrently, until it fails.
 const repeats = 100
 
-// Run calls body once for each seed from 1 to seeds, each time in a bubble. It stops after the first seed
-// that fails, and logs it; -seed runs a schedule alone.
+// Run calls body in a bubble for each seed from 1 to seeds, until one fails; -seed runs a schedule alone.
 //
-// With an even seed, no two actors continue at the same instant, so the order is always the same. With an
-// odd seed they often do, and then run concurrently.
+// With an even seed, no two actors continue at the same instant, so the order is always the same. With an odd seed they
+// often run concurrently.
 func Run(t *testing.T, seeds int, body func(t *testing.T, s *Schedule)) {
 	t.Helper()
 	if *only != 0 {
@@ -42,10 +39,10 @@ func Run(t *testing.T, seeds int, body func(t *testing.T, s *Schedule)) {
 
 func run(t *testing.T, seed uint64, body func(t *testing.T, s *Schedule)) {
 	t.Helper()
-	// A bubble whose goroutines wait for a mutex hangs until the timeout of go test.
+	// A bubble whose goroutines wait for a mutex hangs.
 	defer time.AfterFunc(time.Minute, func() { fmt.Fprintf(os.Stderr, "%s hangs: -seed=%d\n", t.Name(), seed) }).Stop()
 	defer func() {
-		if why := recover(); why != nil { // as when all goroutines of the bubble wait forever
+		if why := recover(); why != nil {
 			stacks := make([]byte, 1<<20)
 			t.Errorf("%v\n%s", why, stacks[:runtime.Stack(stacks, true)])
 		}
@@ -63,14 +60,13 @@ func run(t *testing.T, seed uint64, body func(t *testing.T, s *Schedule)) {
 
 // Schedule is one order of the actors of a test.
 type Schedule struct {
-	// Seed is the source of the actors' choices.
 	Seed uint64
 
 	apart   bool // no two actors continue at the same instant
 	running sync.WaitGroup
 }
 
-// Go runs f as an actor. All actors must end before the bubble does.
+// Go runs f as an actor, which must end before the bubble does.
 func (s *Schedule) Go(name string, f func(a *Actor)) {
 	s.running.Go(func() {
 		a := s.Actor(name)
@@ -79,13 +75,13 @@ func (s *Schedule) Go(name string, f func(a *Actor)) {
 	})
 }
 
-// Wait waits for the actors that were started with Go.
+// Wait waits for all actors.
 func (s *Schedule) Wait() { s.running.Wait() }
 
-// Actor returns a source of choices, for one goroutine at a time. They depend on the seed and the name only.
+// Actor returns an actor for one goroutine at a time. Its choices depend on the seed and the name only.
 func (s *Schedule) Actor(name string) *Actor {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // it never fails
+	_, _ = h.Write([]byte(name))
 	sum := h.Sum64()
 	a := &Actor{rand: rand.New(rand.NewPCG(s.Seed, sum)), cycle: 1} //nolint:gosec // a test needs no secrets
 	if s.apart {
@@ -96,7 +92,7 @@ func (s *Schedule) Actor(name string) *Actor {
 }
 
 const (
-	// slots is the number of instants in each microsecond or so at which actors continue, by name.
+	// slots is the number of instants in each cycle at which actors continue, by name.
 	slots = 1021
 	// steps is the number of instants at which an actor that yields may continue.
 	steps = 4
@@ -105,13 +101,13 @@ const (
 // Actor is a goroutine whose choices are random.
 type Actor struct {
 	rand        *rand.Rand
-	slot, cycle int64 // it continues at the instant slot of a cycle, in nanoseconds
+	slot, cycle int64 // in nanoseconds
 }
 
 // Yield lets others go first, or not.
 func (a *Actor) Yield() { a.Sleep(time.Duration(int64(a.Pick(steps)) * a.cycle)) }
 
-// Sleep sleeps for d, and then until the actor's next instant.
+// Sleep sleeps for d, then until the actor's next instant.
 func (a *Actor) Sleep(d time.Duration) {
 	at := time.Now().UnixNano() + int64(d)
 	time.Sleep(d + time.Duration((a.slot-at%a.cycle+a.cycle)%a.cycle))

@@ -1,4 +1,4 @@
-// Package scripted has a server in memory whose replies a test writes, for fake time.
+// Package scripted has an in-memory server whose replies a test writes.
 package scripted
 
 import (
@@ -28,10 +28,9 @@ const (
 	HangUp = "\x00"
 )
 
-// Server is a scripted server behind an unbuffered net.Pipe. Connections are numbered from 1, including
-// failed dials.
+// Server is a scripted server. Connections are numbered from 1, including failed dials.
 type Server struct {
-	// Client makes a connection of its end of the pipe. Default: the client library's.
+	// Client defaults to the client library's.
 	Client func(net.Conn) redis.Conn
 	// Delay, if not nil, runs before each reply.
 	Delay func()
@@ -43,10 +42,10 @@ type Server struct {
 	refusal error
 	dials   []time.Time
 	seen    []string
-	conns   map[int]net.Conn // the server's ends
+	conns   map[int]net.Conn
 	newest  int
 	open    int
-	stalled chan struct{} // see StopReading
+	stalled chan struct{}
 }
 
 // Answer sets the function that returns replies.
@@ -90,7 +89,7 @@ func (s *Server) Dial(context.Context) (redis.Conn, error) {
 	return s.Client(ours), nil
 }
 
-// Dials returns the times of all dials.
+// Dials returns the times of dials.
 func (s *Server) Dials() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +103,7 @@ func (s *Server) Open() int {
 	return s.open
 }
 
-// Commands returns all commands received, with their arguments.
+// Commands returns all received commands.
 func (s *Server) Commands() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,14 +116,13 @@ func (s *Server) Say(conn int, reply string) { write(s.conn(conn), reply) }
 // Cut breaks the newest connection.
 func (s *Server) Cut() { _ = s.conn(0).Close() } // a pipe's is always nil
 
-// StopReading makes the server read nothing from the newest connection until resume: the client's next
-// write blocks.
+// StopReading stops reading from the newest connection until resume: the client's next write blocks.
 func (s *Server) StopReading() (resume func()) {
 	stalled := make(chan struct{})
 	s.mu.Lock()
 	s.stalled = stalled
 	s.mu.Unlock()
-	_ = s.conn(0).SetReadDeadline(time.Now()) // fails if the client has closed it
+	_ = s.conn(0).SetReadDeadline(time.Now())
 	synctest.Wait()
 	return sync.OnceFunc(func() { close(stalled) })
 }
@@ -177,7 +175,6 @@ func (s *Server) serve(conn int, c net.Conn) {
 	}
 }
 
-// write returns false if the connection has ended.
 func write(c net.Conn, reply string) bool {
 	text, end := strings.CutSuffix(reply, HangUp)
 	if text != "" {
@@ -191,7 +188,6 @@ func write(c net.Conn, reply string) bool {
 	return !end
 }
 
-// stallable is a connection that can stop reading.
 type stallable struct {
 	s *Server
 	net.Conn

@@ -1,6 +1,5 @@
-// Package testlevel chooses the tests that only `make test-all` runs: they need Java, a cluster, much
-// load, long leases or many rounds. `make test-all` and CI set REDLATCH_TEST=all; otherwise these tests
-// are skipped or run fewer rounds. -short means a machine without a server.
+// Package testlevel chooses the tests that only `make test-all` and CI (REDLATCH_TEST=all) run: others skip them or run
+// fewer rounds. -short means a machine without a server.
 package testlevel
 
 import (
@@ -11,17 +10,16 @@ import (
 // Env is the environment variable of the level: all or empty.
 const Env = "REDLATCH_TEST"
 
-// Left starts the reason of each test that All skips. test/testrun fails on it in a run of all tests.
+// Left starts the reason of each test that All skips: test/testrun fails on it in a run of all tests.
 const Left = "left to make test-all: "
 
-// NotWithRace starts the reason of each test that NoRace skips. In a run of all tests, test/testrun runs
-// them without the race detector.
+// NotWithRace starts the reason of each test that NoRace skips: test/testrun -all runs them without the race detector.
 const NotWithRace = "not with the race detector: "
 
 // OneGoroutine is a reason for NoRace.
 const OneGoroutine = "it shares nothing between goroutines, and would take half as long again"
 
-// All skips the test unless all tests run, and with -short. why is its cost.
+// All skips the test unless all tests run. why is its cost.
 func All(tb testing.TB, why string) {
 	tb.Helper()
 	if !IsAll() {
@@ -32,7 +30,7 @@ func All(tb testing.TB, why string) {
 	}
 }
 
-// NoRace skips the test in a binary with the race detector, for the reason why.
+// NoRace skips the test in a binary with the race detector.
 func NoRace(tb testing.TB, why string) {
 	tb.Helper()
 	if Race {
@@ -48,8 +46,8 @@ func Rounds(quick, all int) int {
 	return quick
 }
 
-// Part returns all if all tests run, and otherwise every step-th element, at least one. The length of name
-// selects the first, so that several tests have different parts.
+// Part returns all if all tests run, and otherwise every step-th element, at least one. The length of name selects the
+// first.
 func Part[T any](all []T, step int, name string) []T {
 	if IsAll() || len(all) == 0 {
 		return all
@@ -73,6 +71,5 @@ func IsAll() bool {
 	}
 }
 
-// Drawn is a test for rapid.Check that hides the deadline of the test binary, near which rapid would pass
-// with few tries.
+// Drawn hides the test binary's deadline from rapid.Check, which would pass with few tries near it.
 type Drawn struct{ *testing.T }

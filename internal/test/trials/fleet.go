@@ -17,17 +17,17 @@ import (
 
 const soon = time.Minute
 
-// Fleet is three processes of which one works at a time. It is for one goroutine.
+// Fleet is three processes of which one works. It is for one goroutine.
 type Fleet struct {
 	t         *testing.T
 	args      Args
 	steps     *os.File
 	processes map[int]*exec.Cmd
-	all       []step // read
-	rest      string // a partial line
+	all       []step
+	rest      string
 }
 
-// Start starts the processes, which end with the test.
+// Start starts the processes.
 func Start(t *testing.T, args Args) *Fleet {
 	t.Helper()
 	args.file = filepath.Join(t.TempDir(), "steps")
@@ -82,7 +82,7 @@ func (f *Fleet) worker(not int) int {
 	return found
 }
 
-// Kill kills the worker at a random time, replaces it and waits for another worker.
+// Kill kills the worker at a random time, replaces it and waits for another.
 func (f *Fleet) Kill(within time.Duration) {
 	f.t.Helper()
 	pid := f.worker(0)

@@ -1,5 +1,5 @@
-// Package trials runs fleets of processes that work under one lock. A test kills and stalls
-// processes, and checks in the steps that they write that no two worked at the same time.
+// Package trials runs fleets of processes under one lock, kills and stalls some, and checks that no two worked at the
+// same time.
 package trials
 
 import (
@@ -21,9 +21,9 @@ const asProcess = "REDLATCH_TRIALS_PROCESS"
 
 // Args are the arguments of all processes of a fleet.
 type Args struct {
-	URL, Name string // of the server and the lock
-	Other     bool   // the second of two ways to work
-	file      string // of steps
+	URL, Name string
+	Other     bool
+	file      string
 }
 
 // String is the inverse of parseArgs.
@@ -34,7 +34,7 @@ func parseArgs(text string) (a Args, ok bool) {
 	return a, err == nil
 }
 
-// Main is the TestMain of a package with trials. In a fleet process it calls process.
+// Main is TestMain. In a fleet process it calls process.
 func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 	if args, ok := parseArgs(os.Getenv(asProcess)); ok {
 		steps, err := openSteps(args.file)
@@ -47,12 +47,12 @@ func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 	// Trials mostly wait for leases and ticks. Flags are not parsed yet.
 	parallel := flag.Lookup("test.parallel").Value
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
-		_ = parallel.Set("12") // any number is valid
+		_ = parallel.Set("12")
 	}
 	redistest.Main(m)
 }
 
-// Steps is the file of the steps of a fleet. It is for one goroutine.
+// Steps is the file of a fleet's steps. It is for one goroutine.
 type Steps struct {
 	file *os.File
 	run  int
@@ -63,8 +63,7 @@ func openSteps(name string) (*Steps, error) {
 	return &Steps{file: file}, err
 }
 
-// Run writes steps until ctx ends, whose cause it returns, or until it has worked for long, not
-// counting time for which the process was stopped.
+// Run writes steps until ctx ends, whose cause it returns, or until it has worked for long.
 func (s *Steps) Run(ctx context.Context, long time.Duration) error {
 	s.run++
 	const pause = 5 * time.Millisecond
@@ -87,7 +86,6 @@ type step struct {
 	pid, run int
 }
 
-// String returns the line of the file.
 func (s step) String() string { return fmt.Sprintf("%d %d %d", s.at, s.pid, s.run) }
 
 func parseSteps(text string) (steps []step, rest string, err error) {
@@ -104,7 +102,7 @@ func parseSteps(text string) (steps []step, rest string, err error) {
 
 // Run is one run of a process.
 type Run struct {
-	First, Last int64 // first and last step, in nanoseconds since 1970
+	First, Last int64 // in nanoseconds since 1970
 	name        string
 }
 

@@ -136,7 +136,7 @@ func same(what string, want, got []string) error {
 	return nil
 }
 
-// In milliseconds.
+// The bounds of a latch's TTL, in milliseconds.
 const latchMin, latchMax = 13500, 20000
 
 func matches(want, got string) bool {
@@ -164,7 +164,7 @@ type Way struct {
 	Ours Ours
 }
 
-// Ways lists them. A shared owner does what Redisson does.
+// Ways lists the variants of our side. A shared owner does what Redisson does.
 var Ways = []Way{
 	{"an owner of our own", Ours{}},
 	{"a shared owner", Ours{Shared: true}},
@@ -189,7 +189,7 @@ func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
 	return strconv.ParseInt(call.Argv[i], 10, 64)
 }
 
-// A client's first call also checks its permission to publish.
+// unguarded removes the guard: a client's first call also checks its permission to publish.
 func unguarded(argv []string) []string {
 	if n := len(argv) - 3; n >= 0 && argv[n] == "PUBLISH" && argv[n+2] == engine.GuardArg {
 		return argv[:n]

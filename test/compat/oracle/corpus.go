@@ -112,7 +112,7 @@ var layout = strings.NewReplacer(
 	`,"reply":`, ",\n  \"reply\":", `,"own":`, ",\n  \"own\":", `,"shared":`, ",\n  \"shared\":",
 )
 
-// Save writes the file.
+// Save writes the file. The output is deterministic.
 func (c *Corpus) Save(folder string) error {
 	text, err := json.Marshal(c.Cases)
 	if err != nil {

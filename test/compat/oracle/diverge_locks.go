@@ -60,7 +60,7 @@ var fencedDiverges = append([]Divergence{
 
 func hasFenced(r Release, _ Ours) bool { return r.HasFenced() }
 
-// The releases' own differences are first: if one fails, nothing else compares.
+// fairDiverges starts with the releases' own differences: if one fails, nothing else compares.
 var fairDiverges = append([]Divergence{
 	{
 		"acquire: last waiter without a deadline, before 3.45", "later releases do the same",
@@ -163,7 +163,7 @@ func isRefusedReentry(o *Outcome, d Diff) bool {
 		o.Ours.Reply == nil && o.Prior.same(o.Ours.After, o.name()) && len(o.Ours.Messages) == 0
 }
 
-// In Redisson, a lease of 0 deletes the key.
+// isKeptLease: ours keeps a longer lease. In Redisson, a lease of 0 deletes the key.
 func isKeptLease(o *Outcome, d Diff) bool {
 	deleted := d.What == "key" && o.Step.Lease == 0
 	if !o.isAgain() || d.Key != o.name() || d.What != "ttl" && !deleted {
@@ -185,7 +185,7 @@ func isLonger(o *Outcome, d Diff) bool {
 		o.lasts(d.Key) && o.Prior[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// A hold's remaining time may be set again after the script ran a while.
+// lasts allows for a remaining time that is set again after the script ran a while.
 func (o *Outcome) lasts(key string) bool {
 	late := o.Ours.After[key].Expires - o.Prior[key].Expires
 	return late >= 0 && late <= o.Elapsed
@@ -228,7 +228,7 @@ func (o *Outcome) waiters() (queue []string, deadlines map[string]float64) {
 
 var scriptFailed any = Failure("ERR")
 
-// Redisson's script fails if the last waiter lacks a deadline.
+// isOldLast: Redisson's script fails if the last waiter lacks a deadline.
 func isOldLast(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	if o.Theirs.Reply != scriptFailed || !o.Step.Op.TellsTime || len(queue) == 0 {
@@ -238,7 +238,7 @@ func isOldLast(o *Outcome, _ Diff) bool {
 	return !has
 }
 
-// A duplicate entry lacks a deadline.
+// isOldHead: the same for the first live waiter. A duplicate entry lacks a deadline.
 func isOldHead(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	lacks := func(waiter string) bool { _, has := deadlines[waiter]; return !has }
@@ -246,14 +246,14 @@ func isOldHead(o *Outcome, _ Diff) bool {
 	return o.Theirs.Reply == scriptFailed && o.Step.Op.act != giveUp && (twice || slices.ContainsFunc(queue, lacks))
 }
 
-// Redisson returns the previous waiter's deadline, ours the remaining time.
+// isOldQueued: Redisson returns the previous waiter's deadline, ours the remaining time.
 func isOldQueued(o *Outcome, d Diff) bool {
 	_, deadlines := o.waiters()
 	deadline, queued := deadlines[o.Step.Owner]
 	return queued && o.Step.Op.TellsTime && d.What == "reply" && o.Theirs.Reply == int64(deadline)-o.Step.Wait-o.Step.Now
 }
 
-// Ours adds the holder and, for a queued caller, the first waiter and whether the caller is new.
+// isFairRefusal: ours adds the holder and, for a queued caller, the first waiter and whether the caller is new.
 func isFairRefusal(o *Outcome, d Diff) bool {
 	list, _ := o.Ours.Reply.([]any)
 	if d.What != "reply" || o.Step.Op.act != enter || len(list) < 2 || list[1] != "" && !o.isHolder(list[1]) {
@@ -265,7 +265,7 @@ func isFairRefusal(o *Outcome, d Diff) bool {
 	return len(list) == 4 && o.sameTimeLeft(o.Theirs.Reply, list[0])
 }
 
-// Ours returns 2 and saves it in the latch.
+// isAnswerForFreeLock: ours returns 2 and saves it in the latch.
 func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	_, latched := o.Prior[o.Step.Latch()]
@@ -274,7 +274,7 @@ func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && !locked && !latched && (isReply || isLatch)
 }
 
-// Ours notifies the first waiters, up to the first that is not overdue.
+// isPassedOn: ours notifies the first waiters, up to the first that is not overdue.
 func isPassedOn(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	return o.Step.Op.act == giveUp && d.What == "messages" && !locked && len(o.Theirs.Messages) == 0

@@ -103,8 +103,8 @@ func (o *Outcome) hasOver() bool {
 	return false
 }
 
-// Redisson releases expired permits in every step except a single release, as many as requested. Ours releases all, in
-// attempts only.
+// isPruned: Redisson releases expired permits in every step except a single release, as many as requested. Ours
+// releases all, in attempts only.
 func isPruned(o *Outcome, _ Diff) bool { return o.hasOver() && o.Step.Op.act != give }
 
 func isPartial(o *Outcome, _ Diff) bool {

@@ -65,8 +65,8 @@ func isForeignRefused(o *Outcome, d Diff) bool {
 		o.Ours.Reply == wrongType && o.untouched()
 }
 
-// Ours sets the TTL of the longest read, or none while the lock is written. Redisson sets the reader's lease, and 0
-// deletes the lock.
+// isEndlessKept: ours sets the TTL of the longest read, or none while the lock is written. Redisson sets the reader's
+// lease, and 0 deletes the lock.
 func isEndlessKept(o *Outcome, d Diff) bool {
 	fields, _ := o.Prior[d.Key].Value.(map[string]string)
 	grants := o.Step.Op.act == enter && o.Step.Target == 0 || o.Step.isRead(renew)
@@ -92,7 +92,7 @@ func isKeysRaised(o *Outcome, d Diff) bool {
 		(longer || d.What == "key" && d.Ours == true)
 }
 
-// Redisson always sends a message; ours only from a shared owner, with its own reply.
+// isGoneRelease: Redisson always sends a message; ours only from a shared owner, with its own reply.
 func isGoneRelease(o *Outcome, d Diff) bool {
 	latch := d.Key == o.Step.Latch()
 	if _, before := o.Prior[o.Step.Latch()]; o.Step.Op.act != free || before {
@@ -110,13 +110,14 @@ func isReadReply(o *Outcome, d Diff) bool {
 		o.Theirs.Reply == int64(0) && o.Ours.Reply == int64(1)
 }
 
-// The owner still reads, and its keys keep the lease.
+// isKeysKept: the owner still reads, and its keys keep the lease.
 func isKeysKept(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isRead) && o.count() > 1 && d.What == "ttl" &&
 		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == protocol.ModeRead)
 }
 
-// Ours moves the leases of later holds to holds without keys. Redisson frees the lock if it deletes the last key.
+// isHoldRevived: ours moves the leases of later holds to holds without keys. Redisson frees the lock if it deletes the
+// last key.
 func isHoldRevived(o *Outcome, d Diff) bool {
 	holds := o.holds(o.name())
 	if !o.isDirect(Step.isRead) || len(holds) < 2 || o.isOver(o.name()) || !slices.Contains(holds[:len(holds)-1], false) {
@@ -174,7 +175,7 @@ func isReadsLease(o *Outcome, d Diff) bool {
 	return o.isDowngrade() && o.isLockTime(d) && longest != never && o.Ours.After[d.Key].Expires-longest <= o.Elapsed
 }
 
-// Redisson renews all readers' keys, but none if the hash has only one field. Ours renews the owner's.
+// isOtherReader: Redisson renews all readers' keys, but none if the hash has only one field. Ours renews the owner's.
 func isOtherReader(o *Outcome, d Diff) bool {
 	return o.Step.isRead(renew) && d.What == "ttl" && slices.ContainsFunc(o.Step.Names, func(name string) bool {
 		fields, _ := o.Prior[name].Value.(map[string]string)
@@ -183,7 +184,7 @@ func isOtherReader(o *Outcome, d Diff) bool {
 	})
 }
 
-// With several locks or holds, Redisson renews wrong keys or none.
+// isSpoiltReads: with several locks or holds, Redisson renews wrong keys or none.
 func isSpoiltReads(o *Outcome, d Diff) bool {
 	_, failed := o.Theirs.Reply.(Failure)
 	return o.Step.isRead(renew) && (d.What == "reply" && failed || d.What == "ttl")

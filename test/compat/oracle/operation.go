@@ -76,7 +76,7 @@ type Operation struct {
 	Has    func(Release) bool
 	// OneByOne reports whether a release calls the script once per name.
 	OneByOne func(Release) bool
-	// Ours is nil if only Redisson has the operation.
+	// Ours returns our call. It is nil if only Redisson has the operation.
 	Ours func(s Step, shared bool) Call
 	// TellsTime marks replies that are a remaining time, smaller on the side that runs later.
 	TellsTime bool
@@ -123,15 +123,15 @@ type Step struct {
 
 	// Target is the count after our script.
 	Target int64 `json:"target,omitempty"`
-	// Repeat resends the previous release.
+	// RequestID is that of Redisson's unlock. Repeat resends the previous release.
 	RequestID string `json:"request,omitempty"`
 	Repeat    bool   `json:"repeat,omitempty"`
 
 	Permits int64 `json:"permits,omitempty"`
-	// In hexadecimal.
+	// IDs are permit IDs in hexadecimal.
 	IDs []string `json:"ids,omitempty"`
 
-	// In milliseconds, by the caller's clock.
+	// Now and Wait are in milliseconds.
 	Now  int64 `json:"now,omitempty"`
 	Wait int64 `json:"wait,omitempty"`
 }

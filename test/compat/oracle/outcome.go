@@ -19,7 +19,7 @@ type Outcome struct {
 	Shared       bool
 	Prior        State
 	Theirs, Ours Seen
-	// In milliseconds.
+	// At is the time of the step, Elapsed the maximum delay of our side, in milliseconds.
 	At, Elapsed int64
 	Diffs       []Diff
 }
@@ -71,7 +71,7 @@ func (o *Outcome) compareKey(name string) []Diff {
 	return diffs
 }
 
-// Either side may be later.
+// sameTime allows either side to be later.
 func (o *Outcome) sameTime(theirs, ours int64) bool {
 	if theirs == never || ours == never {
 		return theirs == ours
@@ -79,7 +79,7 @@ func (o *Outcome) sameTime(theirs, ours int64) bool {
 	return max(ours-theirs, theirs-ours) <= o.Elapsed
 }
 
-// A remaining time may be smaller on our side, which runs later.
+// sameReply allows a remaining time to be smaller on our side, which runs later.
 func (o *Outcome) sameReply() bool {
 	if o.Step.Op.TellsTime {
 		return o.sameTimeLeft(o.Theirs.Reply, o.Ours.Reply)
@@ -105,7 +105,7 @@ func (o *Outcome) sameValue(theirs, ours Entry) bool {
 	return theirs.Type == ours.Type && reflect.DeepEqual(theirs.Value, ours.Value)
 }
 
-// Only the owner's score may be smaller on our side.
+// sameScores allows only the owner's score to be smaller on our side.
 func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 	same := len(theirs) == len(ours)
 	for member, score := range theirs {
@@ -119,15 +119,16 @@ func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 
 // Divergence is an intended difference from Redisson.
 type Divergence struct {
-	// As in docs/protocol.md under "Differences on purpose".
+	// Name and Reason are repeated in docs/protocol.md under "Differences on purpose".
 	Name, Reason string
-	// Applies reports whether it must occur.
+	// Applies reports whether it must occur for a release and owner.
 	Applies func(Release, Ours) bool
-	// Explains must be narrow: explained differences are not checked further.
+	// Explains reports whether it explains a difference. It must be narrow: explained differences are not checked
+	// further.
 	Explains func(o *Outcome, d Diff) bool
 }
 
-// Referee counts the divergences that occurred.
+// Referee counts the divergences that explained a difference.
 type Referee struct {
 	release Release
 	ours    Ours

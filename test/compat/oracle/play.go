@@ -116,7 +116,7 @@ func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	return o, nil
 }
 
-// On a busy machine one attempt in a few dozen succeeds.
+// maxTries allows for a busy machine, on which one attempt in a few dozen succeeds.
 const maxTries = 5000
 
 var errNoMoment = errors.New("oracle: the server is too slow to run a script within one millisecond of its clock")
@@ -141,7 +141,7 @@ func (s *side) moment(before State, all []request) (*moment, error) {
 	return nil, errNoMoment
 }
 
-// tryMoment uses one transaction. It returns nil if the clock moved.
+// tryMoment runs requests and reads the clock in one transaction. It returns nil if the clock moved.
 func (s *side) tryMoment(before State, all []request) (*moment, error) {
 	if err := s.make(before); err != nil {
 		return nil, err

@@ -140,7 +140,7 @@ func texts(reply any) any {
 	return reply
 }
 
-// Old servers and miniredis embed the code in another error's text.
+// failure returns an error's code, which old servers and miniredis embed in another error's text.
 func failure(text string) Failure {
 	if transport.IsCode(&transport.ServerError{Text: text}, "WRONGTYPE") {
 		return "WRONGTYPE"

@@ -24,7 +24,7 @@ type Entry struct {
 // State is all keys of a server.
 type State map[string]Entry
 
-// Count returns an owner's hold count.
+// Count returns an owner's hold count. isLock is false if the key is not a lock.
 func (s State) Count(name, owner string) (count int64, isLock bool) {
 	e, ok := s[name]
 	if !ok {

@@ -2,7 +2,7 @@ package servers
 
 import (
 	"context"
-	_ "embed" // cluster.sh
+	_ "embed"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,25 +21,21 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// images are for single servers, clusterImages for clusters: Redis 6.2 does not support sharded
-// pub/sub. The tags without a full version are what users of that series run.
+// clusterImages lacks Redis 6.2, which does not support sharded pub/sub. The tags without a full version are what users
+// of that series run.
 var (
 	images        = []string{"redis:6.2", "redis:7.2", "redis:8", "valkey/valkey:8"}
 	clusterImages = []string{"redis:6.2", "redis:8", "valkey/valkey:8"}
 )
 
 const (
-	// pullTimeout bounds the start of a container, which may include pulling its image.
 	pullTimeout = 5 * time.Minute
 	// stopTimeout is when a stopping container is killed. Its data is not needed.
-	stopTimeout = time.Second
-	// readyTimeout bounds the start of a server or cluster in a container.
+	stopTimeout  = time.Second
 	readyTimeout = 90 * time.Second
-	// port is the port of a single server in its container.
-	port = "6379"
-	// clusterReady is the last line that cluster.sh prints.
+	port         = "6379"
 	clusterReady = "the cluster is ready"
-	// clusterNodes is the size of a cluster: three masters with one replica each.
+	// clusterNodes is three masters with one replica each.
 	clusterNodes = 6
 	// clusterAttempts is how many sets of ports are tried, as another process may take one.
 	clusterAttempts = 3
@@ -50,7 +46,6 @@ const (
 //go:embed cluster.sh
 var clusterScript string
 
-// imageKind returns the kind of the servers in an image.
 func imageKind(image string) Kind {
 	return Kind{
 		Name:    image,
@@ -59,7 +54,6 @@ func imageKind(image string) Kind {
 	}
 }
 
-// programOf returns the names of the programs in an image.
 func programOf(image string) (server, cli string) {
 	if strings.Contains(image, "valkey") {
 		return "valkey-server", "valkey-cli"
@@ -67,7 +61,6 @@ func programOf(image string) (server, cli string) {
 	return "redis-server", "redis-cli"
 }
 
-// startContainer starts a single server.
 func startContainer(tb testing.TB, image string) (addr string) {
 	tb.Helper()
 	server, _ := programOf(image)
@@ -88,8 +81,7 @@ func startContainer(tb testing.TB, image string) (addr string) {
 	return addr
 }
 
-// startClusterContainer starts all nodes of a cluster in one container and publishes their ports
-// unchanged: see the package comment. If that fails, it tries other ports.
+// startClusterContainer publishes ports unchanged: see the package comment. If that fails, it tries others.
 func startClusterContainer(tb testing.TB, image string) (addrs []string) {
 	tb.Helper()
 	server, cli := programOf(image)
@@ -116,8 +108,7 @@ func startClusterContainer(tb testing.TB, image string) (addrs []string) {
 	}
 }
 
-// freePorts returns ports that are free together with their bus ports, below the range of ephemeral
-// ports.
+// freePorts returns ports that are free together with their bus ports, below the range of ephemeral ports.
 func freePorts(tb testing.TB) (ports []string) {
 	tb.Helper()
 	for range 1000 {
@@ -139,8 +130,7 @@ func free(port int) bool {
 	return err == nil && l.Close() == nil
 }
 
-// run runs a container until the test ends, and returns when it has printed ready. The ports in
-// asThemselves are published unchanged.
+// run returns when the container has printed ready. The ports in asThemselves are published unchanged.
 func run(tb testing.TB, image, ready string, asThemselves []string, opts ...testcontainers.ContainerCustomizer) (*testcontainers.DockerContainer, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), pullTimeout)
@@ -151,7 +141,7 @@ func run(tb testing.TB, image, ready string, asThemselves []string, opts ...test
 		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForLog(ready)))
 	c, err := testcontainers.Run(ctx, image, opts...)
 	testcontainers.CleanupContainer(tb, c, testcontainers.StopTimeout(stopTimeout))
-	tb.Cleanup(func() { // runs first
+	tb.Cleanup(func() {
 		if c != nil && tb.Failed() {
 			tb.Logf("servers: last output of %s:\n%s", image, lastWords(c))
 		}
@@ -162,7 +152,6 @@ func run(tb testing.TB, image, ready string, asThemselves []string, opts ...test
 	return c, err
 }
 
-// bindings publishes ports unchanged on the loopback interface.
 func bindings(ports []string) network.PortMap {
 	all := network.PortMap{}
 	for _, port := range ports {
@@ -173,7 +162,6 @@ func bindings(ports []string) network.PortMap {
 	return all
 }
 
-// lastWords returns the end of a container's output.
 func lastWords(c testcontainers.Container) string {
 	ctx, cancel := context.WithTimeout(context.Background(), ioTimeout)
 	defer cancel()
@@ -181,8 +169,8 @@ func lastWords(c testcontainers.Container) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = logs.Close() }() // read as far as possible
-	text, _ := io.ReadAll(logs)         // as much as there is
+	defer func() { _ = logs.Close() }()
+	text, _ := io.ReadAll(logs)
 	const keep = 2000
 	return strings.TrimSpace(string(text[max(0, len(text)-keep):]))
 }

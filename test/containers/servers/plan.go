@@ -1,13 +1,8 @@
-// Package servers starts the servers that suites run on: with REDLATCH_ITEST=docker in
-// containers, otherwise the programs that are installed.
+// Package servers starts the servers that suites run on: with REDLATCH_ITEST=docker in containers, otherwise installed
+// programs.
 //
-// [Choose] makes a [Plan] before any test and starts nothing. A server that cannot be started
-// fails the test that needs it.
-//
-// A cluster node redirects clients to other nodes, so it must know an address that is valid
-// for them. All nodes of a cluster therefore share one container, call themselves 127.0.0.1,
-// and publish their ports unchanged on the loopback interface of this machine. That needs a
-// Docker engine on this machine.
+// A cluster node redirects clients to addresses that must be valid for them. So all nodes of a cluster share one
+// container, call themselves 127.0.0.1, and publish their ports unchanged, which needs a Docker engine on this machine.
 package servers
 
 import (
@@ -23,37 +18,33 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Variable is the environment variable that selects the servers: "docker", or "local" (the
-// default) for installed programs.
+// Variable selects the servers: "docker", or "local" (the default).
 const Variable = "REDLATCH_ITEST"
 
 // Plan selects the servers of the suites. The zero Plan has no servers.
 type Plan struct {
 	// Line describes the servers.
-	Line string
-	// Servers are the kinds of single servers, Clusters those of clusters.
+	Line              string
 	Servers, Clusters []Kind
-	// Containers reports whether the servers run in containers.
-	Containers bool
+	Containers        bool
 }
 
 // Kind is a kind of server.
 type Kind struct {
-	// Name is the name of an image, or of a program without its folder.
+	// Name is an image, or a program without its folder.
 	Name string
 
 	start   func(tb testing.TB) (addr string)
 	cluster func(tb testing.TB) (addrs []string)
 }
 
-// Start starts a server of the kind, which ends with the test.
+// Start starts a server until the test ends.
 func (k Kind) Start(tb testing.TB) *Server {
 	tb.Helper()
 	return connect(tb, k.start(tb), "")
 }
 
-// StartCluster starts a cluster of three masters with a replica each, which ends with
-// the test.
+// StartCluster starts three masters with a replica each until the test ends.
 func (k Kind) StartCluster(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, err := survey(tb, k.cluster(tb))
@@ -63,11 +54,10 @@ func (k Kind) StartCluster(tb testing.TB) *Cluster {
 	return c
 }
 
-// Demanded reports whether missing servers are an error: with CI=true, or when the environment
-// selects the servers.
+// Demanded reports whether missing servers are an error.
 func Demanded() bool { return os.Getenv("CI") == "true" || os.Getenv(Variable) != "" }
 
-// Choose makes the plan. With CI=true a missing program of `make setup` is an error.
+// Choose makes the plan and starts nothing. With CI=true a missing program of `make setup` is an error.
 func Choose() (Plan, error) {
 	switch asked := os.Getenv(Variable); asked {
 	case "", "local":
@@ -79,7 +69,6 @@ func Choose() (Plan, error) {
 	}
 }
 
-// contained returns the plan with containers.
 func contained() Plan {
 	plan := Plan{
 		Line:       fmt.Sprintf("containers: %s; clusters of %s", strings.Join(images, ", "), strings.Join(clusterImages, ", ")),
@@ -94,7 +83,6 @@ func contained() Plan {
 	return plan
 }
 
-// installed returns the plan with the programs of this machine.
 func installed() (Plan, error) {
 	var plan Plan
 	var about []string
@@ -132,10 +120,9 @@ func installed() (Plan, error) {
 	return plan, nil
 }
 
-// versionText matches the version in the output of --version, such as "Redis server v=7.0.15".
+// versionText matches as in "Redis server v=7.0.15".
 var versionText = regexp.MustCompile(`\bv=(\S+)`)
 
-// programKind returns the kind of a server program, and its version.
 func programKind(path string) (kind Kind, version string) {
 	text, err := exec.Command(path, "--version").Output()
 	version = "of unknown version"

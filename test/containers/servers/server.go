@@ -16,15 +16,13 @@ import (
 )
 
 const (
-	// ioTimeout bounds the package's own commands.
 	ioTimeout = 10 * time.Second
-	// slots is the number of hash slots of a cluster.
-	slots = 16384
+	slots     = 16384
 )
 
-// Server is one running server, or node. Its methods are safe for concurrent use.
+// Server is one server or node. It is safe for concurrent use.
 type Server struct {
-	// Addr is its TCP address, host:port.
+	// Addr is host:port.
 	Addr string
 	// User is the user of Do's commands: "" is the default user.
 	User string
@@ -34,7 +32,6 @@ type Server struct {
 	pool *redis.Pool
 }
 
-// connect returns the Server at addr for the duration of the test.
 func connect(tb testing.TB, addr, user string) *Server {
 	tb.Helper()
 	s := &Server{Addr: addr, User: user}
@@ -42,7 +39,7 @@ func connect(tb testing.TB, addr, user string) *Server {
 		return redis.Dial("tcp", addr, redis.DialUsername(user), redis.DialPassword(user),
 			redis.DialConnectTimeout(ioTimeout), redis.DialReadTimeout(ioTimeout), redis.DialWriteTimeout(ioTimeout))
 	}}
-	tb.Cleanup(func() { _ = s.pool.Close() }) // the server closes the connections anyway
+	tb.Cleanup(func() { _ = s.pool.Close() })
 	info, err := redis.String(s.Do(tb, "INFO", "server"), nil)
 	if err != nil {
 		tb.Fatalf("servers: %s: INFO: %v", addr, err)
@@ -51,8 +48,7 @@ func connect(tb testing.TB, addr, user string) *Server {
 	return s
 }
 
-// version parses a reply to INFO server. Forks also report the version of Redis they are compatible
-// with.
+// version ignores the version of Redis that forks are compatible with.
 func version(info string) string {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(info) {
@@ -64,11 +60,11 @@ func version(info string) string {
 	return name + " " + fields[name+"_version"]
 }
 
-// Do runs one command and returns its reply as redigo does. It fails the test on an error.
+// Do runs one command and returns redigo's reply.
 func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	c := s.pool.Get()
-	defer func() { _ = c.Close() }() // back to the pool
+	defer func() { _ = c.Close() }()
 	reply, err := c.Do(cmd, args...)
 	if err != nil {
 		tb.Fatalf("servers: %s: %s %v: %v", s.Addr, cmd, args, err)
@@ -76,8 +72,8 @@ func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	return reply
 }
 
-// As creates a user with all rights, whose password is its name, and returns the server for that
-// user, so that Forbid does not affect other users. The user is deleted at the end of the test.
+// As returns the server for a new user with all rights, whose password is its name, so that Forbid does not affect
+// others.
 func (s *Server) As(tb testing.TB, user string) *Server {
 	tb.Helper()
 	s.Do(tb, "ACL", "SETUSER", user, "on", ">"+user, "~*", "&*", "+@all")
@@ -93,16 +89,14 @@ func (s *Server) Forbid(tb testing.TB, cmd string) {
 
 // Cluster is a running cluster whose slots do not move.
 type Cluster struct {
-	// Nodes are all nodes, Masters the nodes that serve slots.
+	// Masters serve slots.
 	Nodes, Masters []*Server
-	// Sharded reports whether it supports sharded pub/sub.
-	Sharded bool
+	Sharded        bool
 
 	owners [slots]*Server
 }
 
-// survey returns the Cluster of nodes for the duration of the test. It returns an error if they
-// redirect clients to other addresses.
+// survey returns an error if nodes redirect clients to other addresses.
 func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	tb.Helper()
 	c := &Cluster{}
@@ -111,7 +105,7 @@ func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	}
 	c.Sharded = knows(tb, c.Nodes[0], "SPUBLISH")
 	for _, node := range c.Nodes {
-		ranges, err := redis.Values(node.Do(tb, "CLUSTER", "SLOTS"), nil) // known to all versions
+		ranges, err := redis.Values(node.Do(tb, "CLUSTER", "SLOTS"), nil)
 		for _, r := range ranges {
 			err = errors.Join(err, c.learn(tb, r))
 		}
@@ -125,15 +119,13 @@ func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	return c, nil
 }
 
-// knows reports whether a server supports a command.
 func knows(tb testing.TB, s *Server, command string) bool {
 	tb.Helper()
 	known, _ := redis.Values(s.Do(tb, "COMMAND", "INFO", command), nil)
 	return len(known) == 1 && known[0] != nil
 }
 
-// learn records the node for a range of slots of CLUSTER SLOTS: first and last slot, the master,
-// and its replicas. It checks that their addresses lead to these nodes.
+// learn records a range of CLUSTER SLOTS and checks that its addresses lead to these nodes.
 func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 	tb.Helper()
 	var first, last int
@@ -164,7 +156,7 @@ func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 			return fmt.Errorf("node redirects clients of %s to %s, which is the address of %s", id, addr, known)
 		}
 		if i > 0 {
-			continue // a replica
+			continue
 		}
 		if !slices.Contains(c.Masters, there) {
 			c.Masters = append(c.Masters, there)
@@ -176,7 +168,7 @@ func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 	return nil
 }
 
-// Addrs returns the addresses of all nodes, host:port.
+// Addrs returns the nodes' addresses, host:port.
 func (c *Cluster) Addrs() []string {
 	addrs := make([]string, len(c.Nodes))
 	for i, s := range c.Nodes {
@@ -185,7 +177,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Do runs one command on the master of key. It fails the test on an error.
+// Do runs one command on the master of key.
 func (c *Cluster) Do(tb testing.TB, key, cmd string, args ...any) any {
 	tb.Helper()
 	return c.owners[transport.HashSlot(key)].Do(tb, cmd, args...)

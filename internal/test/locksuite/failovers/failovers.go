@@ -14,18 +14,16 @@ import (
 )
 
 const (
-	// downAfter is longer than a machine stalls; measuredDownAfter is for the table.
+	// downAfter is longer than a machine stalls.
 	downAfter, measuredDownAfter = 3 * time.Second, time.Second
-	// The bounds are far above an idle machine's figures. Holders must get ErrLost before their
-	// next renewal would return it. Only calls detect a silent cluster node; fair waiters make
+	// The bounds are far above an idle machine's figures. Only calls detect a silent cluster node; fair waiters make
 	// one after their poll cap, ten seconds.
 	pauseBound, lossBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
 )
 
-// Run tries each failure in a cluster and with Sentinels. It checks that every holder gets
-// ErrLost and every waiter its lock. With REDLATCH_FAILOVER=full it uses Redis and Valkey and
-// five times the locks, and logs the table of docs/topologies.md. Otherwise leases are twice the
-// default, so that a holder that learns its loss only by a renewal is late.
+// Run tries each failure in a cluster and with Sentinels. With REDLATCH_FAILOVER=full it uses Redis and Valkey and five
+// times the locks, and logs the table of docs/topologies.md. Otherwise leases are twice the default, so that a holder
+// that learns its loss only by a renewal is late.
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	full := os.Getenv("REDLATCH_FAILOVER") == "full"
@@ -34,7 +32,7 @@ func Run(t *testing.T, a Adapter) {
 		t.Parallel()
 		each, silence = size{10, 60 * time.Second}, downAfter
 	}
-	var rows []string // of a full run
+	var rows []string
 	for i, deployment := range []string{"cluster", "Sentinel"} {
 		for j, f := range failures {
 			for k, servers := range []string{"Redis", "Valkey"} {
@@ -63,14 +61,14 @@ func Run(t *testing.T, a Adapter) {
 
 func (f failure) lossBoundOf(deployment string, s size) time.Duration {
 	if f.silent && deployment == "cluster" {
-		return lossBound + s.lease/3 // by a renewal
+		return lossBound + s.lease/3
 	}
 	return lossBound
 }
 
 func (a Adapter) start(t *testing.T, deployment, servers string, silence time.Duration) deployment {
 	t.Helper()
-	opts := []redistest.Option{redistest.WithArgs("--enable-debug-command", "local")} // for cutOff
+	opts := []redistest.Option{redistest.WithArgs("--enable-debug-command", "local")}
 	if servers == "Valkey" {
 		opts = append(opts, redistest.WithBinary(redistest.ValkeyBinary(t)))
 	}
@@ -96,11 +94,11 @@ func (f Figures) check(t *testing.T, notified time.Duration) {
 // Figures are the results of a failure.
 type Figures struct {
 	Pauses          []time.Duration // without an acquisition of the workers' locks, per kind
-	Locks, Kept     int             // replicated locks, and how many their holders kept
-	Lost, Notified  int             // locks that were not replicated, and holders that got ErrLost
+	Locks, Kept     int             // replicated, and kept by their holders
+	Lost, Notified  int             // not replicated, and holders that got ErrLost
 	NotifiedAfter   time.Duration   // from the failure to the last ErrLost
 	Twice           int             // locks with two holders, including workers
-	Overlap         time.Duration   // the longest time before a holder knew of another owner
+	Overlap         time.Duration   // longest time before a holder knew of another owner
 	Waiters, Served int             // waiters when the master failed, and how many got the lock
 	Slowest         time.Duration   // from the release, or the loss and a new master, to the waiter
 }

@@ -1,13 +1,7 @@
-// Package failovers replaces the master of locks manually, by a kill and by a pause, and measures
-// the effects on holders and waiters. Both adapters run it; docs/topologies.md has the figures.
-//
-// Each lock has a holder and a waiter. Some locks are replicated; others are acquired after the
-// replicas were cut off, and are lost: the holder gets ErrLost and the waiter the lock. Workers
-// acquire two more locks throughout. A paused master resumes and finds that it was replaced.
-//
-// Replication is asynchronous: a lost lock can have two holders until the first sends its next
-// request to the new master. Trials count that but permit it; redlatch.WithReplicaSync and fencing
-// tokens prevent it.
+// Package failovers replaces the master of locks manually, by a kill and by a pause, for both adapters;
+// docs/topologies.md has the figures. Each lock has a holder and a waiter. Locks acquired after the replicas were cut
+// off are lost: the holder gets ErrLost and the waiter the lock. A lost lock can have two holders for a while; trials
+// count that but permit it.
 package failovers
 
 import (
@@ -59,19 +53,19 @@ var failures = []failure{
 }
 
 type pair struct {
-	lock *rlock.Lock // the holder's
+	lock *rlock.Lock
 	hold *rlock.Hold
-	free time.Time // when the holder began to unlock, zero if it lost the lock
+	free time.Time // zero if it lost the lock
 
 	mu       sync.Mutex // guards the fields below
-	notified time.Time  // when the holder got ErrLost
-	got      time.Time  // when the waiter got the lock
+	notified time.Time
+	got      time.Time
 }
 
 type trial struct {
 	t     *testing.T
 	place deployment
-	loses bool            // locks without replicas are lost
+	loses bool
 	ctx   context.Context //nolint:containedctx // ends with the trial
 	wg    sync.WaitGroup
 
@@ -82,8 +76,8 @@ type trial struct {
 }
 
 type size struct {
-	locks int           // replicated, and as many that are not
-	lease time.Duration // of their holders
+	locks int
+	lease time.Duration
 }
 
 func (f failure) try(t *testing.T, p deployment, s size) Figures {
@@ -149,7 +143,6 @@ func (tr *trial) queue() {
 	listened(tr.t, tr.place, channels)
 }
 
-// wait retries until it has the lock, and keeps it.
 func (p *pair) wait(ctx context.Context, l *rlock.Lock) {
 	for ctx.Err() == nil {
 		if _, err := l.Lock(ctx); err == nil {
@@ -162,7 +155,6 @@ func (p *pair) wait(ctx context.Context, l *rlock.Lock) {
 	}
 }
 
-// has reports whether the waiters have the locks, and the holders have unlocked or got ErrLost.
 func has(pairs []*pair) bool {
 	for _, p := range pairs {
 		p.mu.Lock()
@@ -187,7 +179,7 @@ func (tr *trial) recover() {
 	}
 	for _, p := range free {
 		if p.hold.Err() != nil {
-			continue // lost though it was replicated: Figures count it
+			continue
 		}
 		p.free = time.Now()
 		assert.NoError(tr.t, p.hold.Unlock())
@@ -207,20 +199,20 @@ const (
 	announceTime = 2500 * time.Millisecond // Sentinels announce the master every two seconds
 )
 
-// Adapter makes transports, each for one client, which closes it.
+// Adapter makes transports, each for one client.
 type Adapter struct {
-	Name      string // for the table
+	Name      string
 	Cluster   func(tb testing.TB, c *redistest.Cluster) transport.Transport
-	Sentinels func(tb testing.TB, set *redistest.Sentinels) transport.Transport // to the master
+	Sentinels func(tb testing.TB, set *redistest.Sentinels) transport.Transport
 }
 
 type deployment struct {
 	open     func(tb testing.TB) transport.Transport
-	prefix   string                                                       // of the names of locks
+	prefix   string
 	master   func(tb testing.TB) (*redistest.Server, []*redistest.Server) // of all locks, and its replicas
 	failover func(tb testing.TB)                                          // replaces the master by hand
 	careful  bool                                                         // a failover waits for replication
-	settled  func(tb testing.TB)                                          // waits until a failure may happen
+	settled  func(tb testing.TB)
 }
 
 func inCluster(a Adapter, c *redistest.Cluster, tag string) deployment {
@@ -256,8 +248,8 @@ func withSentinels(a Adapter, set *redistest.Sentinels) deployment {
 	}
 }
 
-// announced waits until the Sentinels have announced the master and have left TILT, in which they
-// do nothing for half a minute after a stall.
+// announced waits until the Sentinels have announced the master and have left TILT, in which they do nothing for half a
+// minute after a stall.
 func announced(tb testing.TB, set *redistest.Sentinels) {
 	tb.Helper()
 	time.Sleep(announceTime)
@@ -278,8 +270,8 @@ func inStep(tb testing.TB, p deployment) {
 	}
 }
 
-// cutOff stops replication with DEBUG: with another replication ID the replicas need a full
-// synchronization, which the master delays.
+// cutOff stops replication: with another replication ID the replicas need a full synchronization, which the master
+// delays.
 func cutOff(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, _ := p.master(tb)

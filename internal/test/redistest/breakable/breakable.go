@@ -149,7 +149,7 @@ func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport
 	return h
 }
 
-// SCRIPT goes to all masters.
+// do runs a command on the node of its first argument, and SCRIPT on all masters.
 func (c Nodes) do(tb testing.TB, cmd string, args ...any) (reply any) {
 	tb.Helper()
 	if cmd != "SCRIPT" {
@@ -211,7 +211,7 @@ type network struct {
 	cutOff  bool
 }
 
-// All masters, because the suite assumes that commands have a single connection.
+// add connects to all masters, because the suite assumes that commands have a single connection.
 func (n *network) add(tr transport.Transport) transport.Transport {
 	n.made = append(n.made, tr)
 	n.connect()
@@ -230,7 +230,7 @@ func (n *network) connect() {
 	}
 }
 
-// The suite only waits for one failed call.
+// miss waits until all masters are known to be down: the suite only waits for one failed call.
 func (n *network) miss(tb testing.TB) {
 	tb.Helper()
 	for _, tr := range n.made {

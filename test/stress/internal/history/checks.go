@@ -32,7 +32,7 @@ type Overlap struct {
 	Excused bool
 }
 
-// A renewal's time beyond its period: a command timeout and a new connection.
+// latency is the time of a renewal beyond its period: a command timeout and a new connection.
 const latency = 3 * time.Second
 
 // Overlaps returns all overlaps. After a data loss they are excused for one renewal period.
@@ -53,7 +53,7 @@ func (s *Story) Overlaps() []Overlap {
 	return all
 }
 
-// An owner must not write while it reads.
+// exclude: an owner must not write while it reads.
 func exclude(first, second *Hold) bool {
 	if first.Owner == second.Owner {
 		return first.Read && !second.Read && second.Outer == ""
@@ -61,8 +61,8 @@ func exclude(first, second *Hold) bool {
 	return !first.Read || !second.Read
 }
 
-// The fault lost the first hold, or either one if both were requested concurrently: the server may have granted them in
-// the other order.
+// excuse looks for the fault that lost the first hold, or either one if both were requested concurrently: the server
+// may have granted them in the other order.
 func (s *Story) excuse(o Overlap) Overlap {
 	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.sent < o.First.From {
 		o.excuse(s.Faults, o.Second)
@@ -70,7 +70,7 @@ func (s *Story) excuse(o Overlap) Overlap {
 	return o
 }
 
-// If the first fault did not end the hold in time, a later fault is not the reason.
+// excuse considers the first fault only: if that did not end the hold in time, a later one is not the reason.
 func (o *Overlap) excuse(faults []Record, h *Hold) {
 	period := h.Lease
 	if h.Renewed {
@@ -118,6 +118,8 @@ func sortedKeys[V any](m map[string]V) []string {
 // grain is the resolution of the server's clock plus the error of sampling a busy process.
 const grain = 20 * time.Millisecond
 
+// checkAudits: the hold must end at least its loss margin before the key can expire, and the owner's count must be its
+// depth. After a successful unlock the owner must be gone.
 func (s *Story) checkAudits() (findings []Finding) {
 	for _, a := range s.Audits {
 		h := s.Holds[a.Hold]
@@ -145,7 +147,7 @@ func (s *Story) checkAudits() (findings []Finding) {
 	return findings
 }
 
-// The bound does not count the time for which the process was stopped.
+// checkCalls does not count the time for which the process was stopped.
 func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	for _, id := range sortedKeys(s.Calls) {
 		c := s.Calls[id]
@@ -164,7 +166,7 @@ func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	return findings
 }
 
-// Its stops may overlap: the fault, and the stall that the process noticed.
+// stood allows for overlapping stops: the fault, and the stall that the process noticed.
 func (s *Story) stood(p string, in Span) (sum Time) {
 	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	for _, stop := range stops {
@@ -175,7 +177,7 @@ func (s *Story) stood(p string, in Span) (sum Time) {
 	return sum
 }
 
-// No hold is lost before its deadline while the server still has it.
+// checkEarly: no hold is lost before its deadline while the server still has it.
 func (s *Story) checkEarly() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -207,7 +209,7 @@ func (s *Story) forgotten(h *Hold, at Time) bool {
 	return false
 }
 
-// A proof is rejected after the server lost its hold.
+// checkReentries: a proof is rejected after the server lost its hold.
 func (s *Story) checkReentries() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -230,7 +232,7 @@ func (s *Story) checkReentries() (findings []Finding) {
 	return findings
 }
 
-// A call that began after a grant must get a higher token, unless the server lost data in between.
+// checkTokens: a call that began after a grant must get a higher token, unless the server lost data in between.
 func (s *Story) checkTokens() (findings []Finding) {
 	for _, key := range sortedKeys(s.ByKey) {
 		granted := slices.DeleteFunc(slices.Clone(s.ByKey[key]), func(h *Hold) bool { return h.Token == 0 })

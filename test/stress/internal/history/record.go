@@ -1,21 +1,9 @@
 //go:build linux
 
-// Package history records how several processes used locks, and checks it.
-//
-// Each process appends records to its own file with one write(2) each, so that they survive its kill. Times are
-// CLOCK_MONOTONIC, which all processes of a machine share. The life of a hold: Call, Return, Grant, Valid (repeated),
-// Give, Return; or Over; with Marks and Audits in between.
-//
-// A hold is valid from its grant until its release or its deadline. A sample is a time, then Err() == nil, then
-// Remaining(): two lower bounds. A process that was stopped or later killed cannot have seen its hold end, so its hold
-// is valid until the last sample's deadline or the kill; if the end was seen before the deadline, until the last
-// sample. So two overlapping holds were both believed valid, however busy the machine is.
-//
-// Marks are entries on a server without faults, followed by a check that the hold is still valid. They need no clock:
-// none of another owner may be between the first and last of one.
-//
-// A hold of permits has them as late and as briefly as its calls and samples allow, so a violation is proven if they
-// don't fit. A model checker says no more, because a rejected attempt may have met permits of calls in doubt.
+// Package history records how several processes used locks, and checks it. Each process appends records to its own file
+// with one write(2) each, so that they survive its kill. Times are CLOCK_MONOTONIC, which all processes of a machine
+// share. The life of a hold is Call, Return, Grant, Valid (repeated), Give, Return; or Over instead of Give; with Marks
+// and Audits in between. See [Story.Judge] for the checks.
 package history
 
 import (

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// checkPermits finds moments at which holds had more permits than were set. A hold has its permits as late and as briefly
+// as its calls and samples allow, so a violation is proven if they don't fit. A model checker says no more, because a
+// rejected attempt may have met permits of calls in doubt.
 func (s *Story) checkPermits() (findings []Finding) {
 	for _, key := range sortedKeys(s.BySemaphore) {
 		if s.mayForget(key) {
@@ -67,6 +70,8 @@ func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
 	return findings
 }
 
+// checkStocks: available and taken permits are never more than were set, nor fewer if none can have been lost. At most
+// those are available that holds valid throughout the query leave.
 func (s *Story) checkStocks() (findings []Finding) {
 	for _, q := range s.Stocks {
 		if s.mayForget(q.Key) {
@@ -115,7 +120,7 @@ func (p place) compare(q place) int { return cmp.Or(cmp.Compare(p.ms, q.ms), cmp
 
 func (p place) String() string { return fmt.Sprintf("%d-%d", p.ms, p.n) }
 
-// From its first mark to its last.
+// stay is an owner's time inside in one role, from its first mark to its last.
 type stay struct {
 	hold        *Hold // the first to leave one
 	first, last place
@@ -151,6 +156,8 @@ func (s *Story) stays() map[string][]*stay {
 	return byKey
 }
 
+// checkMarks finds interleaved marks of two owners, unless the server lost data. Marks are entries on a server without
+// faults, followed by a check that the hold is still valid, so they need no clock.
 func (s *Story) checkMarks() (findings []Finding) {
 	byKey := s.stays()
 	for _, key := range sortedKeys(byKey) {
@@ -229,7 +236,7 @@ func outlived(holds []*Hold, h *Hold, at Time) bool {
 	})
 }
 
-// A waiter could have acquired some of the freed permits, or the lock.
+// until returns until when a waiter could have acquired some of the freed permits, or the lock.
 func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) Time {
 	to := unlock.Returned
 	for _, w := range waits {
@@ -240,7 +247,7 @@ func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) T
 	return to
 }
 
-// The holds granted after at had more than spare permits.
+// takenFrom returns when the holds granted after at had more than spare permits.
 func takenFrom(holds []*Hold, at Time, spare int64) Time {
 	first, _ := slices.BinarySearchFunc(holds, at, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+1) })
 	for _, h := range holds[first:] {
@@ -271,7 +278,7 @@ func (s *Story) excuses(key string, after Aftermath) []Span {
 	return spans
 }
 
-// The others are sorted.
+// calm returns the longest part of a span outside the others, which are sorted.
 func calm(in Span, others []Span) (longest Time) {
 	from := in.From
 	for _, o := range others {

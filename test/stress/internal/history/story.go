@@ -12,7 +12,7 @@ import (
 // Hold is the history of one hold.
 type Hold struct {
 	ID, P, Key, Owner, Outer string
-	// It was valid at least from From to To.
+	// Called is the start of its call. It was valid at least from From to To.
 	Called, From, To Time
 	Lease, Margin    Time
 	Renewed          bool
@@ -24,7 +24,7 @@ type Hold struct {
 	// Early is how long before its deadline it was seen to have ended.
 	Early Time
 
-	// Derived from the first deadline, because the lease starts then.
+	// sent is derived from the first deadline, because the lease starts when the attempt is sent.
 	sent                Time
 	lastValid, deadline Time
 	over, given         Time
@@ -38,7 +38,7 @@ type Story struct {
 	Freed                         map[string]*Made
 	Marks, Audits, Stocks, Faults []Record
 	Stops                         map[string][]Span
-	// Stalls are not the injected Stops.
+	// Stalls are the Stops that a process noticed itself or the machine caused.
 	Stalls []Span
 	Kills  map[string]Time
 	Ended  Time
@@ -47,7 +47,7 @@ type Story struct {
 // Made is a call.
 type Made struct {
 	Record
-	// Returned is 0 before the return.
+	// Returned is when it returned, or 0.
 	Returned Time
 	Err      string
 }
@@ -168,6 +168,10 @@ func (h *Hold) sample(r Record) {
 	}
 }
 
+// end determines until when the hold was certainly valid, so that two overlapping holds were both believed valid, however
+// busy the machine is. A sample is a time, then Err() == nil, then Remaining(): two lower bounds. A process that was
+// stopped or later killed cannot have seen its hold end, so its hold is valid until the last sample's deadline or the
+// kill; if the end was seen before the deadline, until the last sample.
 func (s *Story) end(h *Hold) {
 	h.To = h.deadline
 	if h.over > 0 && h.over < h.deadline {
@@ -197,7 +201,7 @@ type Limits struct {
 	Aftermath Aftermath
 }
 
-// Judge runs every check.
+// Judge runs every check. Most findings are excused while the server was made to forget.
 func (s *Story) Judge(l Limits) []Finding {
 	var all []Finding
 	for _, check := range []func() []Finding{

@@ -77,15 +77,16 @@ func Usual() Habits {
 	}
 }
 
+// Bounds of the clients.
 const (
 	CommandTimeout = time.Second
-	// Long, so that a lost wake-up shows.
+	// PollCap is long, so that a lost wake-up shows.
 	PollCap = 30 * time.Second
 	// Grace is the shortest grace period.
 	Grace    = 5 * time.Second
 	patience = 20 * time.Second
-	// A call's time beyond its wait: an attempt, and a second one after its script was loaded, each with a new
-	// connection.
+	// overhead is a call's time beyond its wait: an attempt, and a second one after its script was loaded, each with a
+	// new connection.
 	overhead = 4 * CommandTimeout
 )
 
@@ -107,7 +108,7 @@ func (k Key) At(round int) string {
 	return k.Name
 }
 
-// A silent connection must be dropped within the shortest lease.
+// shortest returns the shortest lease: a silent connection must be dropped within it.
 func (c *Config) shortest() time.Duration {
 	least := c.Keys[0].Lease
 	for _, k := range c.Keys {
@@ -192,7 +193,7 @@ func do(pool *redis.Pool, cmd string, args ...any) (any, error) {
 	return c.Do(cmd, args...)
 }
 
-// The record is only written if the hold is still valid.
+// mark writes a record only if the hold is still valid.
 func (a *auditor) mark(key string, h *sampledHold) {
 	if h.hold.Err() != nil {
 		return
@@ -205,7 +206,8 @@ func (a *auditor) mark(key string, h *sampledHold) {
 
 const look = `return {redis.call('HGET', KEYS[1], ARGV[1]) or '0', redis.call('PTTL', KEYS[1])}`
 
-// inside returns the owner's depth, 0 if unknown, and whether the server's count must equal it.
+// audit calls inside after the reply for the owner's depth, 0 if unknown, and for whether the server's count must equal
+// it.
 func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, exact bool)) {
 	at := history.Now()
 	if h.hold.Err() != nil {

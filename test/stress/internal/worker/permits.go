@@ -69,7 +69,7 @@ func (s *permitSession) take() *sampledHold {
 	}
 }
 
-// A negative lease is not renewed.
+// terms returns a lease; a negative one is not renewed.
 func (s *permitSession) terms() (time.Duration, []rlock.Option) {
 	habits, lease := &s.w.cfg.Habits, s.key.Lease
 	switch {
@@ -161,7 +161,7 @@ func (s *permitSession) give(h *sampledHold) {
 	}
 }
 
-// Only a release ends the permits of a counter.
+// counted is the hold of a counter's permits, which only a release ends.
 type counted struct{}
 
 func (counted) Err() error { return nil }
@@ -170,7 +170,7 @@ func (counted) Remaining() time.Duration { return time.Hour }
 
 func (counted) Context(parent context.Context) context.Context { return parent }
 
-// Some permits' number and the shortest of their remaining leases.
+// lookAtPermits returns how many of some permits a semaphore has, and the shortest of their remaining leases.
 const lookAtPermits = `local left, n, now = -1, 0, redis.call('TIME')
 for i = 1, #ARGV do
   local ends = redis.call('ZSCORE', KEYS[1], (string.gsub(ARGV[i], '..', function(c) return string.char(tonumber(c, 16)) end)))

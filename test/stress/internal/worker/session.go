@@ -99,7 +99,7 @@ func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
 	}
 }
 
-// A negative lease is not renewed.
+// call makes and records one acquiring call. A negative lease is not renewed.
 func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease time.Duration,
 	f func(context.Context) (*rlock.Hold, error),
 ) *sampledHold {
@@ -156,7 +156,7 @@ func (s *session) use(h *sampledHold, depth int) {
 	s.w.auditor.mark(s.key.Name, h)
 }
 
-// The count is unknown if a hold has ended since.
+// audit compares counts, unless a hold has ended since.
 func (s *session) audit(h *sampledHold) {
 	s.w.auditor.audit(s.key.Name, h, func() (depth int64, exact bool) {
 		for _, in := range s.inside {
@@ -191,7 +191,7 @@ func (s *session) role() string {
 	return s.key.Name
 }
 
-// A writer sometimes reads.
+// reenter enters the lock again with a hold's proof. A writer sometimes reads.
 func (s *session) reenter(outer *sampledHold, depth int) {
 	if s.key.ReadWrite && !s.reads && s.chance(0.5) {
 		lock := s.lock

@@ -203,7 +203,7 @@ func (l *loop) close() {
 	<-l.done
 }
 
-// It shares nothing with the tested code, so that this cannot delay it.
+// watchStalls shares nothing with the tested code, so that this cannot delay it.
 func watchStalls(log *history.Writer) *loop {
 	before := history.Now()
 	return every(stallTick, func() {
@@ -216,7 +216,7 @@ func watchStalls(log *history.Writer) *loop {
 
 const (
 	samplePause = 20 * time.Millisecond
-	// The change of a deadline that is recorded, and the longest time without a record.
+	// minMove is the change of a deadline that is recorded, staleness the longest time without a record.
 	minMove   = 100 * time.Millisecond
 	staleness = 300 * time.Millisecond
 )
@@ -277,7 +277,7 @@ func (s *sampler) sampleAll() {
 	}
 }
 
-// The caller holds b.mu. The time is read first, so that a record never exceeds the hold's own view.
+// sample is called with b.mu held. It reads the time first, so that a record never exceeds the hold's own view.
 func (s *sampler) sample(h *sampledHold) {
 	at := history.Now()
 	err := h.hold.Err()
