@@ -72,6 +72,7 @@ type After struct {
 	inspect.Lease
 }
 
+// String returns the state in words.
 func (a *After) String() string {
 	if len(a.Holders) == 0 {
 		return "free"

@@ -68,6 +68,7 @@ func Print(cmd *cobra.Command, asJSON bool, what any, text func(io.Writer)) erro
 	return nil
 }
 
+// PrintJSON prints a command's JSON output.
 func PrintJSON(cmd *cobra.Command, what any) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	enc.SetIndent("", "  ")
