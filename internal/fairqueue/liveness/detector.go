@@ -41,7 +41,7 @@ func RedissonGrace(grace time.Duration) time.Duration {
 	return redissonFactor * max(grace, DefaultGrace)
 }
 
-// Detector observes the queue of one fair lock, for one goroutine.
+// Detector observes the queue of one fair lock. It is not safe for concurrent use.
 type Detector struct {
 	grace   time.Duration
 	period  time.Duration
