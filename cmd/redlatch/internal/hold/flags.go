@@ -150,7 +150,7 @@ func names(cmd *cobra.Command, args []string) (n int, wrong string) {
 	case !cmd.Flags().Changed("permits"):
 		return 1, ""
 	case len(args) > 0:
-		wrong = "--permits NAME:N replaces NAME: remove " + sanitize.Word(args[0]) + " out"
+		wrong = "--permits NAME:N replaces NAME: remove " + sanitize.Word(args[0])
 	}
 	return 0, wrong
 }
