@@ -127,8 +127,8 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 // its own lease: use Extend after [Hold.LetExpire], or for permits of other programs. An expired permit can
 // be extended until the next acquisition removes it. It may be repeated, and sends one EVALSHA.
 //
-// Errors: ErrNotHeld if a permit was released or has expired; then none is extended. It also returns the
-// errors of [Expirable.SetPermits].
+// Errors: ErrNotHeld if a permit was released, or removed after it expired; then none is extended. It also
+// returns the errors of [Expirable.SetPermits].
 func (s *Expirable) Extend(ctx context.Context, lease time.Duration, ids ...string) error {
 	const op = "extend"
 	raw, err := parseIDs(ids)
@@ -208,8 +208,8 @@ func (s *Expirable) Available(ctx context.Context) (int, error) {
 }
 
 // Hold is a set of permits that were acquired together. It is lost when one permit is lost. It has
-// IDs instead of an Owner: after [Hold.LetExpire] any program can release the permits, but none can
-// renew them. All methods are safe for concurrent use.
+// IDs instead of an Owner: after [Hold.LetExpire] the permits are not renewed, but any program can
+// release or extend them. All methods are safe for concurrent use.
 type Hold struct {
 	lock *rlock.Hold
 }
