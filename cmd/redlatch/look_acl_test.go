@@ -89,7 +89,7 @@ func TestWriteCommandsRejectReplicaAndNameMaster(t *testing.T) {
 	require.Eventually(t, func() bool { return replica.Do(t, "EXISTS", codec.QueueKey("stuck")) == int64(1) },
 		program.Soon, program.PollEvery)
 	says := "redlatch: " + replica.URL() + " is a replica of " + master.Addr() +
-		", which rejects writes: use its master, with --redis redis://" + master.Addr() + "\n"
+		" and rejects writes: use its master, with --redis redis://" + master.Addr() + "\n"
 	for line, code := range map[string]int{
 		"unlock --force held":                              2,
 		"unlock --force free":                              2,

@@ -281,7 +281,7 @@ type OnReplica struct {
 
 // Error implements error.
 func (e *OnReplica) Error() string {
-	return fmt.Sprintf("%s is a replica of %s, which rejects writes: use its master, with --redis %s",
+	return fmt.Sprintf("%s is a replica of %s and rejects writes: use its master, with --redis %s",
 		e.Server, e.Master.Place(), e.Master)
 }
 

@@ -51,7 +51,7 @@ func TestUIReportsReadOnlyReplica(t *testing.T) {
 	for action, form := range map[string]url.Values{"unlock": takes, "evict": evicts} {
 		status, text := send(t, address+action+"?name=job", "ops", "s3cret", form)
 		require.Equal(t, 500, status, action)
-		require.Contains(t, text, "is a replica of "+master.Addr()+", which rejects writes", action)
+		require.Contains(t, text, "is a replica of "+master.Addr()+" and rejects writes", action)
 	}
 	require.True(t, program.Exists(t, master, "job"))
 }
