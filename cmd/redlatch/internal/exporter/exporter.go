@@ -132,7 +132,7 @@ func (e *exporter) report(notCounted, err error) {
 	case notCounted != nil:
 		text = "redlatch_server_waiters_dead is omitted: cannot count subscribers: " + inspect.NotCounted(notCounted)
 	case e.said != "":
-		text = "the server answers again"
+		text = "scans are complete again"
 	}
 	if text != e.said && text != "" {
 		e.say("%s", text)

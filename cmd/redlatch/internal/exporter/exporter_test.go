@@ -266,7 +266,7 @@ func TestStaleMetricsAreOmitted(t *testing.T) {
 	require.Equal(t, 143, got.Code)
 	lines := strings.Split(strings.TrimSpace(got.Stderr), "\n")
 	require.Contains(t, lines[0], "redlatch: cannot reach Redis at ")
-	require.Equal(t, "redlatch: the server answers again", lines[len(lines)-1])
+	require.Equal(t, "redlatch: scans are complete again", lines[len(lines)-1])
 }
 
 func TestExporterServesWithoutRedis(t *testing.T) {
