@@ -246,7 +246,7 @@ func isDenial(text string) bool {
 }
 
 // remedies are by error code.
-var remedies = map[string]string{ //nolint:gosec // G101: it names where passwords come from, and has none
+var remedies = map[string]string{
 	"READONLY":   "It is a replica: use its master (redis-cli ROLE shows it), or its Sentinels (redis-sentinel://).",
 	"OOM":        "Its memory is full: free memory, or raise maxmemory. Locks are small, but fail like all other writes.",
 	"LOADING":    "It has just started: wait until it has loaded its data.",
