@@ -26,13 +26,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func ttl(t *testing.T, s redistest.Target, name string) time.Duration {
-	t.Helper()
-	ms, ok := s.Do(t, "PTTL", name).(int64)
-	require.True(t, ok)
-	return max(0, time.Duration(ms)*time.Millisecond)
-}
-
 func TestCommandEnvironmentHasLockAndOwner(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -138,6 +131,7 @@ func TestAbandonedReleaseKeepsLockForAtLeast(t *testing.T) {
 		"fair, longer":            {flags: lockFlags{atLeast: time.Hour, fair: true}, left: time.Hour - ran},
 		"fenced, longer":          {flags: lockFlags{atLeast: time.Hour, fenced: true}, left: time.Hour - ran},
 		"fenced and fair, longer": {flags: lockFlags{atLeast: time.Hour, fenced: true, fair: true}, left: time.Hour - ran},
+		"read, longer":            {flags: lockFlags{atLeast: time.Hour, read: true}, left: time.Hour - ran},
 		"write, longer":           {flags: lockFlags{atLeast: time.Hour, write: true}, left: time.Hour - ran},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -110,6 +110,13 @@ func TestWaitBoundsConnecting(t *testing.T) {
 	require.NotContains(t, got.Stderr, "Start one")
 }
 
+func ttl(t *testing.T, s redistest.Target, name string) time.Duration {
+	t.Helper()
+	ms, ok := s.Do(t, "PTTL", name).(int64)
+	require.True(t, ok)
+	return max(0, time.Duration(ms)*time.Millisecond)
+}
+
 func TestAtLeastNeedsPlainRightsOnly(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
