@@ -68,7 +68,7 @@ func showScene(t *testing.T, page *redlatchui.Page) {
 	}
 	says(t, page, "/?only=numbers", "visits counter number 41")
 	says(t, page, "/lock?name=billing", "1 dead "+javaB+":4 Redisson")
-	says(t, page, "/lock?name=visits", "It is a number, 41")
+	says(t, page, "/lock?name=visits", "It is the number 41")
 	says(t, page, "/who?client="+javaA, "Holds (20)")
 	text = says(t, page, "/who?client="+javaB, "Waits for (1)")
 	require.Contains(t, text, "billing fair 1 of 1, dead billing@host-3")

@@ -71,7 +71,7 @@ func TestCommandsOnACluster(t *testing.T) {
 	other := redistest.Key(t)
 	s.c.DoAt(t, other, "SET", other, "no lock")
 	program.Fails(t, s.url, 1, "holds a string", "status", other)
-	program.Fails(t, s.url, 2, "the demo has one server", "demo", "--redis", s.url)
+	program.Fails(t, s.url, 2, "the demo needs a single server", "demo", "--redis", s.url)
 
 	name, dead := s.names[2], s.id+":999"
 	s.c.DoAt(t, name, "RPUSH", codec.QueueKey(name), dead)
@@ -227,7 +227,7 @@ func TestClusterDiagnoses(t *testing.T) {
 	got := program.Finish(t, s.url, "list")
 	require.Equal(t, 1, got.Code)
 	require.Contains(t, got.Stdout, s.names[1])
-	require.Contains(t, got.Stderr, "the list is not complete: cannot reach Redis at "+down.Addr())
+	require.Contains(t, got.Stderr, "the list is incomplete: cannot reach Redis at "+down.Addr())
 	got = program.Finish(t, s.url, "doctor")
 	require.Equal(t, 2, got.Code)
 	require.Contains(t, got.Stdout, "one of 3 masters")
