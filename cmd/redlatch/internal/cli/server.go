@@ -167,11 +167,15 @@ func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Targe
 		if said := (*ExitError)(nil); !connect.Denied(err) || errors.As(err, &said) {
 			return err
 		}
-		lacks, unknown := diagnosis.Lacks(ctx, srv, name, acl.Operator)
-		if unknown != nil || len(lacks) == 0 {
-			return err
+		rejected := fmt.Sprintf("Redis at %s rejected the request", srv)
+		if errors.Is(err, redlatch.ErrNotNotified) {
+			rejected = fmt.Sprintf("the lock was released, but its waiters were not notified: Redis at %s rejected the message", srv)
 		}
-		return Errorf(CodeFailed, "Redis at %s rejected the request: %s. %s", srv, connect.Reason(err), connect.Remedy(err, lacks...))
+		lacks, unknown := diagnosis.Lacks(ctx, srv, name, acl.Operator)
+		if unknown != nil {
+			lacks = nil
+		}
+		return Errorf(CodeFailed, "%s: %s. %s", rejected, connect.Reason(err), connect.Remedy(err, lacks...))
 	})
 }
 

@@ -70,6 +70,18 @@ func TestDeniedRepairNamesMissingRights(t *testing.T) {
 	}
 }
 
+func TestUnlockWithoutPublishReportsRelease(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := s.GiveRights(t, []string{"Repair user"}, "resetchannels")
+	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
+	got := program.Finish(t, url, "unlock", "--force", "--even-if-alive", "app:job")
+	require.Equal(t, 1, got.Code)
+	require.Contains(t, got.Stderr, "\nredlatch: the lock was released, but its waiters were not notified: ")
+	require.Contains(t, got.Stderr, "The user lacks &redisson_lock__channel:{app:job*")
+	require.False(t, program.Exists(t, s, "app:job"))
+}
+
 func TestUnlockKeepsForeignHash(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
