@@ -24,7 +24,7 @@ func init() {
 	}
 }
 
-// Client is a client of a Redis or Valkey deployment. Its locks share two connections, or three per
+// Client is a client for a Redis or Valkey deployment. Its locks share two connections, or three per
 // master in a cluster. A Client is safe for concurrent use, and a process needs only one per
 // deployment.
 type Client struct {
@@ -43,10 +43,10 @@ type Client struct {
 // the password. The Sentinels' credentials are ?sentinel_user=u&sentinel_password=p. For
 // sharded_pubsub, which is auto, on or off, see [WithShardedPubSub].
 //
-// ctx bounds only the connecting. The error wraps [ErrNotSent] if the server cannot be reached. Open
-// sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID as needed; CLUSTER SLOTS and PUBSUB
-// SHARDNUMSUB in a cluster; the commands of [NewSentinel] and [AskSentinels] with Sentinels. The
-// modules adapter/goredis and adapter/rueidis use an existing client's settings.
+// ctx bounds only the connection attempt. The error wraps [ErrNotSent] if the server cannot be
+// reached. Open sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID as needed; CLUSTER SLOTS
+// and PUBSUB SHARDNUMSUB in a cluster; the commands of [NewSentinel] and [AskSentinels] with
+// Sentinels. The modules adapter/goredis and adapter/rueidis use an existing client's settings.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	engine.NeedContext(ctx)
 	set, err := configure(opts)
@@ -64,10 +64,10 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	return newClient(t, &set), nil
 }
 
-// New returns a client of one server. It does no I/O: the client connects on first use with dial,
+// New returns a client for one server. It does no I/O: the client connects on first use with dial,
 // such as the DialContext of a *redis.Pool, and calls return [ErrNotSent] if dial fails. dial must
 // authenticate and select the database. Read timeouts apply only while dialing. [NewConn] makes
-// connections that limit replies, as Open's do.
+// connections that limit the size of replies, like those made by [Open].
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
 	if dial == nil {
 		return nil, fmt.Errorf("%w: New needs a dial function", ErrInvalid)
@@ -130,31 +130,35 @@ func newClient(t transport.Transport, set *settings) *Client {
 	return c
 }
 
-// ID returns the UUID with which the client's owners begin.
+// ID returns the UUID at the start of each of the client's owners.
 func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
 
-// Close closes the client. Waiting calls return [ErrClosed], also the cause of the contexts of
-// holds. Close does not release locks: they expire with their leases. It waits up to one command
-// timeout for uncertain calls. It is safe for concurrent use; later calls return the first result.
+// Close closes the client. Waiting calls return [ErrClosed], which is also the cause of the holds'
+// contexts. Close does not release locks: they expire with their leases. It waits for uncertain
+// calls for up to one command timeout. It is safe for concurrent use; later calls return the first
+// result.
 func (c *Client) Close() error { return c.engine.Close() }
 
-// Shutdown closes the client gracefully. New and waiting calls return [ErrClosed] immediately,
-// while holds are still renewed. When the last hold is unlocked or ctx ends, Shutdown closes the
-// client and returns the result of [Client.Close]. If holds remain, the error reports their number
-// and wraps ctx's error, or ErrClosed if Close was called. Shutdown does not wait for holds that
-// have reached the limit of WithMaxHold. While it waits, HandOver works and re-entry does not.
+// Shutdown closes the client gracefully. New and waiting calls return [ErrClosed] immediately, while
+// holds are still renewed. When the last hold is unlocked or ctx ends, Shutdown closes the client
+// and returns the result of [Client.Close]. If holds remain, the error reports their number and
+// wraps ctx's error, or ErrClosed if Close was called. Shutdown does not wait for holds that have
+// reached the limit of WithMaxHold. While Shutdown waits, holds can be handed over but not
+// re-entered.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 
 // Stats contains client statistics. The counts are exact but not read atomically.
 type Stats struct {
 	// Held is the number of holds, including re-entries.
 	Held int
-	// OldestHold is the time since the oldest hold's acquisition was sent; 0 without holds.
+	// OldestHold is the time since the oldest hold's acquisition was sent, or 0 if there are no
+	// holds.
 	OldestHold time.Duration
-	// Waiting is the number of calls that wait for a lock, permits, a latch or the end of an inner
-	// hold.
+	// Waiting is the number of calls that are waiting for a lock, permits, a latch or the end of an
+	// inner hold.
 	Waiting int
-	// InFlight is the number of calls to Redis, except renewals, whose callers wait for a reply.
+	// InFlight is the number of calls to Redis, except renewals, whose callers are waiting for a
+	// reply.
 	InFlight int
 	// Subscriptions is the number of waiters' subscriptions, including idle ones kept for later
 	// waiters.
@@ -171,7 +175,7 @@ func (c *Client) Stats() Stats { return Stats(c.engine.Stats()) }
 type KindStats struct {
 	// Kind is the kind of the locks, such as "plain" or "fair".
 	Kind string
-	// Group is the result of StatsBy's function for their names.
+	// Group is the group that the function passed to StatsBy returns for their names.
 	Group string
 	// Held, OldestHold and Waiting are as in Stats.
 	Held       int
@@ -212,8 +216,8 @@ func (c *Client) StatsBy(group func(name string) string) []KindStats {
 }
 
 // Owner identifies a holder of a lock: the UUID of a client and the number of an acquisition, which
-// is a thread ID in Redisson. The zero Owner means none.
+// is a thread ID in Redisson. The zero Owner means no owner.
 type Owner = codec.Owner
 
-// NoTTL is the TTL, a negative number, of a key that never expires.
+// NoTTL is the TTL of a key that never expires. It is negative.
 const NoTTL = reply.NoTTL

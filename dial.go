@@ -21,17 +21,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// NewSentinel returns a client of a master with Sentinels. It does no I/O: the client connects on first
-// use, and calls return [ErrNotSent] if that fails.
+// NewSentinel returns a client for a master monitored by Sentinels. It does no I/O: the client connects
+// on first use, and calls return [ErrNotSent] if that fails.
 //
 // master returns the current master's address, host:port; [AskSentinels] returns such a function. It is
-// called for each new connection and when the master may have changed: after a Sentinel's message or a
-// READONLY reply, and once a second while no Sentinel publishes. dial connects to that address, and to
-// replicas unless [WithReplicaDialer] is set, and returns connections as for [New]. Both must respect
-// ctx and be safe for concurrent use.
+// called for each new connection and when the master may have changed: after a message from a Sentinel
+// or a READONLY reply, and once a second while no Sentinel publishes messages. dial connects to that
+// address, and to replicas unless [WithReplicaDialer] is set, and returns connections as for [New].
+// Both must respect ctx and be safe for concurrent use.
 //
-// The client sends SUBSCRIBE __sentinel__:hello to the master, and needs the right to that channel to
-// detect failovers immediately. It closes connections to a former master.
+// The client sends SUBSCRIBE __sentinel__:hello to the master, and needs permission to subscribe to
+// that channel to detect failovers immediately. It closes connections to a former master.
 func NewSentinel(
 	master func(ctx context.Context) (addr string, err error),
 	dial func(ctx context.Context, addr string) (redis.Conn, error),
@@ -48,10 +48,10 @@ func NewSentinel(
 }
 
 // AskSentinels returns a function for [NewSentinel] that queries the Sentinels at addrs, host:port, and
-// their known peers for the master called name. It queries them concurrently and, of the replies within
-// 250 ms of the first, uses the reply with the latest failover. dial connects to a Sentinel and
-// authenticates. The function sends SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS, and is safe
-// for concurrent use.
+// their known peers for the master called name. It queries them concurrently and, among the replies
+// that arrive within 250 ms of the first, uses the one with the latest failover. dial connects to a
+// Sentinel and authenticates. The function sends SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and
+// SENTINELS, and is safe for concurrent use.
 func AskSentinels(
 	name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error),
 ) func(ctx context.Context) (addr string, err error) {
@@ -63,7 +63,7 @@ func AskSentinels(
 	return failover.NewSentinels(name, addrs, checked(dial)).Master
 }
 
-// NewCluster returns a client of the cluster with nodes at seeds, host:port. One reachable node is
+// NewCluster returns a client for the cluster with nodes at seeds, host:port. One reachable node is
 // enough: CLUSTER SLOTS lists the others. dial connects to a node at an address from seeds or from
 // another node, and returns connections as for [New]. It must respect ctx and be safe for concurrent
 // use.
@@ -98,7 +98,7 @@ func checked(dial redisconn.NodeDial) redisconn.NodeDial {
 	}
 }
 
-// connect waits for a reply unless lazy.
+// connect waits for a reply unless it is lazy.
 func (s *settings) connect(ctx context.Context, url string) (transport.Transport, error) {
 	a, err := s.parse(url)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *settings) transport(ctx context.Context, a *redisurl.Address) (transpor
 	}
 	if s.dialReplica == nil {
 		replica := *a
-		replica.DB = 0 // channels belong to no database
+		replica.DB = 0 // channels do not belong to a database
 		s.dialReplica = s.nodes(&replica)
 	}
 	return s.single(func(ctx context.Context) (redis.Conn, error) { return s.dialTo(ctx, a.Server(), a.Secure) }), nil
@@ -200,7 +200,7 @@ func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 		return nil, fmt.Errorf("%w: address %s: %w", ErrInvalid, a, err)
 	}
 	if s.lazy && a.Kind == redisurl.Cluster && s.publishing(a) == transport.ShardingAuto {
-		// With a wrong guess waiters are never woken.
+		// If the guess were wrong, waiters would never be woken.
 		return nil, fmt.Errorf("%w: address %s: WithLazyConnect cannot detect sharded Pub/Sub: "+
 			"add ?sharded_pubsub=on, or off if the fleet uses PUBLISH", ErrInvalid, a)
 	}

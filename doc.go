@@ -12,13 +12,13 @@
 //		return ship(ctx) // ctx ends with cause ErrLost if the lock is lost
 //	})
 //
-// Package rlock makes locks from a [Client]; each other kind has its own package. Package embedded
-// runs a server inside the process, for development and tests.
+// Package rlock creates locks from a [Client]; each other kind has its own package. Package
+// embedded runs a server inside the process, for development and tests.
 //
 // While the server keeps a lock, at most one holder believes that it holds the lock: a hold and its
 // contexts end before the lease expires. If the server loses the lock, as in a failover to a
 // replica without it, the hold ends at its next renewal. A lease cannot stop a paused process; if a
-// late write would corrupt data, the resource must reject it, see package fence.
+// late write would corrupt data, the resource must reject it; see package fence.
 // docs/reliability.md lists all guarantees.
 //
 // Functions return [ErrInvalid] for invalid arguments and send nothing. They panic if a [Client],

@@ -29,7 +29,7 @@ var (
 	// lock becomes free when it is unlocked or its lease expires.
 	ErrMaxHold = engine.ErrMaxHold
 
-	// ErrHandedOver means that HandOver gave the hold to another caller.
+	// ErrHandedOver means that HandOver passed the lock on to another caller.
 	ErrHandedOver = engine.ErrHandedOver
 
 	// ErrReentered means that a hold cannot be handed over or left to expire because inner holds
@@ -51,13 +51,13 @@ var (
 	ErrWrongType = engine.ErrWrongType
 
 	// ErrNotNotified means that Unlock or ForceUnlock released the lock but could not notify
-	// waiters, which acquire it at their next poll, because the user lacks the right named by the
-	// error. On Redis since version 7 and Valkey, Lock and TryLock already fail with a
+	// waiters, which acquire it at their next poll, because the user lacks the permission named by
+	// the error. On Redis 7 and later and on Valkey, Lock and TryLock already fail with a
 	// *transport.ServerError.
 	ErrNotNotified = engine.ErrNotNotified
 
 	// ErrNotReplicated means that Lock or TryLock released the lock again because too few replicas
-	// acknowledged it in time, see [WithReplicaSync]. If the context ended or the client was closed,
+	// acknowledged it in time; see [WithReplicaSync]. If the context ended or the client was closed,
 	// that error is joined.
 	ErrNotReplicated = engine.ErrNotReplicated
 
@@ -76,16 +76,17 @@ type LockError struct {
 	Name string
 	// Owner is the owner of the operation, if any.
 	Owner Owner
-	// Holder is the owner at the last attempt, or the zero Owner if unknown or free. A free fair
-	// lock can be acquired only by the first waiter in its queue; see admin.Inspect.
+	// Holder is the lock's owner at the last attempt, or the zero Owner if it is unknown or the lock
+	// was free. A free fair lock can be acquired only by the first waiter in its queue; see
+	// admin.Inspect.
 	Holder Owner
-	// TTL is the holder's remaining lease at the last attempt: NoTTL, which is negative, if the key
-	// never expires; 0 if unknown.
+	// TTL is the holder's remaining lease at the last attempt. It is NoTTL, which is negative, if
+	// the key never expires, and 0 if it is unknown.
 	TTL time.Duration
 	Err error
 }
 
-// Error returns the operation, the lock, the cause and the holder if known.
+// Error returns the operation, the lock, the cause and, if it is known, the holder.
 func (e *LockError) Error() string {
 	text := e.Op + " " + limits.Quote(e.Name)
 	if e.Err != nil {
@@ -129,7 +130,7 @@ const (
 	// that *transport.ServerError.
 	LossNotRenewed Loss = "the lease was not renewed in time"
 
-	// LossLeaseOver means that the lease of WithLease, which is not renewed, expired.
+	// LossLeaseOver means that the lease set with WithLease, which is not renewed, has expired.
 	LossLeaseOver Loss = "its own lease expired"
 
 	// LossTaken means that the server no longer has the lock although the connection has been up
@@ -138,8 +139,8 @@ const (
 	LossTaken Loss = "it was released by another client, or its key was deleted"
 
 	// LossForgotten means that the server no longer has the lock, and that a connection was lost or
-	// the master changed since the last confirmation, as after a failover. Transports that do not
-	// report lost connections give LossTaken instead.
+	// the master changed since the last confirmation, as after a failover. If the transport does not
+	// report lost connections, the reason is LossTaken instead.
 	LossForgotten Loss = "the server no longer had it after a reconnect"
 )
 
@@ -153,10 +154,10 @@ var losses = engine.Losses{
 	NotRenewed: LossNotRenewed, LeaseOver: LossLeaseOver, Taken: LossTaken, Forgotten: LossForgotten,
 }
 
-// ErrorType returns a short name for err, for labels of metrics: "" for nil, and otherwise
+// ErrorType returns a short name for err, for use in metric labels: "" for nil, and otherwise
 // "closed", "lost", "max_hold", "handed_over", "not_held", "reentered", "uncertain", "not_sent",
-// "not_acquired", "not_replicated", "not_notified", "wrong_type", "invalid", "server" for any
-// other server error, or "_OTHER". If err wraps several errors, the most specific counts.
+// "not_acquired", "not_replicated", "not_notified", "wrong_type", "invalid", "server" for any other
+// server error, or "_OTHER". If err wraps several errors, the most specific one is named.
 func ErrorType(err error) string {
 	if err == nil {
 		return ""

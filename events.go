@@ -2,9 +2,9 @@ package redlatch
 
 import "time"
 
-// Started reports the start of a call of Lock, TryLock, Resume, Acquire or TryAcquire. One
-// [NotAcquired] follows, or one [Acquired] per lock, or, if too few replicas have the locks, one
-// NotAcquired per lock.
+// Started reports the start of a call to Lock, TryLock, Resume, Acquire or TryAcquire. It is
+// followed by one [NotAcquired], by one [Acquired] per lock or, if too few replicas have the locks,
+// by one NotAcquired per lock.
 type Started struct {
 	Op         string
 	Name, Kind string // of the first lock
@@ -16,28 +16,28 @@ type Started struct {
 // attempts.
 type Attempted struct {
 	Name, Kind string
-	// Attempt counts the attempts of a call from 1.
+	// Attempt is the number of the attempt within the call, starting at 1.
 	Attempt int
 	// Took is the time until the reply.
 	Took time.Duration
-	// Holder holds the lock; the zero Owner if unknown.
+	// Holder is the owner that holds the lock, or the zero Owner if it is unknown.
 	Holder Owner
-	// TTL is the holder's remaining lease, negative if unlimited or unknown.
+	// TTL is the holder's remaining lease. It is negative if it is unlimited or unknown.
 	TTL time.Duration
-	// Err is the error of an attempt without a reply.
+	// Err is the error if the attempt got no reply.
 	Err error
 }
 
-// Queued reports that a call starts to wait because another owner holds the lock or other callers
-// of this client come first. It is reported once per call, and again if a fair lock's queue has
-// lost the caller's place.
+// Queued reports that a call has started to wait because another owner holds the lock or other
+// callers of this client come first. It is reported once per call, and again if a fair lock's queue
+// has lost the caller's place.
 type Queued struct {
 	Name, Kind string
-	// Position is the place in a fair lock's queue, from 1; 0 for other kinds.
+	// Position is the place in a fair lock's queue, counted from 1. It is 0 for other kinds.
 	Position int
 }
 
-// Woken reports that a waiting call was woken and retries. Polls are not reported.
+// Woken reports that a waiting call was woken and is retrying. Polls are not reported.
 type Woken struct {
 	Name, Kind string
 	// By is "message" for a message on the lock's channel, "gap" if messages may have been missed,
@@ -53,13 +53,13 @@ type Acquired struct {
 	Owner Owner
 	// Wait is the duration of the call.
 	Wait time.Duration
-	// Attempts is the number of attempts, 0 for re-entries and Resume.
+	// Attempts is the number of attempts. It is 0 for re-entries and Resume.
 	Attempts int
 	// Reentry is true if the call used the proof of an outer hold.
 	Reentry bool
 	// Transferred is true if another hold of this client passed the lock on when it ended.
 	Transferred bool
-	// NoHold is true for a plain semaphore, without Ended and Released.
+	// NoHold is true for a plain semaphore, for which Ended and Released are not reported.
 	NoHold bool
 }
 
@@ -70,12 +70,12 @@ type NotAcquired struct {
 	Wait     time.Duration
 	Attempts int
 	// Outcome is one of
-	//   - "refused": another owner has the lock, WithWait's time ended, or too many callers wait.
-	//     This is not a failure.
+	//   - "refused": another owner has the lock, WithWait's time ended, or too many callers were
+	//     waiting. This is not a failure.
 	//   - "canceled": the caller's context was canceled, had ended before the call, or its deadline
 	//     ended the wait for a lock that another owner had.
-	//   - "failed": any other error, see [ErrorType], including a deadline that ended the wait for a
-	//     reply, and any early end of the wait for replicas.
+	//   - "failed": any other error (see [ErrorType]), including a deadline that ended the wait for
+	//     a reply, and any early end of the wait for replicas.
 	Outcome string
 	Err     error
 }
@@ -105,13 +105,13 @@ type Ended struct {
 	Owner      Owner
 	// Held is the time since its acquisition was sent.
 	Held time.Duration
-	// End is "unlocked", also for LetExpire, "lost", "max_hold", "handed_over" or "closed".
+	// End is "unlocked" (also after LetExpire), "lost", "max_hold", "handed_over" or "closed".
 	End string
 	// LossReason is "late" if the lease expired, "gone" if the server no longer had the lock, and
 	// "" for a hold that was not lost.
 	LossReason string
-	// Err is nil if Unlock or LetExpire ended the hold; otherwise ErrLost, as a [Loss] with the
-	// reason, ErrMaxHold, ErrHandedOver or ErrClosed.
+	// Err is nil if Unlock or LetExpire ended the hold. Otherwise it is ErrLost, as a [Loss] with
+	// the reason, ErrMaxHold, ErrHandedOver or ErrClosed.
 	Err error
 }
 
@@ -130,19 +130,20 @@ type Renewed struct {
 	Lost int
 	// Took is the time until the reply.
 	Took time.Duration
-	// Slack is the shortest time left before the loss of a confirmed hold; 0 if none was confirmed.
+	// Slack is the shortest time left before a confirmed hold would have been lost, or 0 if none was
+	// confirmed.
 	Slack time.Duration
-	// Err is the error of a script without a reply. It is retried within the leases.
+	// Err is the error if the script got no reply. The script is retried until the leases end.
 	Err error
 }
 
-// Evicted reports that this client removed a dead waiter from the queue of a fair lock, see
+// Evicted reports that this client removed a dead waiter from the queue of a fair lock; see
 // [WithDeadWaiterGrace].
 type Evicted struct {
 	Name, Kind string
 	// Owner is the waiter's owner as stored in Redis; see [codec.ParseOwner].
 	Owner string
-	// Absent is how long the channel had no known subscriber.
+	// Absent is how long the channel had been without a known subscriber.
 	Absent time.Duration
 	// IsRedlatch is true for a waiter of this library, false for a Redisson waiter.
 	IsRedlatch bool

@@ -6,21 +6,22 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// Observer is a set of hooks that a client calls on events of its locks and semaphores, for metrics
-// and traces. Hooks may be nil. Latches are not reported.
+// Observer is a set of hooks that a client calls when something happens to its locks and
+// semaphores, for metrics and traces. Hooks may be nil. Latches are not reported.
 //
 // In all events, Name is the lock's name as the caller passed it, Kind is its kind, such as "plain"
 // or "fair", and Op is "lock", "try-lock", "resume", "acquire" or "try-acquire". A multi-lock is
 // reported as its member locks.
 //
-// Hooks run concurrently, on the goroutine of the event. A slow hook delays Lock, Do, Unlock and
-// renewals; holds are lost if it takes a third of a lease. A hook must not block or call methods of
-// the client, its locks and holds, except [Client.Stats] and [Client.StatsBy]. A panic in a hook is
-// recovered and logged.
+// Hooks run concurrently, on the goroutine on which the event occurs. A slow hook delays Lock, Do,
+// Unlock and renewals; holds are lost if it takes a third of a lease. A hook must not block or call
+// methods of the client, its locks or its holds, except [Client.Stats] and [Client.StatsBy]. A
+// panic in a hook is recovered and logged.
 //
 // The events of a call are ordered, as are the events of a hold: Ended follows Acquired even if the
 // hold was lost before Lock returned. A returned context must be ctx or derived from it; nil means
-// ctx. Only its values are used, except that the function of Do gets DoStarted's context.
+// ctx. Only its values are used, except that the function passed to Do gets the context that
+// DoStarted returned.
 //
 //	function                   gets the context           and returns it for
 //	Started                    of the caller              the events of this call
@@ -55,7 +56,7 @@ type Observer struct {
 	Reconnected func(e Reconnected)
 }
 
-// WithObserver adds observers of the client's locks. Each event goes to all observers in order;
+// WithObserver adds observers for the client's locks. Each event goes to all observers in order;
 // later ones see the context values that earlier ones add. Default: none.
 func WithObserver(o ...Observer) Option {
 	return func(s *settings) {
@@ -212,7 +213,7 @@ func returning[P any](
 			ctx = context.Background()
 		}
 		defer func() {
-			if next == nil { // also after a panic
+			if next == nil { // also runs after a panic
 				next = ctx
 			}
 		}()

@@ -69,17 +69,17 @@ func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.
 // server does not reply. In Redisson: lazyInitialization.
 func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
-// WithCommandTimeout bounds the time from the call of a command to its reply. At most 1,024 commands
-// are in flight; one not sent within half of d fails with [ErrNotSent]. Default 3 s. In Redisson:
-// timeout.
+// WithCommandTimeout bounds the time from the call that issues a command to the command's reply. At
+// most 1,024 commands are in flight; one not sent within half of d fails with [ErrNotSent]. Default 3
+// s. In Redisson: timeout.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.Command = d } }
 
-// WithDialTimeout bounds the time to connect, including TLS and authentication, also with the
-// caller's dial functions. It does not apply to transports. Default 5 s. In Redisson: connectTimeout.
+// WithDialTimeout bounds the time to connect, including TLS and authentication, also when the caller's
+// dial functions are used. It does not apply to transports. Default 5 s. In Redisson: connectTimeout.
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
 // WithPollCap bounds the time between a waiter's attempts, in case a message is lost. Default 10 s.
-// Redisson lacks this.
+// Redisson has no such setting.
 func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap = d } }
 
 // WithLossMargin sets how long before the end of its lease a lock counts as lost if it could not be
@@ -87,8 +87,8 @@ func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap 
 // default, means a tenth of the lease, at most 1 s.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.Margin = d } }
 
-// NameMapper maps lock names to names in Redis, like Redisson's NameMapper. Programs that share
-// locks need equal mappers. Both methods must be pure and safe for concurrent use.
+// NameMapper maps lock names to names in Redis, like Redisson's NameMapper. Programs that share locks
+// must use equivalent mappers. Both methods must be pure and safe for concurrent use.
 type NameMapper interface {
 	// Map returns the name in Redis.
 	Map(name string) string
@@ -97,8 +97,8 @@ type NameMapper interface {
 	Unmap(mapped string) string
 }
 
-// PrefixMapper returns a [NameMapper] that prepends prefix to every name. Unmap returns names without
-// the prefix unchanged.
+// PrefixMapper returns a [NameMapper] that prepends prefix to every name. If a name does not have the
+// prefix, Unmap returns it unchanged.
 func PrefixMapper(prefix string) NameMapper { return prefixMapper(prefix) }
 
 type prefixMapper string
@@ -112,17 +112,18 @@ func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(ma
 func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.Mapper = m } }
 
 // WithClientID sets the UUID of the client's owners, which must be unique: clients with the same ID
-// would share their locks. Default: a new UUID of version 7. In Redisson: getId.
+// would share their locks. Default: a new version 7 UUID. In Redisson: getId.
 func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID = id } }
 
 // WithClientName names the client's connections in CLIENT LIST, if the server permits it. Default:
 // none. In Redisson: clientName.
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
-// WithLabel sets a label of one line and at most 200 bytes, such as service, host and process, that
-// shows operators which client holds a lock. It is stored in the key redlatch:label:<client id>, which
-// Close deletes and which otherwise expires after 10 minutes; anyone who can read the server can read
-// it. Without the rights to SET and DEL the key, the client only logs a line. Default: none.
+// WithLabel sets a label, such as the service, host and process, that shows operators which client
+// holds a lock. It is a single line of at most 200 bytes. It is stored in the key
+// redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes; anyone
+// who can read the server can read it. If the user may not run SET and DEL on the key, the client only
+// logs a line. Default: none.
 func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
 // WithTLSConfig sets the TLS configuration for addresses with the scheme rediss; with other schemes it
@@ -136,9 +137,9 @@ func WithCredentials(f func(ctx context.Context) (user, password string, err err
 	return func(s *settings) { s.credentials = f }
 }
 
-// WithReplicaDialer sets how to connect to a replica to count its subscribers. addr is the
-// host:port in the master's ROLE, and dial returns connections as for [New]. Default for Open and
-// NewSentinel: as to the master; for New: none.
+// WithReplicaDialer sets how to connect to a replica to count its subscribers. addr is the host:port
+// that the master's ROLE reply contains, and dial returns connections as for [New]. Default for Open
+// and NewSentinel: the same way as to the master. New has no default.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
 }
@@ -150,8 +151,8 @@ func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, 
 func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
 
 // WithLogger sets the logger for events that no call returns, such as losses, failed renewals and
-// outcomes resolved in the background. A slow handler delays the handling of lost connections, and
-// holds are lost if it takes as long as a lease. Default: none.
+// outcomes resolved in the background. A slow handler delays the handling of lost connections; if it
+// takes as long as a lease, holds are lost. Default: none.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {
@@ -160,7 +161,7 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithMaxWaiters limits the number of callers that wait for locks; further calls return
+// WithMaxWaiters limits the number of callers that may be waiting for locks; further calls return
 // ErrNotAcquired immediately. Default 0: no limit.
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.MaxWaiters = int64(n) } }
 
@@ -169,13 +170,13 @@ func WithMaxWaiters(n int) Option { return func(s *settings) { s.MaxWaiters = in
 // too long.
 func WithServerTime() Option { return func(s *settings) { s.ServerTime = true } }
 
-// WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber
-// before this client removes the waiter from the queue as dead and reports [Evicted]. Default 10 s,
-// at least 5 s; 0 means never. Redisson's waiters get 3 d and at least 30 s; raise d if Redisson's
-// timeout, retryAttempts or subscriptionTimeout are raised.
+// WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber before
+// this client removes the waiter from the queue as dead and reports [Evicted]. Default 10 s, at least
+// 5 s; 0 means never. For Redisson's waiters, the grace is three times d, but at least 30 s; raise d
+// if Redisson's timeout, retryAttempts or subscriptionTimeout are raised.
 //
-// A live waiter that is removed loses its place, never the lock: it queues again at the end.
-// Removal needs the right to PUBSUB, and to ROLE if there are replicas.
+// A live waiter that is removed loses only its place, never the lock: it rejoins the queue at the end.
+// Removal requires permission to run PUBSUB and, if there are replicas, ROLE.
 func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.Grace = d } }
 
 // WithReplicaSync makes Lock and TryLock of all kinds wait after each acquisition, for at most
@@ -183,10 +184,11 @@ func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.
 // keeps it. Otherwise the lock is released and the error is [ErrNotReplicated]. Default 0: no wait;
 // timeout is at least 1 ms.
 //
-// Failovers get safer, not safe: re-entries, Resume and renewals do not wait. An acquisition takes
-// one more round trip, within its lease, WithWait and context. Callers share one WAIT, so a caller
-// may wait up to twice timeout. The user needs the right to WAIT, and a transport must be a
-// [transport.Replicator]. In Redisson: checkLockSyncedSlaves and slavesSyncTimeout.
+// This makes failovers safer, but not safe: re-entries, Resume and renewals do not wait. An
+// acquisition takes one more round trip, which counts toward its lease, WithWait and context. Callers
+// share one WAIT, so a caller may wait up to twice timeout. The user needs permission to run WAIT, and
+// a transport must be a [transport.Replicator]. In Redisson: checkLockSyncedSlaves and
+// slavesSyncTimeout.
 func WithReplicaSync(replicas int, timeout time.Duration) Option {
 	return func(s *settings) { s.Replicas, s.SyncWait = replicas, timeout }
 }
