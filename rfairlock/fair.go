@@ -1,16 +1,16 @@
-// Package rfairlock provides Redisson's fair lock (getFairLock): callers acquire the lock in the
-// order of arrival, across processes and languages. If order does not matter, package rlock is
-// faster.
+// Package rfairlock provides Redisson's fair lock (getFairLock): callers acquire the lock in order
+// of arrival, across processes and languages. If order does not matter, package rlock is faster.
 //
 //	billing := rfairlock.New(client, "billing-run")
 //	err := billing.Do(ctx, claim)
 //
-// It has the guarantees of package rlock. A waiter whose reply was lost queues again at the end.
-// Waiting processes evict a dead Redlatch waiter after 10 seconds and a dead Redisson waiter after
-// 30 seconds, see redlatch.WithDeadWaiterGrace.
+// It has the same guarantees as package rlock. If the reply to a waiter is lost, the waiter rejoins
+// the queue at the end. Waiting processes evict a dead Redlatch waiter after 10 seconds and a dead
+// Redisson waiter after 30 seconds; see redlatch.WithDeadWaiterGrace.
 //
-// A fair and a plain lock with the same name exclude each other but do not wake each other: use one
-// kind per name. docs/fair-lock.md describes the queue, its deadlines and its cost.
+// A fair and a plain lock with the same name exclude each other but do not wake each other's
+// waiters, so use only one kind per name. docs/fair-lock.md describes the queue, its deadlines and
+// its cost.
 package rfairlock
 
 import (
@@ -26,7 +26,7 @@ import (
 // New returns the fair lock with this name. It sends nothing. If the name is invalid, every call
 // returns redlatch.ErrInvalid. Differences from a plain lock:
 //   - Lock queues on the server if it cannot acquire the lock. It sends one EVALSHA to queue, one
-//     when its turn comes and, for the first waiter of the process, one after subscribing.
+//     when its turn comes and, for the first waiter in the process, one after subscribing.
 //   - TryLock never queues: it acquires the lock only if it is free and its queue is empty.
 //   - rlock.WithWait is also how long the server keeps the waiter's place after the deadlines of
 //     earlier waiters. The default is redlatch.WithFairWaitTimeout.

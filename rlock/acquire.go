@@ -77,7 +77,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	return a.choose(ctx, outer)
 }
 
-// A given owner uses no proof.
+// With a given owner, the proof is not used.
 func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
 	if a.set.Given {
 		return nil, nil
@@ -103,7 +103,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 			return err
 		}
 		if next == outer {
-			break // this kind cannot re-enter it
+			break // this kind does not support re-entry
 		}
 		outer = next
 	}
@@ -149,29 +149,30 @@ func (a *acquisition) observed(err error) {
 	}
 }
 
-// Option configures one acquisition, of every kind of lock and of permits. An option that a kind
-// does not support gives ErrInvalid. A nil Option does nothing.
+// Option configures one acquisition of any kind of lock or of permits. An option that a kind does not
+// support results in ErrInvalid. A nil Option does nothing.
 type Option func(*settings)
 
 type settings = hold.Terms
 
 // WithWait limits how long Lock waits before it returns ErrNotAcquired. d is 0, for one attempt, or at
 // least 1 ms; the first attempt always has half a second for its reply. By default only the context
-// limits the wait. It is Redisson's waitTime.
+// limits the wait. In Redisson: waitTime.
 func WithWait(d time.Duration) Option {
 	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
 
-// WithPolling makes Lock poll every d, at least 1 ms, or up to an eighth sooner, instead of
-// subscribing, as Redisson's getSpinLock does. Use it for servers without pub/sub, and for locks
-// that getSpinLock releases without a message. Only plain and fenced locks support it.
+// WithPolling makes Lock poll every d instead of subscribing, like Redisson's getSpinLock. d is at
+// least 1 ms, and each pause is shortened at random by up to an eighth. Use it for servers without
+// pub/sub, and for locks that getSpinLock releases without a message. Only plain and fenced locks
+// support it.
 func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
 
-// WithLease acquires the lock for d, at least 1 ms, without renewal: the hold is lost after d less
-// the loss margin. By default the lease is the client's watchdog timeout and is renewed. It is
-// Redisson's leaseTime.
+// WithLease acquires the lock for d, at least 1 ms, without renewal: the hold is lost after d less the
+// loss margin. By default the lease is the client's watchdog timeout and is renewed. In Redisson:
+// leaseTime.
 func WithLease(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Fixed = d, true }
 }
@@ -184,19 +185,20 @@ func WithWatchdog(d time.Duration) Option {
 }
 
 // WithMaxHold limits a hold to d, at least 1 ms: its contexts then end with ErrMaxHold, and the lock
-// becomes free at Unlock or when its lease expires. It excludes WithLease. By default holds are not
-// limited.
+// becomes free at Unlock or when its lease expires. It cannot be combined with WithLease. By default
+// holds are not limited.
 func WithMaxHold(d time.Duration) Option {
 	return func(a *settings) { a.Max, a.Capped = d, true }
 }
 
-// WithOwner acquires the lock for owner, from codec.NewOwner or codec.ParseOwner, instead of a new
-// owner. Callers with the same owner share the lock: acquiring adds one to its count, unlocking
-// subtracts one. It ignores the context of a hold. Do not use it for the owner of a live hold that
-// was not handed over: unlocking that hold releases the lock regardless of the count.
+// WithOwner acquires the lock for owner, obtained from codec.NewOwner or codec.ParseOwner, instead of
+// for a new owner. Callers with the same owner share the lock: acquiring adds one to its count,
+// unlocking subtracts one. A hold's context then does not re-enter the hold. Do not use WithOwner with
+// the owner of a live hold that has not been handed over: unlocking that hold releases the lock
+// regardless of the count.
 //
-// If the reply is lost, Lock returns ErrUncertain and undoes nothing, since another caller may hold
-// the lock as this owner. The zero Owner gives ErrInvalid.
+// If the reply is lost, Lock returns ErrUncertain and does not undo the attempt, since another caller
+// may hold the lock as this owner. The zero Owner results in ErrInvalid.
 func WithOwner(owner redlatch.Owner) Option {
 	return func(a *settings) { a.Owner, a.Given = owner, true }
 }

@@ -14,7 +14,7 @@ type handle = hold.Handle
 // Hold is an acquired lock. All methods are safe for concurrent use.
 type Hold struct {
 	handle
-	unlocked atomic.Pointer[redlatch.LockError] // returned by every Unlock
+	unlocked atomic.Pointer[redlatch.LockError] // every Unlock returns it
 }
 
 // Name returns the lock's name.
@@ -32,35 +32,36 @@ func (h *Hold) Err() error { return hold.Of(h).Err() }
 // Remaining returns the remaining lease less the loss margin, or 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 
-// Context returns a context for the work that needs the lock. It ends when parent or the hold ends;
-// if the hold ended, its Err is context.Canceled and its cause [Hold.Err]. Its deadline is the
-// hold's, if the lease is fixed or has a maximum. It reads the clocks, so it never reports a lost
-// lock as held. The hold references it until either ends, so give a long hold a parent per job.
+// Context returns a context for the work that needs the lock. It ends when parent or the hold ends; if
+// the hold ended, its Err is context.Canceled and its cause [Hold.Err]. Its deadline is the hold's, if
+// the lease is fixed or has a maximum. It reads the clocks, so it never reports a lost lock as held.
+// The hold references it until either ends, so if a hold lasts long, pass a separate parent for each
+// job.
 //
 // With it, or a context derived from it, Lock and TryLock of the same lock and client re-enter the
-// hold; each re-entry needs its own Unlock. A hold has one inner hold at a time, and other callers
-// wait in this process. Code with the inner hold must use that hold's context; otherwise it
-// deadlocks. Options of a re-entry never shorten the lease. If the hold was lost, the calls return
+// hold; each re-entry needs its own Unlock. A hold has one inner hold at a time, and other callers wait
+// in this process. Code that has the inner hold must use that hold's context; otherwise it deadlocks.
+// The options passed to a re-entry never shorten the lease. If the hold was lost, the calls return
 // ErrLost; if it was unlocked, they use the next outer hold, if any, or acquire the lock again.
 func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
 // Unlock ends the hold and its contexts, and releases the lock, unless the owner has other holds. It
 // needs no context and takes at most one command timeout. Later calls return the first result. It sends
-// one EVALSHA, or none if the next caller of this process takes over.
+// one EVALSHA, or none if the next caller in this process takes over the lock.
 //
 // It returns nil if the lock was held until now. Errors:
-//   - ErrLost: the lock was already lost
-//   - ErrMaxHold: the maximum had passed; the lock is free
+//   - ErrLost: the lock had already been lost
+//   - ErrMaxHold: the hold had reached its maximum; the lock is free
 //   - ErrNotNotified: the lock is free, but the user may not publish to its waiters
-//   - ErrUncertain, ErrNotSent: the release continues in the background until the lease ends, or
-//     for ten seconds for an owner of WithOwner or Resume
+//   - ErrUncertain, ErrNotSent: the release continues in the background until the lease ends, or for
+//     ten seconds if the owner was passed to WithOwner or Resume
 //   - ErrHandedOver, ErrClosed, and ErrNotHeld after LetExpire: nothing was sent
 func (h *Hold) Unlock() error { return h.unlockError(hold.Of(h).Unlock()) }
 
-// UnlockAsync is [Hold.Unlock] without waiting for the reply, as Redisson's unlockAsync. It returns
-// when the contexts have ended and the release is queued; the channel receives Unlock's result and
-// need not be read. A later Lock is sent after it, so the pair takes one round trip. Client.Close waits
-// for the release.
+// UnlockAsync is [Hold.Unlock] without waiting for the reply, like Redisson's unlockAsync. It returns
+// when the contexts have ended and the release is queued; the channel receives Unlock's result and need
+// not be read. A later Lock is sent after it, so the pair takes one round trip. Client.Close waits for
+// the release.
 func (h *Hold) UnlockAsync() <-chan error { return hold.Of(h).UnlockAsync(h.unlockError) }
 
 func (h *Hold) unlockError(err error) error {
@@ -73,9 +74,9 @@ func (h *Hold) unlockError(err error) error {
 	return h.unlocked.Load()
 }
 
-// LetExpire ends the hold and keeps the lock until its lease expires, for jobs that run at most
-// once per period: call TryLock with a WithLease that ends shortly before the next period, and
-// LetExpire after the job. The lease must outlast the job.
+// LetExpire ends the hold and keeps the lock until its lease expires, for jobs that run at most once
+// per period: call TryLock with a lease that ends shortly before the next period (see [WithLease]), and
+// call LetExpire after the job. The lease must outlast the job.
 //
 // It returns the error of [Hold.Err] if the hold has ended, ErrReentered if its owner has other
 // holds, and ErrUncertain if an unlock of such a hold may still run. It sends nothing.

@@ -1,5 +1,5 @@
-// Package rlock provides Redisson's lock, RLock (getLock), which one owner in all processes holds
-// at a time. The client renews the holder's lease, so a long job keeps its lock, and the lock of a
+// Package rlock provides Redisson's lock, RLock (getLock), which only one owner across all processes can
+// hold at a time. The client renews the holder's lease, so a long job keeps its lock, and the lock of a
 // crashed process becomes free after one lease, 30 seconds by default.
 //
 //	orders := rlock.New(client, "orders:42")
@@ -7,11 +7,11 @@
 //		return ship(ctx) // ctx ends when the lock is lost
 //	})
 //
-// A [Hold] and its contexts end before the server can grant the lock to another owner. If the lock
-// was removed by force or lost in a failover, the hold ends at its next renewal; use package
-// rfencedlock if work must not be done twice. If a caller stops waiting, the client undoes the
-// acquisition in the background. Callers in one process are served in order; package rfairlock has
-// that order across processes.
+// A [Hold] and its contexts end before the server can grant the lock to another owner. If the lock was
+// forcibly removed or lost in a failover, the hold ends at its next renewal; use package rfencedlock if
+// work must not be done twice. If a caller stops waiting, the client undoes the acquisition in the
+// background. Callers in one process are served in order; with package rfairlock, callers in all
+// processes are.
 package rlock
 
 import (
@@ -31,14 +31,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is a named lock, safe for concurrent use. All Locks with the same name are the same lock.
-// Each acquisition has a new owner, so goroutines exclude each other, unless they share the context
-// of a hold, see [Hold.Context]. Errors are of type *redlatch.LockError.
+// Lock is a named lock, safe for concurrent use. All Locks with the same name are the same lock. Each
+// acquisition has a new owner, so goroutines exclude each other, unless they share the context of a hold;
+// see [Hold.Context]. Errors are of type *redlatch.LockError.
 type Lock struct{ lockHandle }
 
 type lockHandle = hold.LockHandle
 
-// New returns the lock with this name, Redisson's getLock. It sends nothing. If the name is invalid,
+// New returns the lock with this name, like Redisson's getLock. It sends nothing. If the name is invalid,
 // every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string) *Lock {
 	l := &Lock{}
@@ -56,23 +56,23 @@ func (l *Lock) Name() string { return hold.Of(l).Name }
 
 // Lock waits until the lock is free and acquires it. ctx bounds only the wait, not the hold. The lease is
 // renewed until Unlock, unless WithLease is given. With the context of a hold of this lock, Lock
-// re-enters it, see [Hold.Context]. It sends one EVALSHA if the lock is free; a waiting Lock also
+// re-enters that hold; see [Hold.Context]. It sends one EVALSHA if the lock is free; a waiting Lock also
 // subscribes, and keeps waiting while Redis is unreachable or temporarily rejects calls.
 //
 // Errors:
-//   - ErrNotAcquired: WithWait or ctx, whose error is joined, ended the wait; or
+//   - ErrNotAcquired: WithWait or ctx ended the wait (ctx's error is joined), or the limit of
 //     redlatch.WithMaxWaiters was reached
-//   - ErrNotSent: ctx had ended, or the first attempt did not reach Redis in one command timeout
-//   - ErrUncertain: the reply to the first attempt was lost, or ctx ended before it; the client
+//   - ErrNotSent: ctx had ended, or the first attempt did not reach Redis within one command timeout
+//   - ErrUncertain: the reply to the first attempt was lost, or ctx ended before it arrived; the client
 //     undoes the attempt
 //   - ErrNotReplicated, with redlatch.WithReplicaSync; ErrWrongType, ErrInvalid, ErrClosed
-//   - ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves
+//   - ErrLost, ErrMaxHold or ErrClosed: the hold that ctx proves has ended with this error
 //   - *transport.ServerError: the server rejected the call
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
 
-// TryLock makes one attempt, or none if callers of this client already wait. It returns
+// TryLock makes one attempt, or none if other callers of this client are already waiting. It returns
 // ErrNotAcquired if another owner holds the lock or the hold that ctx proves has an inner hold,
 // ErrInvalid with WithWait, ErrUncertain or ErrNotSent if ctx ends during the attempt, and the other
 // errors of [Lock.Lock].
@@ -92,10 +92,10 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return hold.Of(h).Do(ctx, h, fn)
 }
 
-// ForceUnlock releases the lock regardless of its holder and wakes its waiters, as Redisson's
-// forceUnlock. It reports whether the lock was held. The holder's hold ends at its next renewal;
-// until then there may be two holders. ErrNotNotified means that the lock is free, but that the user
-// lacks the right to publish. It sends one EVALSHA.
+// ForceUnlock releases the lock regardless of its holder and wakes its waiters, like Redisson's
+// forceUnlock. It reports whether the lock was held. The holder's hold ends at its next renewal; until
+// then there may be two holders. ErrNotNotified means that the lock is free, but that the user does not
+// have permission to publish. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	in := hold.Of(l)
 	forced, err := ask(ctx, l, func(c *transport.Call) {
@@ -112,23 +112,23 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return forced, l.wrap("force-unlock", redlatch.Owner{}, err)
 }
 
-// IsLocked reports whether the lock is held, as Redisson's isLocked. It sends EXISTS to the master,
-// or one EVALSHA for a role of a read/write lock.
+// IsLocked reports whether the lock is held, like Redisson's isLocked. It sends EXISTS to the master, or
+// one EVALSHA for a role of a read/write lock.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	kind := hold.Of(l).Owning
 	is, err := ask(ctx, l, kind.IsLocked, kind.Locked)
 	return is, l.wrap("is-locked", redlatch.Owner{}, err)
 }
 
-// HoldCount returns owner's count, 0 if it does not hold the lock, as Redisson's getHoldCount and
+// HoldCount returns owner's count, or 0 if owner does not hold the lock, like Redisson's getHoldCount and
 // isHeldByThread. It sends HGET.
 func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, error) {
 	count, err := ask(ctx, l, l.command("HGET", hold.Of(l).Text(owner)), reply.Count)
 	return count, l.wrap("hold-count", owner, err)
 }
 
-// TTL returns the remaining lease, as Redisson's remainTimeToLive: 0 if the lock is free,
-// redlatch.NoTTL, which is negative, if it never expires. It sends PTTL to the master.
+// TTL returns the remaining lease, like Redisson's remainTimeToLive. It returns 0 if the lock is free,
+// and redlatch.NoTTL, which is negative, if the lock never expires. It sends PTTL to the master.
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	ttl, err := ask(ctx, l, l.command("PTTL"), reply.Millis)
 	if ttl == reply.NoKey {
@@ -164,13 +164,14 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: owner, Err: err}
 }
 
-// Resume takes over the lock that owner holds: after [Hold.HandOver], or from another language. It
-// extends the lease, never shortens it, and renews it unless WithLease is given. The new hold's Unlock
-// subtracts one from owner's count. It takes the options that concern the lease. It returns
-// ErrNotHeld if owner does not hold the lock, and ErrInvalid with WithWait. It sends one EVALSHA.
+// Resume takes over the lock that owner holds, after [Hold.HandOver] or from a program in another
+// language. It may extend the lease but never shortens it, and renews it unless WithLease is given. The
+// new hold's Unlock subtracts one from owner's count. It accepts only the options that concern the lease.
+// It returns ErrNotHeld if owner does not hold the lock, and ErrInvalid with WithWait. It sends one
+// EVALSHA.
 //
-// If the previous hold was not handed over, both are renewed, and the previous one is lost within a
-// renewal period after this one is unlocked.
+// If the previous hold was not handed over, both holds are renewed, and the previous one is lost within
+// one renewal period after the new one is unlocked.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
 	h := &Hold{}
 	a := acquisition{hold: h}
@@ -203,11 +204,11 @@ func (l *Lock) check(ctx context.Context, opts []Option) (hold.Terms, error) {
 	return hold.Ask(hold.Of(l), opts)
 }
 
-// UnlockAs subtracts one from owner's count and releases the lock at zero, as Redisson's
-// unlockAsync(threadId). It is for owners that were handed over; for a hold of this process use
-// [Hold.Unlock]. It returns ErrNotHeld if owner does not hold the lock, and ErrUncertain if the
-// reply was lost or ctx ended first; the release then continues for up to one command timeout. It
-// sends one EVALSHA, then a DEL of the unlock latch.
+// UnlockAs subtracts one from owner's count and releases the lock when the count reaches zero, like
+// Redisson's unlockAsync(threadId). It is for owners that have been handed over; for a hold in this
+// process, use [Hold.Unlock]. It returns ErrNotHeld if owner does not hold the lock, and ErrUncertain if
+// the reply was lost or ctx ended first; the release then continues for up to one command timeout. It
+// sends one EVALSHA, and then DEL for the unlock latch.
 func (l *Lock) UnlockAs(ctx context.Context, owner redlatch.Owner) error {
 	_, err := l.check(ctx, []Option{WithOwner(owner)})
 	if err == nil {
