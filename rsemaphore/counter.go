@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Semaphore counts available permits but not their holders, so a dead process's permits are lost until
-// [Semaphore.AddPermits]. A call is retried only if it certainly did not run, and
+// Semaphore counts available permits but not their holders, so a dead process's permits are lost until they
+// are restored with [Semaphore.AddPermits]. A call is retried only if it certainly did not run, and
 // redlatch.WithReplicaSync is ignored. All methods are safe for concurrent use. Errors are of type
 // *redlatch.LockError.
 type Semaphore struct {
@@ -30,7 +30,7 @@ type Semaphore struct {
 	kind   counter
 }
 
-// New returns the semaphore called name, Redisson's getSemaphore. It sends nothing. If name is not valid,
+// New returns the semaphore called name, like Redisson's getSemaphore. It sends nothing. If name is not valid,
 // every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
 	e := engine.EngineOf(client)
@@ -41,11 +41,11 @@ func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
 // Name returns the semaphore's name.
 func (s *Semaphore) Name() string { return s.name }
 
-// Acquire acquires n permits, 1 to 2^31-1, all or none, and waits for them until ctx ends, also if the
-// semaphore was never set or has fewer permits. Call [Semaphore.Release] afterwards. The only supported
-// option is rlock.WithWait. It sends one EVALSHA if the permits are available.
+// Acquire acquires n permits, 1 to 2^31-1, all or none. It waits for them until ctx ends, even if the
+// semaphore was never set or has fewer permits. Call [Semaphore.Release] afterwards. The only supported option
+// is rlock.WithWait. It sends one EVALSHA if the permits are available.
 //
-// Errors: ErrNotAcquired after the wait; ErrUncertain if the reply was lost or did not arrive within half a
+// Errors: ErrNotAcquired if the wait ended; ErrUncertain if the reply was lost or did not arrive within half a
 // second after ctx ended; ErrNotSent, ErrWrongType, ErrInvalid, ErrClosed. After ErrUncertain, do not call
 // Release: a late reply releases the permits.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.Option) error {
@@ -53,7 +53,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.Option) er
 }
 
 // TryAcquire is like [Semaphore.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
-// available or callers of this client already wait.
+// available or other callers of this client are already waiting.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) error {
 	return s.acquire(ctx, "try-acquire", int64(n), opts)
 }
@@ -134,7 +134,8 @@ func (a *taking) begin(ctx context.Context, try bool, opts []rlock.Option) error
 // Release releases n permits, 1 to 2^31-1, and wakes waiters. Releasing more than were acquired adds
 // permits, or creates the semaphore. ctx must not have ended. It sends one EVALSHA.
 //
-// Errors: ErrUncertain if the permits may be released or not; ErrNotSent, ErrWrongType, ErrInvalid, ErrClosed.
+// Errors: ErrUncertain if the permits may or may not have been released; ErrNotSent, ErrWrongType, ErrInvalid,
+// ErrClosed.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	_, err := s.ask(ctx, "release", int64(n), 1, func(c *transport.Call) {
 		s.kind.scripts.Add(c, int64(n))
@@ -161,8 +162,9 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	return err
 }
 
-// Drain acquires all available permits and returns their number; a negative one becomes 0. It keeps the
-// TTL, unlike Redisson's drainPermits. It returns the errors of [Semaphore.Release] and sends one EVALSHA.
+// Drain acquires all available permits and returns their number. If the number is negative, it is set to 0. It
+// keeps the TTL, unlike Redisson's drainPermits. It returns the errors of [Semaphore.Release] and sends one
+// EVALSHA.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	answer, err := s.ask(ctx, "drain", 0, 0, s.kind.scripts.Drain)
 	n, err := decoded("drain", s.name, answer, err, reply.Number)
@@ -185,7 +187,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration)
 	return decoded(op, s.name, answer, err, reply.Exists)
 }
 
-// Available returns the number of available permits, 0 if the semaphore does not exist. It sends GET.
+// Available returns the number of available permits, or 0 if the semaphore does not exist. It sends GET.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	answer, err := s.ask(ctx, "available", 0, 0, func(c *transport.Call) {
 		c.Command, c.NumKeys = "GET", 1

@@ -31,8 +31,8 @@ type Expirable struct {
 
 type anyLock = hold.AnyLock
 
-// NewExpirable returns the semaphore called name, Redisson's getPermitExpirableSemaphore. It sends nothing.
-// If name is not valid, every call returns redlatch.ErrInvalid.
+// NewExpirable returns the semaphore called name, like Redisson's getPermitExpirableSemaphore. It sends
+// nothing. If name is not valid, every call returns redlatch.ErrInvalid.
 func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirable {
 	single := &rlock.Lock{}
 	s := &Expirable{anyLock: single, single: single}
@@ -46,9 +46,9 @@ func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirab
 // Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.single.Name() }
 
-// Acquire acquires n permits, 1 to 1000, all or none, and waits for them until ctx ends, also if the
-// semaphore was never set or has 0 permits. ctx does not bound the hold. Leases are renewed until Release,
-// unless rlock.WithLease is given. Holds are not reentrant. rlock.WithOwner and rlock.WithPolling give
+// Acquire acquires n permits, 1 to 1000, all or none. It waits for them until ctx ends, even if the semaphore
+// was never set or has 0 permits. ctx does not bound the hold. Leases are renewed until Release, unless
+// rlock.WithLease is given. Holds are not reentrant. rlock.WithOwner and rlock.WithPolling result in
 // ErrInvalid. It sends one EVALSHA if the permits are available.
 //
 // It returns the errors of [rlock.Lock.Lock], and [ErrTooMany].
@@ -57,7 +57,7 @@ func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*
 }
 
 // TryAcquire is like [Expirable.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
-// available or callers of this client already wait.
+// available or other callers of this client are already waiting.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "try-acquire", n, (*rlock.Lock).TryLock, opts)
 }
@@ -99,11 +99,12 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 
 type locking func(*rlock.Lock, context.Context, ...rlock.Option) (*rlock.Hold, error)
 
-// Release releases the permits with these IDs, 1 to 1000 of any client or language, and returns the number
-// of released permits. Redisson releases none if one is unknown. A hold that loses a permit this way is lost:
-// use [Hold.Release] for holds of this process. It sends one EVALSHA.
+// Release releases the permits with these IDs and returns the number of released permits. There may be 1 to
+// 1000 IDs, from any client or language. Redisson does not release any permit if one is unknown. A hold that
+// loses a permit this way is lost; for holds in this process, use [Hold.Release]. It sends one EVALSHA.
 //
-// Errors: ErrNotHeld if all were already released or expired; and those of [Expirable.SetPermits].
+// Errors: ErrNotHeld if all permits had already been released or had expired; and the errors of
+// [Expirable.SetPermits].
 func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	raw, err := parseIDs(ids)
 	if err != nil {
@@ -122,13 +123,14 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	return int(returned), failed("release", s.Name(), err)
 }
 
-// Extend makes the leases of the permits with these IDs, 1 to 1000 of any client or language, end no earlier
-// than lease from now. Unlike Redisson's updateLeaseTime it never shortens a lease. A [Hold] still ends with
-// its own lease: use Extend after [Hold.LetExpire], or for permits of other programs. An expired permit can
-// be extended until the next acquisition removes it. It may be repeated, and sends one EVALSHA.
+// Extend extends the leases of the permits with these IDs so that they end no earlier than lease from now.
+// There may be 1 to 1000 IDs, from any client or language. Unlike Redisson's updateLeaseTime it never
+// shortens a lease. A [Hold] still ends with its own lease: use Extend after [Hold.LetExpire], or for permits
+// held by other programs. An expired permit can be extended until the next acquisition removes it. It may be
+// repeated, and sends one EVALSHA.
 //
-// Errors: ErrNotHeld if a permit was released, or removed after it expired; then none is extended. It also
-// returns the errors of [Expirable.SetPermits].
+// Errors: ErrNotHeld if a permit was released, or removed after it expired; in that case, no permit is
+// extended. It also returns the errors of [Expirable.SetPermits].
 func (s *Expirable) Extend(ctx context.Context, lease time.Duration, ids ...string) error {
 	const op = "extend"
 	raw, err := parseIDs(ids)
@@ -173,8 +175,8 @@ func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return decoded(op, s.Name(), answer, err, reply.Exists)
 }
 
-// SetPermits sets the total number of permits, 0 to 2^31-1, including acquired permits. If more are acquired,
-// none is available until enough are released. It may be repeated, and sends one EVALSHA.
+// SetPermits sets the total number of permits, 0 to 2^31-1, including acquired permits. If more than n are
+// acquired, none is available until enough have been released. It may be repeated, and sends one EVALSHA.
 //
 // Errors: ErrNotSent; ErrUncertain if the reply was lost; ErrWrongType, ErrInvalid, ErrClosed and
 // *transport.ServerError.
@@ -199,7 +201,7 @@ func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill 
 }
 
 // Available returns the number of available permits, including expired permits. It is negative if more
-// permits are acquired than exist. It sends one EVALSHA, which changes nothing.
+// permits are acquired than exist. It sends one EVALSHA, which does not change anything.
 func (s *Expirable) Available(ctx context.Context) (int, error) {
 	const op = "available"
 	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.engine.Clock.NowMillis()) })
@@ -207,9 +209,9 @@ func (s *Expirable) Available(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// Hold is a set of permits that were acquired together. It is lost when one permit is lost. It has
-// IDs instead of an Owner: after [Hold.LetExpire] the permits are not renewed, but any program can
-// release or extend them. All methods are safe for concurrent use.
+// Hold is a set of permits that were acquired together. It is lost as soon as one permit is lost. It has IDs
+// instead of an Owner: after [Hold.LetExpire] the permits are not renewed, but any program can release or
+// extend them. All methods are safe for concurrent use.
 type Hold struct {
 	lock *rlock.Hold
 }
@@ -227,21 +229,22 @@ func (h *Hold) IDs() []string {
 // redlatch.Loss, ErrMaxHold, ErrNotHeld after Release or LetExpire, or ErrClosed. It sends nothing.
 func (h *Hold) Err() error { return h.lock.Err() }
 
-// Remaining returns the remaining lease less the loss margin; 0 once the hold has ended.
+// Remaining returns the remaining lease less the loss margin, or 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return h.lock.Remaining() }
 
-// Context returns a context for the work that needs the permits. It ends when parent or the hold
-// ends, with [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a
-// maximum. An acquisition with it acquires other permits.
+// Context returns a context for the work that needs the permits. It ends when parent or the hold ends, with
+// [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a maximum. Acquiring with
+// this context acquires additional permits.
 func (h *Hold) Context(parent context.Context) context.Context { return h.lock.Context(parent) }
 
 // Release ends the hold and its contexts, and releases the permits. It needs no context and takes at most
 // one command timeout, less if the leases end earlier. Later calls return the first result. It sends one
 // EVALSHA.
 //
-// Errors: ErrLost if a permit was already lost; the others are released. ErrMaxHold if the hold had reached
-// its maximum. ErrUncertain and ErrNotSent if Redis did not reply in time: the release continues in the
-// background until the leases end. ErrClosed if the client was closed: the permits expire with their leases.
+// Errors: ErrLost if a permit had already been lost; the others are released. ErrMaxHold if the hold had
+// reached its maximum. ErrUncertain and ErrNotSent if Redis did not reply in time: the release continues in
+// the background until the leases end. ErrClosed if the client was closed: the permits expire with their
+// leases.
 func (h *Hold) Release() error { return named("release", h.lock.Unlock()) }
 
 // LetExpire ends the hold and keeps the permits until their leases expire or any client calls
@@ -256,7 +259,8 @@ type Inspection struct {
 	Available int
 	// Acquired is the number of acquired permits. Expired ones count until the next acquisition.
 	Acquired int
-	// TTL is the semaphore's TTL: redlatch.NoTTL if it never expires, 0 if it does not exist.
+	// TTL is the semaphore's TTL. It is redlatch.NoTTL if the semaphore never expires, and 0 if it does not
+	// exist.
 	TTL time.Duration
 	// Permits are the acquired permits, at most 1000, in the order in which they expire.
 	Permits []Permit
@@ -266,12 +270,12 @@ type Inspection struct {
 type Permit struct {
 	// ID is for [Expirable.Release].
 	ID string
-	// Left is the remaining lease by this client's clock: 0 if it has expired, redlatch.NoTTL, which
-	// is negative, if it never expires.
+	// Left is the remaining lease by this client's clock. It is 0 if the lease has expired, and
+	// redlatch.NoTTL, which is negative, if it never expires.
 	Left time.Duration
 }
 
-// Inspect returns a consistent snapshot of the permits. It sends one EVALSHA, which changes nothing.
+// Inspect returns a consistent snapshot of the permits. It sends one EVALSHA, which does not change anything.
 func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	const op = "inspect"
 	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, maxPermits-1) })
@@ -289,7 +293,7 @@ func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	for _, p := range seen.Permits {
 		left := redlatch.NoTTL
 		if p.Ends < protocol.PermitForever {
-			left = limits.FromMillis(int64(min(max(p.Ends-now, 0), math.MaxInt64/2))) // the conversion of more is undefined
+			left = limits.FromMillis(int64(min(max(p.Ends-now, 0), math.MaxInt64/2))) // converting a larger value is undefined
 		}
 		in.Permits = append(in.Permits, Permit{hex.EncodeToString([]byte(p.ID)), left})
 	}

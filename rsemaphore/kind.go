@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The owner of a hold of n permits is n IDs; it is not reentrant.
+// The owner of a hold of n permits consists of n IDs; the hold is not reentrant.
 type permits struct {
 	*semaphore
 	n int64
@@ -140,7 +140,7 @@ func rawIDs(ids any) string {
 	return string(raw)
 }
 
-// Permits of other programs may have longer or shorter ids. sizeOf returns at least 1.
+// The ids of permits held by other programs may be longer or shorter. sizeOf returns at least 1.
 func sizeOf(ids any) int64 {
 	text, _ := ids.(string) // always one
 	if i := strings.IndexByte(text, ','); i >= 0 {

@@ -1,6 +1,6 @@
-// Package rsemaphore provides Redisson's semaphores, which limit how many callers in all processes
-// work concurrently. [Expirable] is RPermitExpirableSemaphore: its permits have IDs and leases,
-// which are renewed until [Hold.Release] and expire if the holder dies.
+// Package rsemaphore provides Redisson's semaphores, which limit how many callers across all
+// processes work concurrently. [Expirable] is RPermitExpirableSemaphore: its permits have IDs and
+// leases, which are renewed until [Hold.Release] and expire if the holder dies.
 //
 //	crawlers := rsemaphore.NewExpirable(client, "crawlers")
 //	_, err := crawlers.TrySetPermits(ctx, 3) // unless another program has
@@ -13,7 +13,8 @@
 // clocks are synchronized: a client whose clock is ahead by two thirds of a lease takes permits
 // from live holders. See docs/reliability.md.
 //
-// The callers of one client are served in order, see [WithStrictOrder]; processes are not ordered.
+// The callers of one client are served in order (see [WithStrictOrder]); callers in different
+// processes are not.
 package rsemaphore
 
 import (
@@ -34,9 +35,9 @@ type Option func(*shape)
 
 type shape struct{ strict bool }
 
-// WithStrictOrder serves the callers of this client strictly in order. By default, a caller may
-// acquire permits that are too few for an earlier caller, which can starve. Processes are not
-// ordered.
+// WithStrictOrder serves the callers of this client strictly in order. By default, if too few
+// permits are available for an earlier caller, a later caller may acquire them, so the earlier
+// caller can starve. Callers in different processes are not ordered.
 func WithStrictOrder() Option { return func(s *shape) { s.strict = true } }
 
 func shapeOf(opts []Option) (s shape) {
@@ -73,11 +74,11 @@ func waitOf(opts []rlock.Option, try bool) (wait time.Duration, bounded bool, er
 
 const maxPermits = 1000
 
-// maxCount is the maximum number of permits: Redisson's type is int.
+// maxCount is the maximum number of permits, because Redisson uses an int.
 const maxCount = math.MaxInt32
 
-// ErrTooMany is returned for more permits than an [Expirable] has, acquired ones included. It wraps
-// redlatch.ErrInvalid.
+// ErrTooMany is returned if a call requests more permits than an [Expirable] has, including
+// acquired ones. It wraps redlatch.ErrInvalid.
 var ErrTooMany = fmt.Errorf("%w: more permits than the semaphore has", redlatch.ErrInvalid)
 
 func checkCount(n, least, most int64) error {
