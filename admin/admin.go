@@ -31,7 +31,8 @@ import (
 
 // Errors of [Evict], wrapped in a [*redlatch.LockError].
 var (
-	// ErrNotQueued means that the owner is not in the queue: it never queued, left, or acquired the lock.
+	// ErrNotQueued means that the owner is not in the queue: it never joined the queue, has left it, or has
+	// acquired the lock.
 	ErrNotQueued = engine.ErrNotQueued
 
 	// ErrWaiterAlive means that the waiter was not evicted because a connection is subscribed to its
@@ -77,10 +78,10 @@ type Inspection struct {
 	Mode string
 	// Holders are the holders, in no order. Only read/write locks have several.
 	Holders []Holder
-	// TTL is the remaining lease, 0 if the lock is free, and redlatch.NoTTL if it never expires.
+	// TTL is the remaining lease. It is 0 if the lock is free, and redlatch.NoTTL if it never expires.
 	TTL time.Duration
-	// Queue is the queue of a fair lock, or the requested part, the next waiter first. Waiters of other
-	// kinds are not stored on the server.
+	// Queue is the queue of a fair lock, or the requested part of it, with the next waiter first. Waiters of
+	// other kinds are not stored on the server.
 	Queue []Waiter
 	// Waiting is the length of the whole queue.
 	Waiting int
@@ -88,17 +89,17 @@ type Inspection struct {
 
 // Holder is an owner that holds a lock.
 type Holder struct {
-	// Owner is the parsed owner, the zero Owner if Text is malformed.
+	// Owner is the parsed owner, or the zero Owner if Text is malformed.
 	Owner redlatch.Owner
-	// Text is the owner as stored in Redis, for a writer with the suffix ":write".
+	// Text is the owner as stored in Redis. A writer has the suffix ":write".
 	Text string
 	// Role is "read" or "write" for a read/write lock, and empty for other kinds. An owner that writes
 	// and reads appears twice.
 	Role string
-	// Left is a reader's longest remaining lease. At 0 the reader no longer keeps writers out. Other
-	// holders have 0: their lease is the lock's TTL.
+	// Left is a reader's longest remaining lease. At 0 the reader no longer keeps writers out. It is 0 for
+	// other holders: their lease is the lock's TTL.
 	Left time.Duration
-	// Count is the owner's count of holds, 0 if CountText is not a number.
+	// Count is the owner's count of holds, or 0 if CountText is not a number.
 	Count int64
 	// CountText is the count as stored in Redis.
 	CountText string
@@ -106,27 +107,27 @@ type Holder struct {
 
 // Waiter is a place in the queue of a fair lock.
 type Waiter struct {
-	// Owner is the parsed owner, the zero Owner if Text is malformed.
+	// Owner is the parsed owner, or the zero Owner if Text is malformed.
 	Owner redlatch.Owner
 	// Text is the owner as stored in Redis.
 	Text string
-	// Position is the place in the queue, from 1.
+	// Position is the place in the queue, counted from 1.
 	Position int
 	// Deadline is when other clients remove the waiter if it is first in the queue, or the zero time if it
 	// has none.
 	Deadline time.Time
-	// Subscribed is true if a connection is subscribed to the waiter's channel, so that the waiter is
-	// alive. A live waiter is briefly not subscribed after it has queued and while it reconnects.
-	// [Inspect] counts connections to the master only, [Evict] also connections to its replicas.
+	// Subscribed is true if a connection is subscribed to the waiter's channel, so that the waiter is alive.
+	// A live waiter is briefly not subscribed after it has queued and while it reconnects. [Inspect] counts
+	// connections to the master only; [Evict] also counts connections to its replicas.
 	Subscribed bool
-	// Counted is false if Subscribed is unknown: counting needs the right to PUBSUB NUMSUB, and Inspect
-	// counts only for the first 64 waiters.
+	// Counted is false if Subscribed is unknown: counting requires permission to run PUBSUB NUMSUB, and
+	// Inspect counts subscribers only for the first 64 waiters.
 	Counted bool
 }
 
 // Inspect returns a consistent snapshot of a lock's holders and lease, and of a fair lock's waiters, from
 // the master. It sends one read-only EVALSHA, which blocks the server for one to four milliseconds per
-// thousand waiters: use [InspectPart] for long queues.
+// thousand waiters; for long queues, use [InspectPart].
 //
 // Errors are redlatch.ErrNotSent, ErrUncertain, ErrClosed, ErrWrongType and ErrInvalid, or a
 // *transport.ServerError, wrapped in a [*redlatch.LockError].
@@ -135,7 +136,7 @@ func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 }
 
 // InspectPart is [Inspect] for n places of a fair lock's queue, starting at place first, counted from 1. Its
-// cost depends on n, not on the length of the queue. Waiters advance between two calls.
+// cost depends on n, not on the length of the queue. Waiters may advance between two calls.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
 	return inspect(ctx, hold.Of(of), from, from+int64(min(max(n, 1), maxPlace))-1)
@@ -210,19 +211,19 @@ func roleOf(text string) string {
 type Eviction struct {
 	// Waiter is the evicted waiter before its removal.
 	Waiter
-	// Next is the owner of the next waiter as stored in Redis, empty if there is none.
+	// Next is the owner of the next waiter as stored in Redis, or empty if there is none.
 	Next string
 	// Woken is true if the lock was free, so that Next was woken.
 	Woken bool
 }
 
-// Evict removes a dead waiter from the queue of a fair lock and wakes the first waiter if the lock
-// is free. owner is the waiter's Text from [Inspect]. Waiting Redlatch clients evict dead waiters
-// automatically, see redlatch.WithDeadWaiterGrace.
+// Evict removes a dead waiter from the queue of a fair lock and wakes the first waiter if the lock is free.
+// owner is the waiter's Text from [Inspect]. Waiting Redlatch clients evict dead waiters automatically; see
+// redlatch.WithDeadWaiterGrace.
 //
-// A waiter without a subscribed connection may be about to subscribe: check repeatedly, as redlatch
-// status does. Evict sends one EVALSHA per 200 places of the queue, SUBSCRIBE, PUBSUB and
-// UNSUBSCRIBE to count, ROLE at most once in ten seconds, and two EVALSHA to evict.
+// A waiter without a subscribed connection may be about to subscribe, so check repeatedly, as redlatch
+// status does. Evict sends one EVALSHA for every 200 places in the queue, SUBSCRIBE, PUBSUB and UNSUBSCRIBE
+// to count, ROLE at most once every ten seconds, and two EVALSHA to evict.
 //
 // Errors are [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is
 // not fair, ErrUncertain if the reply was lost, after which Evict may be retried, and the errors of
@@ -232,7 +233,7 @@ func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 }
 
 // ForceEvict is [Evict] for any waiter: it never returns [ErrWaiterAlive] or [ErrNotCounted]. A live waiter
-// queues again at the end.
+// rejoins the queue at the end.
 func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, true)
 }

@@ -5,9 +5,9 @@
 //
 // [Run] waits for the lock, calls Lead while it holds the lock, and releases it when Lead returns.
 // If the leader dies or loses its connection to Redis, another candidate leads when its lease
-// expires: after 30 seconds, or redlatch.WithWatchdogTimeout.
+// expires, after 30 seconds or the time set with redlatch.WithWatchdogTimeout.
 //
-// Lead's context ends before another candidate can lead. If the lock was removed by force or the
+// Lead's context ends before another candidate can lead. If the lock was forcibly removed or the
 // server lost the key, the context ends at the next renewal. Use tokens (package rfencedlock) for
 // work that must not be done twice. If Lead has not returned when another candidate may lead, an
 // error is logged.
@@ -33,16 +33,18 @@ const defaultPause = time.Second
 
 // Config configures a candidate. Only Lead is required.
 type Config struct {
-	// Lead does the leader's work. It should run until ctx ends, for the reason context.Cause(ctx),
-	// and then return soon. If it returns earlier, Run returns its error.
+	// Lead does the leader's work. It should run until ctx ends, for the reason that
+	// context.Cause(ctx) returns, and then return soon. If it returns earlier, Run returns its
+	// error.
 	Lead func(ctx context.Context) error
 
-	// Fair makes candidates lead in order of arrival, across processes. The default is any order.
+	// Fair makes candidates lead in order of arrival, across processes. By default, there is no
+	// order.
 	Fair bool
 
 	// OnError is called on Run's goroutine with each error that does not end Run: the error that
-	// ended a leadership, such as redlatch.ErrLost, joined with Lead's error, or an error of
-	// acquiring the lock. By default they are logged as warnings.
+	// ended a leadership, such as redlatch.ErrLost, joined with Lead's error, or an error from
+	// acquiring the lock. By default these errors are logged as warnings.
 	OnError func(err error)
 
 	// Pause is the delay before Run retries after such an error. Default: 1 s.
@@ -174,7 +176,7 @@ func stays(err error) bool {
 // Status reports whether a candidate leads. The zero Status is ready for the Config of one [Run].
 // All methods are safe for concurrent use and send nothing.
 type Status struct {
-	ended atomic.Pointer[func() error] // Err of the last leadership's context
+	ended atomic.Pointer[func() error] // the Err method of the last leadership's context
 }
 
 // IsLeader reports whether the candidate leads, which is whether Lead's context is live. It reads
