@@ -10,10 +10,10 @@
 //		return write(ctx, hold.Token())
 //	})
 //
-// The last token is stored in a counter next to the lock, which never expires. Tokens are only as
-// durable as the counter: eviction, FLUSHALL or a failover can reset it, and then the resource
-// rejects all holders, or a token is issued twice. See [WithEpoch] and docs/reliability.md. A plain
-// lock of the same name excludes this lock, but does not increment the token.
+// The last token is stored in a counter next to the lock, which never expires. Tokens are only as durable
+// as the counter: eviction, FLUSHALL or a failover can reset it, and then the resource rejects all
+// holders, or a token is issued twice. See [WithEpoch] and docs/reliability.md. A plain lock with the same
+// name excludes this lock, but does not increment the token.
 package rfencedlock
 
 import (
@@ -47,8 +47,8 @@ func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makePlain, opts)
 }
 
-// NewFair returns the fair lock with this name and tokens; otherwise it is like [New]. Redisson has
-// no such lock: its RFairLock of that name waits in the same queue, without tokens.
+// NewFair returns the fair lock with this name and tokens; otherwise it is like [New]. Redisson has no
+// such lock; its RFairLock with that name waits in the same queue, but without tokens.
 func NewFair(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makeFair, opts)
 }
@@ -72,8 +72,8 @@ func newLock(client *redlatch.Client, name string, make func(least int64) hold.M
 // concurrent use.
 type Hold struct{ *rlock.Hold }
 
-// Token returns the latest token of the hold's owner, at least 1; a re-entry also increases the
-// outer hold's. Token does not change after the hold has ended. It sends nothing.
+// Token returns the latest token of the hold's owner, at least 1; a re-entry also increases the outer
+// hold's token. The token does not change after the hold has ended. It sends nothing.
 func (h *Hold) Token() int64 { return hold.Of(h).Token() }
 
 // Lock acquires the lock as [rlock.Lock.Lock] does. It may also return [ErrCounter] and [ErrEpoch].
@@ -81,8 +81,8 @@ func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Lock(ctx, opts...))
 }
 
-// TryLock makes one attempt, as [rlock.Lock.TryLock] does, with the errors of [Lock.Lock]. Redisson's
-// tryLockAndGetToken without arguments waits.
+// TryLock makes one attempt, as [rlock.Lock.TryLock] does, and returns the errors of [Lock.Lock].
+// Redisson's tryLockAndGetToken without arguments waits.
 func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.TryLock(ctx, opts...))
 }
@@ -104,8 +104,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) 
 	return hold.Of(h).Do(ctx, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
-// Token returns the last token of any holder, 0 if none, as Redisson's getToken. Do not write with it: it
-// may belong to another holder. It sends GET to the master.
+// Token returns the last token issued to any holder, or 0 if there is none, like Redisson's getToken. Do
+// not use it for writing, since it may belong to another holder. It sends GET to the master.
 func (l *Lock) Token(ctx context.Context) (int64, error) {
 	answer, err := hold.Of(l).Ask(ctx, func(c *transport.Call) {
 		c.Command, c.NumKeys = "GET", 1
@@ -132,7 +132,7 @@ func (l *Lock) counter() string { return protocol.TokenKey(hold.Of(l).Kind.Key()
 
 var (
 	// ErrCounter is returned if the counter is not a number or has reached 2^63-1. The lock is not held,
-	// and the counter is unchanged. For a negative counter it is transport.ErrBadReply.
+	// and the counter is unchanged. If the counter is negative, the error is transport.ErrBadReply.
 	ErrCounter = errors.New("redlatch: cannot increment the lock's token counter")
 
 	// ErrEpoch is returned if the counter is below the lock's epoch: BeginEpoch was not called, or the
@@ -143,7 +143,7 @@ var (
 const (
 	// maxEpoch has tokens below 2^53, which floating-point numbers represent exactly.
 	maxEpoch = 1<<13 - 1
-	// epochBits is how many bits of a token count within an epoch.
+	// epochBits is the number of bits of a token that count within an epoch.
 	epochBits = 40
 )
 
@@ -155,10 +155,11 @@ type settings struct {
 	err   error
 }
 
-// WithEpoch makes acquisitions fail with ErrEpoch instead of issuing a token of an epoch before n, 1 to
-// 8191. The tokens of epoch n start at n × 2^40, so a lost counter, which restarts at 1, issues no tokens
-// until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the same epoch;
-// Redisson does not support epochs and acquires the lock with low tokens. By default there is no epoch.
+// WithEpoch makes acquisitions fail with ErrEpoch instead of issuing a token from an epoch before n, which
+// is 1 to 8191. The tokens of epoch n start at n × 2^40, so a lost counter, which restarts at 1, issues no
+// tokens until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the same
+// epoch; Redisson does not support epochs and acquires the lock with low tokens. By default there is no
+// epoch.
 func WithEpoch(n int) Option {
 	return func(s *settings) {
 		if n < 1 || n > maxEpoch {
@@ -169,10 +170,10 @@ func WithEpoch(n int) Option {
 	}
 }
 
-// BeginEpoch raises the counter to the first token of the lock's epoch, and reports whether it was below.
-// Call it once, manually, before an epoch is used, and never for an epoch with tokens, since they would be
-// issued again. The lock may be held. It returns redlatch.ErrInvalid for a lock without an epoch, and
-// ErrCounter. It sends one EVALSHA.
+// BeginEpoch raises the counter to the first token of the lock's epoch, and reports whether it was lower
+// before. Call it once, manually, before an epoch is used, and never for an epoch in which tokens have
+// been issued, since they would be issued again. The lock may be held. It returns redlatch.ErrInvalid for
+// a lock without an epoch, and ErrCounter. It sends one EVALSHA.
 func (l *Lock) BeginEpoch(ctx context.Context) (raised bool, err error) {
 	if l.least == 0 && hold.Of(l).Err == nil {
 		err = fmt.Errorf("%w: lock created without WithEpoch", redlatch.ErrInvalid)

@@ -29,7 +29,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Latch is a count-down latch by name. All methods are safe for concurrent use. Errors are of type
+// Latch is a named count-down latch. All methods are safe for concurrent use. Errors are of type
 // *redlatch.LockError.
 type Latch struct {
 	engine  *engine.Engine
@@ -39,7 +39,7 @@ type Latch struct {
 	scripts luasrc.Latch
 }
 
-// New returns the latch called name, Redisson's getCountDownLatch. It sends nothing. If name is invalid,
+// New returns the latch called name, like Redisson's getCountDownLatch. It sends nothing. If name is invalid,
 // every call returns redlatch.ErrInvalid. In a cluster, a name with a hash tag, such as "{orders}:42", is
 // invalid, because its channel is in another slot; Redisson's scripts also fail.
 func New(client *redlatch.Client, name string) *Latch {
@@ -59,8 +59,8 @@ func New(client *redlatch.Client, name string) *Latch {
 // Name returns the latch's name.
 func (l *Latch) Name() string { return l.name }
 
-// TrySetCount sets the count to n, at least 1, if the latch is open, and reports whether it did, as Redisson's
-// trySetCount. After ErrUncertain the count may be set. It sends one EVALSHA.
+// TrySetCount sets the count to n, at least 1, if the latch is open, and reports whether it did, like
+// Redisson's trySetCount. After ErrUncertain, the count may have been set. It sends one EVALSHA.
 func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {
 	if n <= 0 {
 		engine.NeedContext(ctx)
@@ -69,21 +69,22 @@ func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {
 	return ask(ctx, l, "try-set", func(c *transport.Call) { l.scripts.Set(c, n) }, reply.Exists)
 }
 
-// CountDown decrements the count and opens the latch at 0, as Redisson's countDown. An open latch stays
-// open. If the reply is lost or ctx ends first, CountDown returns ErrUncertain: it may have counted, so
-// another call can count twice. It sends one EVALSHA, and retries only if it certainly did not run.
+// CountDown decrements the count and opens the latch at 0, like Redisson's countDown. An open latch stays
+// open. If the reply is lost or ctx ends first, CountDown returns ErrUncertain: it may have decremented the
+// count, so another call can decrement it twice. It sends one EVALSHA, and retries only if it certainly did
+// not run.
 func (l *Latch) CountDown(ctx context.Context) error {
 	_, err := ask(ctx, l, "count-down", l.scripts.CountDown, func(answer any) (any, error) { return answer, nil })
 	return err
 }
 
-// Count returns the count, 0 for an open latch, as Redisson's getCount. It sends GET to the master.
+// Count returns the count, which is 0 for an open latch, like Redisson's getCount. It sends GET to the master.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
 	n, err := ask(ctx, l, "count", l.kind.get, l.kind.count)
 	return max(n, 0), err
 }
 
-// Delete deletes the count, which opens the latch, and reports whether it existed, as Redisson's delete.
+// Delete deletes the count, which opens the latch, and reports whether it existed, like Redisson's delete.
 // Callers of Wait return, but Redisson's waiters are not notified. If the key is not a count, Delete returns
 // ErrWrongType. It sends one EVALSHA.
 func (l *Latch) Delete(ctx context.Context) (bool, error) {
@@ -116,16 +117,16 @@ func explain(err error) error {
 	return engine.Explain(err)
 }
 
-// ErrNotOpen is returned by [Latch.Wait] if the latch was closed when the wait ended.
+// ErrNotOpen is returned by [Latch.Wait] if the latch was still closed when the wait ended.
 var ErrNotOpen = errors.New("redlatch: latch not open")
 
-// Wait returns nil as soon as the latch is open, as Redisson's await. It subscribes to the latch's
-// channel, and sends GET before and after that, at each message, and at every poll cap. Once it
-// waits, it keeps waiting while Redis is unreachable.
+// Wait returns nil as soon as the latch is open, like Redisson's await. It subscribes to the latch's channel,
+// and sends GET before and after that, at each message, and at every poll cap. Once it waits, it keeps waiting
+// while Redis is unreachable.
 //
-// Errors: [ErrNotOpen], joined with ctx's error if ctx ended the wait, or because of
-// redlatch.WithMaxWaiters; ErrNotSent if ctx had already ended or Redis could not be reached within
-// the command timeout; ErrClosed, ErrWrongType, ErrInvalid and *transport.ServerError.
+// Errors: [ErrNotOpen] if the wait ended (if ctx ended it, ctx's error is joined) or the limit of
+// redlatch.WithMaxWaiters was reached; ErrNotSent if ctx had already ended or Redis could not be reached
+// within the command timeout; ErrClosed, ErrWrongType, ErrInvalid and *transport.ServerError.
 func (l *Latch) Wait(ctx context.Context) error {
 	engine.NeedContext(ctx)
 	return l.wrap("wait", l.wait(ctx))
@@ -142,7 +143,7 @@ func (l *Latch) wait(ctx context.Context) error {
 	l.engine.Announce()
 	a := acquire.Acquisition{Engine: l.engine, Kind: l.kind, Lock: l.name, Claims: passer{}, Began: time.Now()}
 	err := a.Run(ctx, gate{})
-	lost := errors.Is(err, engine.ErrUncertain) && ctx.Err() != nil // GET changes nothing
+	lost := errors.Is(err, engine.ErrUncertain) && ctx.Err() != nil // GET does not change anything
 	switch {
 	case !lost && !errors.Is(err, engine.ErrNotAcquired):
 		return err

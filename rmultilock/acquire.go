@@ -56,7 +56,7 @@ func (t *taking) run(ctx context.Context) error {
 		return l.err
 	}
 	var err error
-	for _, s := range l.steps { // the members of one step are of one kind
+	for _, s := range l.steps { // the members of one step all have the same kind
 		if t.asked, err = hold.Ask(hold.Of(s.members[0]), t.opts); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (t *taking) replicated(ctx context.Context) error {
 	return t.failed(h.Lock().Name, err)
 }
 
-// left is in whole milliseconds, 0 for one attempt.
+// left is in whole milliseconds; 0 means one attempt.
 func (t *taking) left() time.Duration {
 	return max(0, t.asked.Bound-time.Since(t.began)).Truncate(time.Millisecond)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// batch acquires plain locks of one slot, all or none, on the caller's goroutine. The wait loop
+// batch acquires plain locks in one slot, all or none, on the caller's goroutine. The wait loop
 // sees one lock, with the channel of the member that blocked the last attempt.
 type batch struct {
 	acquire.Acquisition
@@ -156,7 +156,7 @@ func (b *batch) Claim(acquire.Reusable) acquire.Claim {
 	return c
 }
 
-// claim has the holds of all locks, of one owner. takeAll waits for replicas.
+// claim contains the holds of all locks, which have the same owner. takeAll waits for replicas.
 type claim struct {
 	acquire.BareClaim
 	batch   *batch
@@ -173,7 +173,7 @@ func (c *claim) Request() *acquire.Request { return &c.request }
 func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 	for i, h := range c.holds {
 		if err := h.Grant(sent, o); err != nil {
-			c.Disown() // also the earlier ones, whose unlock finds them gone
+			c.Disown() // including the earlier ones: their unlock then finds them released
 			if i > 0 {
 				c.batch.hold.group.Add(c.holds[:i]...)
 			}
@@ -226,7 +226,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	scripts := scriptsOf(locks)
 	freed, open, err := release(locks[0].Engine, &scripts, owner, bound)
 	for again, n := err, 1; locks[0].Engine.DeniedPublish(again) && n < len(locks); n++ {
-		// Without the right to publish, each call releases one lock.
+		// Without permission to publish, each call releases only one lock.
 		_, _, again = release(locks[0].Engine, &scripts, owner, bound)
 	}
 	if err != nil && (engine.Passing(err) || errors.Is(err, engine.ErrUncertain)) {
@@ -237,7 +237,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 		switch {
 		case err != nil:
 			errs[i] = err
-		case !freed[i] && !open: // else an earlier release may have
+		case !freed[i] && !open: // otherwise an earlier release may have done so
 			errs[i] = engine.ErrLost
 		}
 	}

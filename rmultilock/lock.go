@@ -1,17 +1,17 @@
-// Package rmultilock acquires several locks as one, all or none, as Redisson's getMultiLock. [New]
-// is for plain locks by name, [Of] for locks of any kind.
+// Package rmultilock acquires several locks as one, all or none, like Redisson's getMultiLock. [New] is for
+// plain locks by name, [Of] for locks of any kind.
 //
 //	both := rmultilock.New(client, "account:7", "account:3")
 //	err := both.Do(ctx, transfer) // its context ends if either lock is lost
 //
-// The locks exclude programs in any language that use one of them. All callers of this package
-// acquire locks in the same order, so they cannot deadlock; a program that acquires the same locks
-// separately must use that order: see docs/migration.md.
+// The locks exclude programs in any language that use one of them. All callers of this package acquire locks
+// in the same order, so they cannot deadlock; a program that acquires the same locks separately must use that
+// order; see docs/migration.md.
 //
-// Without a cluster, and in one slot of a cluster, one script acquires all plain locks, so a
-// waiting caller holds none of them. It can starve if some lock is always busy, so limit the wait.
+// Without a cluster, and in one slot of a cluster, one script acquires all plain locks, so a waiting caller
+// does not hold any of them. It can starve if some lock is always busy, so limit the wait.
 //
-// Redisson's getRedLock is not supported: see docs/migration.md.
+// Redisson's getRedLock is not supported; see docs/migration.md.
 package rmultilock
 
 import (
@@ -49,8 +49,8 @@ type Lock struct {
 	err    error // of invalid members
 }
 
-// New returns the plain locks called names as one lock. Repeated names count once. It sends nothing. Without
-// names or with an invalid one, every call returns redlatch.ErrInvalid.
+// New returns the plain locks called names as one lock. Repeated names count once. It sends nothing. If there
+// are no names or one is invalid, every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, names ...string) *Lock {
 	members := make([]Member, len(names))
 	for i, name := range names {
@@ -61,7 +61,7 @@ func New(client *redlatch.Client, names ...string) *Lock {
 
 // Of returns locks of any kind as one lock. Repeated locks count once. It sends nothing. Every call returns
 // redlatch.ErrInvalid if there are no locks, a name is invalid or used for two kinds or roles, or the locks
-// are of different clients.
+// belong to different clients.
 func Of(locks ...Member) *Lock {
 	l := &Lock{}
 	l.err = l.arrange(locks)
@@ -72,17 +72,18 @@ func Of(locks ...Member) *Lock {
 func (l *Lock) Names() []string { return l.names }
 
 // Lock acquires all locks and waits for them until ctx ends, which does not end the hold. Options apply to
-// each lock, but rlock.WithWait to all together; rlock.WithOwner gives ErrInvalid. A lock whose hold ctx
-// proves is re-entered. It sends one EVALSHA for all plain locks of one slot, and one for each other lock.
+// each lock, except that rlock.WithWait applies to all locks together; rlock.WithOwner results in ErrInvalid.
+// A lock whose hold ctx proves is re-entered. It sends one EVALSHA for all plain locks in the same slot, and
+// one for each other lock.
 //
 // On an error, the acquired locks are released. The error is that of [rlock.Lock.Lock] for the lock that was
-// not acquired, or ErrNotAcquired if a lock was lost while others were acquired.
+// not acquired, or ErrNotAcquired if a lock was lost while the others were being acquired.
 func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
 
 // TryLock is like [Lock.Lock] but does not wait: it returns ErrNotAcquired if another owner holds any of the
-// locks. WithWait gives ErrInvalid.
+// locks. WithWait results in ErrInvalid.
 func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.acquire(ctx, "try-lock", opts)
 }
@@ -97,8 +98,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return hold.Do(ctx, &l.engine.Hooks, engine.Event{Name: l.title(), Kind: "multi"}, h, fn)
 }
 
-// Hold is a set of acquired locks. It is lost when one lock is lost. It has no Owner, HandOver and
-// LetExpire: each lock may have its own owner and lease. All methods are safe for concurrent use.
+// Hold is a set of acquired locks. It is lost as soon as one lock is lost. It has no Owner, HandOver or
+// LetExpire method: each lock may have its own owner and lease. All methods are safe for concurrent use.
 type Hold struct {
 	lock  *Lock
 	group hold.Group
@@ -111,15 +112,15 @@ func (h *Hold) Names() []string { return h.lock.names }
 // lock that was lost first. The other locks are held until Unlock or their leases expire. It sends nothing.
 func (h *Hold) Err() error { return h.group.Err() }
 
-// Remaining returns the shortest remaining lease less the loss margin; 0 once the hold has ended.
+// Remaining returns the shortest remaining lease less the loss margin, or 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return h.group.Remaining() }
 
 // Context returns a context for the work that needs the locks, as rlock.Hold.Context does. It ends when
-// parent ends or any lock is lost, and proves the hold of each.
+// parent ends or any lock is lost, and carries the proof that each lock is held.
 func (h *Hold) Context(parent context.Context) context.Context { return h.group.Context(parent) }
 
-// Token returns the latest fencing token of a member, as rfencedlock.Hold.Token does; 0 for kinds
-// without tokens and for other locks.
+// Token returns the latest fencing token of a member, as rfencedlock.Hold.Token does. It returns 0 for kinds
+// without tokens and for locks that are not members.
 func (h *Hold) Token(member Member) int64 {
 	for _, held := range h.group.Holds() {
 		if identity(held.Lock()) == identity(hold.Of(member)) {
@@ -131,11 +132,11 @@ func (h *Hold) Token(member Member) int64 {
 
 // Unlock ends the hold and its contexts, and releases all locks concurrently, even if some fail. It needs no
 // context and takes at most one command timeout. It joins the errors of rlock.Hold.Unlock, each a
-// *redlatch.LockError. Later calls return the first result. It sends one EVALSHA for all plain locks of one
-// slot, and one for each other lock.
+// *redlatch.LockError. Later calls return the first result. It sends one EVALSHA for all plain locks in the
+// same slot, and one for each other lock.
 func (h *Hold) Unlock() error { return h.unlock() }
 
-// step is acquired as a whole: plain locks of one slot, or one lock.
+// step is acquired as a whole: plain locks in one slot, or one lock.
 type step struct {
 	slot    int
 	batched bool // they are plain

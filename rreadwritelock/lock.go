@@ -5,16 +5,17 @@
 //	catalogue := rreadwritelock.New(client, "catalogue")
 //	hold, err := catalogue.Read().Lock(ctx)
 //
-// It has the guarantees of package rlock. With the context of a writer's hold, the writer can also
+// It has the same guarantees as package rlock. With the context of a writer's hold, the writer can also
 // read; if its reads outlive the write hold, the lock is downgraded and admits waiting readers. The
-// context of a reader's hold cannot write, see [ErrUpgrade].
+// write lock cannot be acquired with the context of a reader's hold; see [ErrUpgrade].
 //
-// The server does not queue. In one process, writers are served in order, and a waiting writer
-// holds back new readers, see [WithoutWriterPreference]. Overlapping readers of other processes can
-// starve it: limit its wait with rlock.WithWait.
+// The server does not queue. In one process, writers are served in order, and a waiting writer holds
+// back new readers; see [WithoutWriterPreference]. Overlapping readers in other processes can starve it,
+// so limit its wait with rlock.WithWait.
 //
-// Use one kind of lock per name: with a plain lock's name, Lock returns redlatch.ErrWrongType.
-// docs/reliability.md describes how Redisson's readers shorten each other's leases.
+// Use only one kind of lock per name: if a plain lock with the same name is held, Lock returns
+// redlatch.ErrWrongType. docs/reliability.md describes how Redisson's readers shorten each other's
+// leases.
 package rreadwritelock
 
 import (
@@ -47,15 +48,16 @@ type Option func(*settings)
 
 type settings struct{ passing bool }
 
-// WithoutWriterPreference admits this Lock's readers even while a writer of the same client waits,
-// so that readers can starve the writer, as in Redisson. By default a waiting writer admits another
-// 32 readers, or the readers of 20 ms. Later readers wait until it has held the lock or stopped
-// waiting, or for a second after the current readers have left. So two readers of one client must
-// not wait for each other, as with sync.RWMutex. A reader's context may always read again.
+// WithoutWriterPreference admits this Lock's readers even while a writer of the same client is waiting,
+// so that readers can starve the writer, as in Redisson. By default a waiting writer admits another 32
+// readers, or the readers that arrive within 20 ms. Later readers wait until the writer has held the
+// lock or stopped waiting, or for a second after the current readers have left. So two readers of one
+// client must not wait for each other, as with sync.RWMutex. With a reader's context, the read lock can
+// always be acquired again.
 func WithoutWriterPreference() Option { return func(s *settings) { s.passing = true } }
 
-// New returns the read/write lock with this name. It sends nothing. If the name is invalid, every
-// call of both roles returns redlatch.ErrInvalid.
+// New returns the read/write lock with this name. It sends nothing. If the name is invalid, every call
+// for either role returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 	var set settings
 	for _, o := range opts {
