@@ -35,7 +35,8 @@ type Owner struct {
 	n      int64
 }
 
-// NewOwner returns the owner with number n of client id. As in Redisson, n may be zero or negative.
+// NewOwner returns the owner with number n for the client with ID id. As in Redisson, n may be zero or
+// negative.
 func NewOwner(id uuid.UUID, n int64) Owner { return Owner{client: id, n: n} }
 
 // ParseOwner parses the exact result of [Owner.String]: the UUID in 36 lower-case characters, a colon, and
@@ -111,7 +112,7 @@ func (o *Owner) UnmarshalText(text []byte) error {
 // lock publishes only to its next waiter, on LockChannel(name) + ":" + the waiter's owner.
 func LockChannel(name string) string { return limits.Derived("redisson_lock__channel", name) }
 
-// QueueKey returns the key of a fair lock's queue: a list of owners, the next one first.
+// QueueKey returns the key of a fair lock's queue: a list of owners, with the next one first.
 func QueueKey(name string) string { return limits.Derived("redisson_lock_queue", name) }
 
 // TimeoutKey returns the key of the deadlines of a fair lock's waiters: a sorted set of owners, each with

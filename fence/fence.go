@@ -4,11 +4,11 @@
 //
 //	err := fence.Table{}.Check(ctx, tx, "orders:42", hold.Token()) // then write in tx
 //
-// [Table] guards data in a SQL database, [Redis] a key, and [Handler] the data of one HTTP server.
-// Each makes the check atomic with the write; a separate check does not protect.
+// [Table] guards data in a SQL database, [Redis] guards a key, and [Handler] guards the data of one
+// HTTP server. Each makes the check atomic with the write; a separate check does not protect.
 //
-// Do not retry a rejected write with the same token: another holder has, or has had, the lock
-// since. The same token is accepted any number of times. The package imports no clients or drivers.
+// Do not retry a rejected write with the same token: another holder has acquired the lock since
+// then. The same token is accepted any number of times. The package imports no clients or drivers.
 package fence
 
 import (
@@ -29,7 +29,7 @@ var (
 type LateError struct {
 	Resource string // as given by the caller
 	Token    int64  // of the rejected write
-	Highest  int64  // the highest token that the resource has seen, 0 if unknown
+	Highest  int64  // the highest token that the resource has seen, or 0 if it is unknown
 }
 
 // Error names the resource and both tokens.

@@ -24,12 +24,13 @@ func FromHeader(h http.Header) (int64, error) {
 }
 
 // Handler guards data that only one HTTP server writes. A request waits until requests with lower
-// tokens for the same resource have ended, and then reaches Next. If a higher token was seen, it is
-// rejected with 412 Precondition Failed; without a token, with 428 Precondition Required.
+// tokens for the same resource have ended, and then reaches Next. If a higher token has been seen,
+// the request is rejected with 412 Precondition Failed; without a token, it is rejected with 428
+// Precondition Required.
 //
-// The highest tokens are kept in memory. If the server can restart or there are several, also check
-// the token from [FromHeader] at the database. A Handler is safe for concurrent use and must not be
-// copied.
+// The highest tokens are kept in memory. If the server can restart or there are several servers,
+// also check the token from [FromHeader] at the database. A Handler is safe for concurrent use and
+// must not be copied.
 type Handler struct {
 	// Next serves accepted requests.
 	Next http.Handler
@@ -101,7 +102,7 @@ func (h *Handler) tryEnter(name string, token int64) (changed <-chan struct{}, e
 	if token < r.highest {
 		return nil, &LateError{Resource: name, Token: token, Highest: r.highest}
 	}
-	r.highest = token // lower tokens are late from now on
+	r.highest = token // from now on, lower tokens are late
 	for other := range r.serving {
 		if other < token {
 			return r.changed, nil

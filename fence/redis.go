@@ -17,7 +17,7 @@ var writeScript string
 //
 // The highest token is stored in redlatch_fence:{key}, or in redlatch_fence::key if key has an opening
 // brace, in the same cluster slot as key; a key with braces but no hash tag fails with CROSSSLOT. The
-// token never expires: delete it with the key, once no old holder can return.
+// token never expires, so delete it together with the key, once no old holder can return.
 type Redis struct {
 	// Eval runs a script on a master with the program's client, and returns the reply: int64,
 	// string, []byte or []any. With go-redis:
@@ -37,13 +37,13 @@ func tokenKey(key string) string {
 	return "redlatch_fence:{" + key + "}"
 }
 
-// Do runs a command that writes key, unless a higher token was seen for key, and returns the
+// Do runs a command that writes key, unless a higher token has been seen for key, and returns the
 // command's reply:
 //
 //	guard.Do(ctx, hold.Token(), "SET", "orders:42", "shipped")
 //
-// Key must be the command's only key and first argument; args follow it. Do returns a [*LateError],
-// ErrNoToken, or Eval's error. A command that fails leaves the highest token unchanged.
+// The key must be the command's only key and its first argument; args follow it. Do returns a
+// [*LateError], ErrNoToken, or Eval's error. A command that fails leaves the highest token unchanged.
 func (r Redis) Do(ctx context.Context, token int64, command, key string, args ...any) (any, error) {
 	if err := check(token); err != nil {
 		return nil, err

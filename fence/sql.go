@@ -16,7 +16,7 @@ type Table struct {
 	// Name is the table's name. It is not escaped: never take it from user input.
 	// Default: fences.
 	Name string
-	// Dollars selects the placeholders $1, $2 …, as PostgreSQL needs, instead of question marks.
+	// Dollars selects the placeholders $1, $2 …, which PostgreSQL requires, instead of question marks.
 	Dollars bool
 }
 
@@ -26,14 +26,15 @@ func (t Table) Schema() string {
 	return "CREATE TABLE " + t.name() + " (resource VARCHAR(190) PRIMARY KEY, token BIGINT NOT NULL, writes BIGINT NOT NULL)"
 }
 
-// Check verifies in a transaction that no higher token was seen for the resource, and stores token. Write
-// in the same transaction, after Check: the row stays locked until the transaction ends, so holders with
-// higher tokens wait and lower tokens are rejected. It runs one statement, or two to four if the token is
-// late or the resource new.
+// Check verifies in a transaction that no higher token has been seen for the resource, and stores token.
+// Write in the same transaction, after Check: the row stays locked until the transaction ends, so holders
+// with higher tokens wait and lower tokens are rejected. It runs one statement, or two to four if the
+// token is late or the resource is new.
 //
-// If Check returns a [*LateError], ErrNoToken, or the database's error, roll back. Two concurrent first
-// writes of a resource fail with a duplicate key, or deadlock on MySQL and MariaDB; serializable
-// transactions fail with a serialization error. Retry these after a random pause.
+// If Check returns a [*LateError], ErrNoToken, or the database's error, roll back. If two transactions
+// concurrently write a resource for the first time, one fails with a duplicate key or, on MySQL and
+// MariaDB, with a deadlock; serializable transactions fail with a serialization error. Retry these after
+// a random pause.
 func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if err := check(token); err != nil {
 		return err
