@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxPending  = 32 << 20    // bytes for a client that does not read, as for subscribers of Redis
+	maxPending  = 32 << 20    // bytes for a client that does not read, as for subscribers in Redis
 	partingTime = time.Second // for a client to read the last reply, as after QUIT
 )
 
@@ -27,7 +27,7 @@ type conn struct {
 	net.Conn
 	server   *Server
 	requests requests
-	wake     chan struct{} // of capacity 1
+	wake     chan struct{} // has capacity 1
 
 	mu         sync.Mutex // guards the fields below; not held during I/O
 	pending    []byte
@@ -202,7 +202,7 @@ func (r *requests) length(kind byte, most int) (int, error) {
 	return int(n), nil
 }
 
-// guarded runs the command itself, so that a panic of miniredis closes only the connection.
+// guarded runs the command itself, so that a panic in miniredis closes only the connection.
 func (s *Server) guarded(p *server.Peer, cmd string, args ...string) (answered bool) {
 	if _, again := s.running.LoadOrStore(p, true); again {
 		text := s.failing.Load()

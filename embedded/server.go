@@ -22,7 +22,7 @@ type config struct {
 	inProcess bool
 }
 
-// WithAddr sets the TCP address, such as "127.0.0.1:6379". Default: a free port of 127.0.0.1. The server
+// WithAddr sets the TCP address, such as "127.0.0.1:6379". Default: a free port on 127.0.0.1. The server
 // does not authenticate clients.
 func WithAddr(addr string) Option {
 	return func(c *config) { c.addr, c.inProcess = addr, false }
@@ -47,7 +47,7 @@ type Server struct {
 	wg       sync.WaitGroup
 	lose     atomic.Int64           // replies to lose
 	failing  atomic.Pointer[string] // the reply to every command, if not nil
-	running  sync.Map               // peers that run a command
+	running  sync.Map               // peers that are running a command
 	limit    int                    // pending bytes of a client
 
 	mu     sync.Mutex // guards the fields below; not held during I/O
@@ -55,7 +55,7 @@ type Server struct {
 	conns  map[*conn]struct{}
 }
 
-// Start starts an empty server, by default on a free port of 127.0.0.1. It fails only if it cannot listen.
+// Start starts an empty server, by default on a free port on 127.0.0.1. It fails only if it cannot listen.
 // Callers must Close the server.
 func Start(opts ...Option) (*Server, error) {
 	cfg := config{addr: "127.0.0.1:0"}
@@ -163,7 +163,7 @@ func (s *Server) URL() string {
 	return (&url.URL{Scheme: "redis", Host: s.Addr()}).String()
 }
 
-// Dial connects in memory, for redlatch.New. It does not block. The error is ctx's, or wraps
+// Dial connects in memory, for redlatch.New. It does not block. The error is ctx's error, or wraps
 // net.ErrClosed if the server is closed.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.DialNet(ctx, "", "")
@@ -173,8 +173,8 @@ func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	return redis.NewConn(c, 0, 0), nil
 }
 
-// DialNet is Dial for other clients, such as go-redis's Dialer and redigo's DialContextFunc. It returns the
-// raw connection and ignores network and address.
+// DialNet is like Dial, but for other clients, such as go-redis's Dialer and redigo's DialContextFunc. It
+// returns the raw connection and ignores network and address.
 func (s *Server) DialNet(ctx context.Context, _, _ string) (net.Conn, error) {
 	if ctx == nil {
 		panic("embedded: nil Context")
@@ -240,7 +240,7 @@ func (s *Server) takeLoss() bool {
 // subscriptions end a moment later. New connections are accepted.
 func (s *Server) DropConnections() { s.drop(func(*conn) bool { return true }) }
 
-// DropSubscribers is DropConnections for connections that have ever subscribed.
+// DropSubscribers is like DropConnections, but only for connections that have ever subscribed.
 func (s *Server) DropSubscribers() { s.drop((*conn).isSubscribed) }
 
 func (s *Server) drop(which func(*conn) bool) {

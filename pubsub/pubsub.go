@@ -1,5 +1,5 @@
 // Package pubsub subscribes to any number of Redis channels over one connection. A [Subscriber] has
-// the Subscribe of transport.Transport:
+// the Subscribe method of transport.Transport:
 //
 //	sub := pubsub.New(pubsub.Config{Dial: dial})
 //	defer sub.Close()
@@ -42,11 +42,11 @@ type Config struct {
 	// the connection is replaced. Default half of PingInterval.
 	DeadAfter time.Duration
 
-	// DialTimeout bounds each call of Dial, through its context. Default 5 s.
+	// DialTimeout bounds each call to Dial, through its context. Default 5 s.
 	DialTimeout time.Duration
 
-	// BackoffMin and BackoffMax bound the pause between two connections. It doubles with each
-	// failure, less a random part of up to half. Defaults 20 ms and 1 s.
+	// BackoffMin and BackoffMax bound the pause between two connections. The pause doubles with each
+	// failure and is shortened at random by up to half. Defaults 20 ms and 1 s.
 	BackoffMin, BackoffMax time.Duration
 
 	// Sharded subscribes to shard channels with SSUBSCRIBE, one channel per command. The
@@ -64,8 +64,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Subscriber subscribes to channels of one server over one connection. It is safe for concurrent
-// use.
+// Subscriber subscribes to channels on one server over one connection. It is safe for concurrent use.
 type Subscriber struct{ core *core.Subscriber }
 
 // New returns a Subscriber, which dials on the first Subscribe and keeps the connection until Close.
@@ -76,7 +75,7 @@ func New(cfg Config) *Subscriber { return &Subscriber{core.New(core.Config(cfg))
 // if it is already subscribed. Callers share one SUBSCRIBE. Each call returns a separate subscription,
 // which must be closed. Subscribe retries if the connection breaks.
 //
-// Errors: that of ctx, [transport.ErrClosed], or
+// Errors: ctx's error, [transport.ErrClosed], or
 //   - [*transport.ServerError] if the server rejects the channel, or every command;
 //   - [transport.ErrNotSent] if a dial fails, the server accepts no more clients, or three
 //     consecutive connections end without a reply.
@@ -88,7 +87,7 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 // gap. Use it when the address may lead to another server. It does not wait.
 func (s *Subscriber) Reconnect() { s.core.Reconnect() }
 
-// Close ends all subscriptions and pending calls of Subscribe with [transport.ErrClosed], closes
-// the connection, and waits for all goroutines and for a dial. It may be called more than once. The
-// error is always nil.
+// Close ends all subscriptions and pending calls to Subscribe with [transport.ErrClosed], closes the
+// connection, and waits for all goroutines and for a dial. It may be called more than once. The
+// returned error is always nil.
 func (s *Subscriber) Close() error { return s.core.Close() }

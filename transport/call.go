@@ -89,9 +89,9 @@ func (c *Call) Withdraw() bool {
 }
 
 // Claim must be called by the transport before it writes the call to a connection. conn is the
-// connection's CLIENT ID, 0 if unknown. If Claim returns false, the call was withdrawn: it must not be
-// written, and done gets [ErrNotSent]. A call may be claimed again, for example to retry it as EVAL
-// after NOSCRIPT.
+// connection's CLIENT ID, or 0 if it is unknown. If Claim returns false, the call was withdrawn: it
+// must not be written, and done gets [ErrNotSent]. A call may be claimed again, for example to retry
+// it as EVAL after NOSCRIPT.
 func (c *Call) Claim(conn int64) bool {
 	c.conn.Store(conn) // before the state says sent
 	if c.state.CompareAndSwap(callQueued, callSent) {
@@ -104,14 +104,14 @@ func (c *Call) Claim(conn int64) bool {
 	return true
 }
 
-// Abandoned reports whether the caller stopped waiting after the call was sent. Transports then must
-// not run done on the reader's goroutine.
+// Abandoned reports whether the caller stopped waiting after the call was sent. In that case,
+// transports must not run done on the reader's goroutine.
 func (c *Call) Abandoned() bool { return c.state.Load() == callAbandoned }
 
 // Conn returns the server's ID of the connection on which the call was last sent, or 0.
 func (c *Call) Conn() int64 { return c.conn.Load() }
 
-// Script is an immutable Lua script with its digest.
+// Script is an immutable Lua script and its digest.
 type Script struct {
 	name string
 	text string

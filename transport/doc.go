@@ -1,5 +1,5 @@
 // Package transport is the interface between Redlatch and Redis. Implement [Transport] to run locks
-// over another client than go-redis or rueidis. docs/transport.md shows one, and package
+// over a client other than go-redis or rueidis. docs/transport.md shows an implementation, and package
 // transporttest checks it:
 //
 //	client, err := redlatch.NewWithTransport(myTransport)
@@ -9,8 +9,8 @@
 //
 //   - nil: reply is the server's reply.
 //   - [ErrNotSent]: the call did not run and never will. It may be retried.
-//   - [ErrUncertain]: the call may have been sent and its reply is lost. It may have run or still run.
-//     Retry it only if it is idempotent.
+//   - [ErrUncertain]: the call may have been sent, but its reply was lost. It may have run or may
+//     still run. Retry it only if it is idempotent.
 //   - [*ServerError]: the server replied with an error.
 //
 // If the transport was closed, the error also wraps [ErrClosed].

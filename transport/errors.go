@@ -46,7 +46,8 @@ func (e *ServerError) Code() string {
 }
 
 // IsCode reports whether err is, or wraps, a [*ServerError] with code, such as READONLY. Servers before
-// Redis 7 wrap errors of commands in scripts, so in an ERR the code may be any word of the text.
+// Redis 7 wrap the errors of commands run by scripts, so in an ERR reply the code may be any word of
+// the text.
 func IsCode(err error, code string) bool {
 	if err == nil {
 		return false // the usual case, for which errors.As would allocate

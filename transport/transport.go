@@ -9,8 +9,8 @@ import (
 )
 
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or []any of these and
-// *ServerError), or an error as in the package comment. It may run inside Start. It must not block; it
-// may start other calls.
+// *ServerError), or one of the errors listed in the package comment. It may run inside Start. It must
+// not block; it may start other calls.
 type Done func(reply any, err error)
 
 // Transport is the connection to a Redis or Valkey deployment. It is safe for concurrent use.
@@ -19,9 +19,9 @@ type Transport interface {
 	// Start returns. It never blocks.
 	Start(call *Call, done Done)
 
-	// Subscribe subscribes to channel on the node that publishes to it, and returns when the
-	// server has acknowledged it. Each call returns a separate Subscription. The error is ctx's,
-	// or as in the package comment.
+	// Subscribe subscribes to channel on the node that publishes to it, and returns when the server has
+	// acknowledged it. Each call returns a separate Subscription. The error is ctx's error or one of
+	// those listed in the package comment.
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 
 	// PublishCommand returns the command with which scripts publish: PUBLISH, or SPUBLISH in
@@ -36,7 +36,7 @@ type Transport interface {
 
 // Subscription is one listener on one channel.
 type Subscription interface {
-	// Events delivers events. It buffers one, which counts the events dropped after it. It is
+	// Events delivers events. It buffers one event, which counts the events dropped after it. It is
 	// closed when the subscription has failed; Err then returns the reason.
 	Events() <-chan Event
 
@@ -62,9 +62,9 @@ type Event struct {
 
 // Fencer is implemented by transports that can ensure that an uncertain call will not run later.
 type Fencer interface {
-	// Fence kills the connection on which call was sent, with CLIENT KILL. If it returns nil, the
-	// call has either run or never will. After an error, such as an unknown connection ID, a
-	// missing right or an unreachable server, the call is still uncertain.
+	// Fence kills the connection on which call was sent, with CLIENT KILL. If it returns nil, the call
+	// has either run or never will. After an error, caused for example by an unknown connection ID, a
+	// missing permission or an unreachable server, the call is still uncertain.
 	Fence(ctx context.Context, call *Call) error
 }
 
@@ -72,7 +72,7 @@ type Fencer interface {
 // [Slotter].
 func HashSlot(key string) int { return limits.HashSlot(key) }
 
-// Slotter is implemented by transports to a cluster.
+// Slotter is implemented by transports for a cluster.
 type Slotter interface {
 	// Slot returns the hash slot of key, by which calls for several locks are grouped.
 	Slot(key string) int
@@ -87,31 +87,31 @@ type Reconnecter interface {
 
 // Counter is implemented by transports that can count subscribers.
 type Counter interface {
-	// Listeners returns the number of connections subscribed to each channel, in order: the sum
-	// over all nodes that the publish command reaches. It returns when ctx ends. If a node did not
-	// reply or rejected the command, it returns only an error: a zero would mean that a waiter is
-	// dead. Without channels it sends nothing.
+	// Listeners returns the number of connections subscribed to each channel, in order: the sum over
+	// all nodes that the publish command reaches. It returns early if ctx ends. If a node did not reply
+	// or rejected the command, it returns only an error: a zero would mean that a waiter is dead. If
+	// there are no channels, it sends nothing.
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
 }
 
 // Replicator is implemented by transports that can wait for replicas.
 type Replicator interface {
-	// Replicate is Start for a call that writes. done runs as a [Done] does, when that many
-	// replicas have the writes or after timeout, and also receives their number. They are counted
-	// by a WAIT after the call on the same connection, which must not delay other calls. The call
-	// must be idempotent, since it may be retried after a lost reply. After an error, the number
-	// of replicas is unknown.
+	// Replicate is like Start, but for a call that writes. done runs like a [Done], when that many
+	// replicas have the writes or after timeout, and also receives the number of replicas. They are
+	// counted by a WAIT sent after the call on the same connection, which must not delay other calls.
+	// The call must be idempotent, since it may be retried after a lost reply. After an error, the
+	// number of replicas is unknown.
 	Replicate(call *Call, replicas int, timeout time.Duration, done func(reply any, have int64, err error))
 }
 
 // Sharding selects how messages are published in a cluster: with SPUBLISH to the nodes of one shard, or
 // with PUBLISH to all nodes. Each reaches only its own kind of subscribers, so all clients must use the
-// same mode. It is Redisson's shardedSubscriptionMode.
+// same mode. In Redisson: shardedSubscriptionMode.
 type Sharding uint8
 
 const (
-	// ShardingAuto uses SPUBLISH if the server can count subscribers of shard channels, as
-	// Redis 7 and Valkey can. It is Redisson's default.
+	// ShardingAuto uses SPUBLISH if the server can count the subscribers to shard channels, as Redis 7
+	// and Valkey can. It is the default in Redisson.
 	ShardingAuto Sharding = iota
 	// ShardingOn always uses SPUBLISH.
 	ShardingOn
@@ -119,7 +119,7 @@ const (
 	ShardingOff
 )
 
-// String returns Redisson's name: AUTO, ON or OFF.
+// String returns the name that Redisson uses: AUTO, ON or OFF.
 func (s Sharding) String() string {
 	switch s {
 	case ShardingAuto:

@@ -267,7 +267,7 @@ const (
 	outside     class = "outside of the contract"
 )
 
-// An error of several classes, or none, violates the contract.
+// An error that belongs to several classes, or to none, violates the contract.
 func classify(err error) class {
 	if err == nil {
 		return answered
@@ -281,7 +281,7 @@ func classify(err error) class {
 		found, n = uncertain, n+1
 	}
 	if errors.As(err, &se) && n == 0 {
-		// ErrNotSent may wrap the server's refusal of the connection.
+		// ErrNotSent may wrap the error with which the server refused the connection.
 		found, n = serverError, n+1
 	}
 	if n != 1 {

@@ -108,7 +108,7 @@ func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release f
 	return key, release, p
 }
 
-// stopped returns when tr has noticed.
+// stopped returns when tr has noticed that the server has stopped.
 func (f *fixture) stopped(tr transport.Transport) (start func()) {
 	f.t.Helper()
 	f.h.Stop(f.t)

@@ -210,7 +210,8 @@ func (f *fixture) replicator() (transport.Transport, transport.Replicator) {
 	return tr, as[transport.Replicator](f, tr, "Replicator")
 }
 
-// replicaCounted calls right after the replica was cut off, and again after another client's write.
+// replicaCounted sends a call right after the replica has been cut off, and another one after
+// another client's write.
 func replicaCounted(f *fixture) {
 	tr, r := f.replicator()
 	stop, goOn := f.h.Replica(f.t)

@@ -207,7 +207,7 @@ func listenersCounted(f *fixture) {
 
 func listenersMany(f *fixture) {
 	tr, c := f.counter()
-	// More channels than a heartbeat counts.
+	// There are more channels than a heartbeat counts.
 	channels, want := make([]string, 200), make([]int64, 200)
 	for i := range channels {
 		channels[i] = f.name()

@@ -9,9 +9,9 @@
 //		})
 //	}
 //
-// Each case has its own harness. At its end it repairs its faults, closes its transports and checks
-// that the done of every call ran exactly once. Cases that need a fault missing from the [Harness]
-// are skipped, but only faults show whether locks can rely on a transport.
+// Each case has its own harness. At the end, it repairs its faults, closes its transports and
+// checks that the done of every call ran exactly once. Cases that need a fault missing from the
+// [Harness] are skipped, but only faults show whether locks can rely on a transport.
 //
 // Keys and channels are unique, so cases can share a server if faults affect only their own case.
 // The only command that affects a whole server is SCRIPT FLUSH.
@@ -40,17 +40,17 @@ type Harness struct {
 	// New returns a new transport to the server, which the suite closes.
 	New func(tb testing.TB) transport.Transport
 
-	// Do runs a command over a connection that only Freeze and Stop affect, in a cluster on the
+	// Do runs a command over a connection that only Freeze and Stop affect, and in a cluster on the
 	// first argument's node. It returns the RESP2 reply: nil, int64, string or []byte, []any. An
 	// error must end the test.
 	Do func(tb testing.TB, cmd string, args ...any) any
 
-	// Subscribers returns a channel's number of subscriptions. The default is PUBSUB NUMSUB and,
-	// for transports that use SPUBLISH, PUBSUB SHARDNUMSUB.
+	// Subscribers returns the number of subscriptions to a channel. The default is PUBSUB NUMSUB
+	// and, for transports that use SPUBLISH, PUBSUB SHARDNUMSUB.
 	Subscribers func(tb testing.TB, channel string) int64
 
 	// CutConnections breaks at least the transport's connections that send commands. Calls in
-	// flight become uncertain, and none runs twice. New connections work.
+	// flight become uncertain, and no call runs twice. New connections work.
 	CutConnections func(tb testing.TB)
 
 	// CutSubscribers breaks at least the transport's connections that subscribe. New ones work,
@@ -73,7 +73,7 @@ type Harness struct {
 	// Stop breaks all connections and refuses new ones until Start, which starts an empty server.
 	Stop, Start func(tb testing.TB)
 
-	// Forbid revokes the right to a command from every user, Do included.
+	// Forbid revokes every user's permission to run a command, including that of Do.
 	Forbid func(tb testing.TB, cmd string)
 
 	// Replica starts a replica, waits until it is in sync, and returns functions that stop and
@@ -141,7 +141,7 @@ type fixture struct {
 	t *testing.T
 	h Harness
 
-	late bool // a Subscribe has failed because its connection was late
+	late bool // a Subscribe call has failed because its connection was late
 
 	mu      sync.Mutex // guards started
 	started []*pending
