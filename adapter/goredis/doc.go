@@ -1,5 +1,5 @@
-// Package goredis makes Redlatch clients from a go-redis client of one server, Sentinels or a Redis
-// Cluster:
+// Package goredis creates Redlatch clients from a go-redis client for one server, Sentinels or a
+// Redis Cluster:
 //
 //	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: seeds})
 //	client, err := goredis.New(ctx, rdb)

@@ -16,14 +16,14 @@ const failoverAddr = "FailoverClient"
 
 const writeTimeout = 3 * time.Second
 
-// New returns a Redlatch client for the servers of client: a *redis.Client of one server or of Sentinels,
-// or a *redis.ClusterClient. It rejects other types, such as *redis.Ring. client must stay open until the
-// Redlatch client is closed, which does not close it. redlatch.WithDialTimeout defaults to client's
-// DialTimeout, at least 1 s.
+// New returns a Redlatch client for the servers that client uses: a *redis.Client for one server or for
+// Sentinels, or a *redis.ClusterClient. It rejects other types, such as *redis.Ring. client must stay
+// open until the Redlatch client is closed; closing the Redlatch client does not close client.
+// redlatch.WithDialTimeout defaults to client's DialTimeout, at least 1 s.
 //
-// In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx bounds only
-// that, and the error wraps redlatch.ErrNotSent if no node replied. Otherwise New does no I/O. It panics
-// if ctx is nil or client was not made by a constructor of go-redis.
+// In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx applies only
+// to that command, and the error wraps redlatch.ErrNotSent if no node replied. Otherwise New does no I/O.
+// It panics if ctx is nil or client was not created by a go-redis constructor.
 func New(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if ctx == nil {
 		panic("goredis: nil Context")

@@ -20,7 +20,7 @@ import (
 
 var noScript = strings.Repeat("0", 40)
 
-// tryAgain is a script whose error makes a rueidis client refresh the nodes of the cluster.
+// tryAgain is a script whose error makes a rueidis client refresh its list of the cluster's nodes.
 const tryAgain = "return redis.error_reply('TRYAGAIN the client does not know all nodes')"
 
 // anyKey is the key of tryAgain: some servers reject scripts without keys.
@@ -37,8 +37,8 @@ func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Opti
 	}, opts...)
 }
 
-// nodeOf returns the client of the node at addr. A rueidis client learns of a new node only from a
-// redirection, so nodeOf sends an EVALSHA of a missing script for one of the node's keys. If that
+// nodeOf returns the client for the node at addr. A rueidis client learns of a new node only from a
+// redirection, so nodeOf sends an EVALSHA for a missing script and one of the node's keys. If that
 // does not help, as with replicas, it triggers a refresh and fails for now.
 func nodeOf(
 	ctx context.Context, client rueidis.Client, addr string, keyOn func(context.Context, rueidis.Client, string) string,
@@ -99,7 +99,7 @@ func keyIn(first, last int64) string {
 
 const hinted = 300 * time.Millisecond
 
-// hint sends a call whose error makes client refresh its nodes.
+// hint sends a call whose error makes client refresh its list of nodes.
 func hint(ctx context.Context, client rueidis.Client, question rueidis.Completed) {
 	ctx, cancel := context.WithTimeout(ctx, hinted)
 	defer cancel()

@@ -72,7 +72,7 @@ func (c *conn) Flush() error {
 
 func (c *conn) Receive() (any, error) { return c.ReceiveWithTimeout(0) }
 
-// A timeout other than zero ends the connection.
+// If a timeout other than zero expires, the connection ends.
 func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	var late <-chan time.Time
 	if timeout > 0 {

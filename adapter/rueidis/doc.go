@@ -1,5 +1,5 @@
-// Package rueidis makes Redlatch clients from a rueidis client of one server or a cluster, or from
-// the options of a rueidis client of Sentinels:
+// Package rueidis creates Redlatch clients from a rueidis client for one server or a cluster, or
+// from the options of a rueidis client that uses Sentinel:
 //
 //	rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addrs})
 //	if err != nil {

@@ -187,7 +187,7 @@ func (l *listening) Flush() error {
 	return l.Err()
 }
 
-// A timeout other than zero ends the connection.
+// If a timeout other than zero expires, the connection ends.
 func (l *listening) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	var late <-chan time.Time
 	for {

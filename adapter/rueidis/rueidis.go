@@ -14,10 +14,10 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// New returns a Redlatch client for the server or cluster of client. client must stay open until the
-// Redlatch client is closed, which does not close it. New rejects a client of Sentinels: use
-// [NewSentinel]. If a single server has replicas to which Redisson may subscribe, set
-// redlatch.WithReplicaDialer with a [Dialer].
+// New returns a Redlatch client for the server or cluster that client uses. client must stay open until
+// the Redlatch client is closed; closing the Redlatch client does not close client. New rejects a
+// client that uses Sentinel; use [NewSentinel] instead. If a single server has replicas to which
+// Redisson may subscribe, set redlatch.WithReplicaDialer with a [Dialer].
 //
 // In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set, and fails if no
 // node replies before ctx ends. Otherwise it does no I/O. It panics if ctx is nil.
@@ -42,10 +42,10 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 
 var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass the client's options to NewSentinel")
 
-// NewSentinel returns a Redlatch client of a master with Sentinels. InitAddress lists the
-// Sentinels, Sentinel.MasterSet is their name for the master; see [Dialer] for the other fields.
-// Redlatch queries all Sentinels concurrently and follows the first report of a failover.
-// NewSentinel does no I/O; redlatch.NewSentinel and redlatch.AskSentinels list the commands.
+// NewSentinel returns a Redlatch client for a master monitored by Sentinels. InitAddress lists the
+// Sentinels, and Sentinel.MasterSet is their name for the master; see [Dialer] for the other fields.
+// Redlatch queries all Sentinels concurrently and follows the first report of a failover. NewSentinel
+// does no I/O; redlatch.NewSentinel and redlatch.AskSentinels list the commands.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
 		return nil, errors.New("rueidis: NewSentinel needs Sentinel addresses and a master name")
@@ -66,10 +66,10 @@ const writeTimeout = 3 * time.Second
 
 // Dialer returns a function for redlatch.WithReplicaDialer that connects to the server at addr,
 // host:port, as rueidis does. It uses DialCtxFn, DialFn, Dialer and TLSConfig, AuthCredentialsFn
-// (for each connection; not RefreshAfter), Username and Password, ClientName, SelectDB,
-// ClientNoTouch and ClientNoEvict, and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and
-// CLIENT NO-EVICT as needed. Errors of the server are redigo's redis.Error. It is safe for
-// concurrent use.
+// (called for each connection; RefreshAfter is ignored), Username and Password, ClientName, SelectDB,
+// ClientNoTouch and ClientNoEvict, and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT
+// NO-EVICT as needed. Errors from the server have redigo's type redis.Error. It is safe for concurrent
+// use.
 func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) (redis.Conn, error) {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := reach(ctx, &option, addr)
