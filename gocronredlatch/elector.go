@@ -18,16 +18,16 @@ type ElectorConfig struct {
 	// Name is the name of the lock, the same in all processes.
 	Name string
 
-	// Fair makes processes lead in the order of their arrival. It must be the same in all. Default: any
+	// Fair makes processes lead in order of arrival. It must be the same in all processes. Default: any
 	// candidate may lead next.
 	Fair bool
 
-	// Skew is how long a new leader waits before it runs jobs. It must exceed the difference of
-	// clocks; otherwise a job may run again at the later tick here. Default: 0.
+	// Skew is how long a new leader waits before it runs jobs. It must exceed the difference between the
+	// clocks; otherwise a job may run again when this process ticks later. Default: 0.
 	Skew time.Duration
 
-	// OnError gets each error that does not end Run, as in [leader.Config]. Default: the client's logger logs
-	// it as a warning.
+	// OnError is called with each error that does not end Run, as in [leader.Config]. By default, the
+	// client's logger logs it as a warning.
 	OnError func(err error)
 }
 
@@ -47,12 +47,13 @@ type Elector struct {
 type term struct {
 	ctx   context.Context //nolint:containedctx // it ends with the term
 	since time.Time
-	tasks sync.WaitGroup // Add is called while Elector.term is set, with mu
+	tasks sync.WaitGroup // Add is called while Elector.term is set, with mu held
 }
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector, or redlatch.ErrInvalid if Name is empty or Skew negative. It sends nothing.
+// NewElector returns an Elector, or redlatch.ErrInvalid if Name is empty or Skew is negative. It sends
+// nothing.
 func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error) {
 	if config.Name == "" || config.Skew < 0 {
 		return nil, fmt.Errorf("%w: Elector needs a Name and a non-negative Skew", redlatch.ErrInvalid)
@@ -62,7 +63,7 @@ func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error)
 
 // Run makes this process a candidate until ctx ends. Then the contexts of running tasks end, and Run waits
 // for the tasks before another process can lead. To let tasks finish, shut the scheduler down first. Run
-// returns the error of [leader.Run]. Calls of Run must not overlap.
+// returns the error of [leader.Run]. Calls to Run must not overlap.
 func (e *Elector) Run(ctx context.Context) error {
 	return leader.Run(ctx, e.client, e.config.Name, leader.Config{
 		Lead: e.lead, Fair: e.config.Fair, OnError: e.config.OnError,
@@ -106,8 +107,8 @@ func (e *Elector) leads() error {
 }
 
 // Task returns a task that calls fn with a context that ends when this process no longer leads, with the
-// cause of leader.Config, or when gocron ends the job. If the process does not lead, the run fails with
-// [ErrNotLeader] instead.
+// cause described at leader.Config, or when gocron ends the job. If the process does not lead, the run fails
+// with [ErrNotLeader] instead.
 func (e *Elector) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {
 		leading, done, err := e.begin()

@@ -20,19 +20,19 @@ type LockerConfig struct {
 	// Prefix is prepended to the job's name to get the name of its lock.
 	Prefix string
 
-	// Period is the time between two runs of jobs that run at its multiples since 1970-01-01 UTC, such as each
-	// full hour. Each multiple has one run, even if clocks differ by a third of the period or a paused process
-	// ticks late. A tick further than a third of the period from any multiple is skipped with
-	// [ErrOffSchedule]. Default: 0, ticks are not counted.
+	// Period is the time between two runs of jobs that run at multiples of it counted from 1970-01-01 UTC,
+	// such as every hour on the hour. The job runs once per multiple, even if clocks differ by a third of the
+	// period or a paused process ticks late. A tick further than a third of the period from any multiple is
+	// skipped with [ErrOffSchedule]. Default: 0, which means that ticks are not counted.
 	Period time.Duration
 
-	// AtLeast is the minimum time from the start of a run to the next run, for jobs at other times. It should
-	// exceed the difference of clocks and be less than the time between two runs. A paused process that ticks
-	// later runs the job again. Default: 0.
+	// AtLeast is the minimum time from the start of a run to the next run, for jobs that do not run at
+	// multiples of Period. It should exceed the difference between the clocks and be less than the time
+	// between two runs. A paused process that ticks later runs the job again. Default: 0.
 	AtLeast time.Duration
 
-	// OnError gets errors from releasing a lock, which gocron drops. It is called on the run's
-	// goroutine. Default: slog.Default logs them as warnings.
+	// OnError is called with errors from releasing a lock, which gocron drops. It is called on the run's
+	// goroutine. By default, slog.Default logs them as warnings.
 	OnError func(name string, err error)
 }
 
@@ -40,8 +40,8 @@ type LockerConfig struct {
 // LockerConfig.Period.
 var ErrOffSchedule = errors.New("gocronredlatch: tick off schedule")
 
-// Locker is a gocron.Locker: each run of a job takes the lock of the job's name. It is safe for concurrent
-// use.
+// Locker is a gocron.Locker: each run of a job acquires the lock named after the job. It is safe for
+// concurrent use.
 type Locker struct {
 	client *redlatch.Client
 	config LockerConfig
@@ -52,7 +52,7 @@ type Locker struct {
 var _ gocron.Locker = (*Locker)(nil)
 
 // NewLocker returns a Locker. Close the client after the scheduler has shut down. NewLocker returns
-// redlatch.ErrInvalid if Period or AtLeast is negative or both are set. It sends nothing.
+// redlatch.ErrInvalid if Period or AtLeast is negative, or if both are set. It sends nothing.
 func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	if config.Period < 0 || config.AtLeast < 0 || config.Period > 0 && config.AtLeast > 0 {
 		return nil, fmt.Errorf("%w: Period and AtLeast must not be negative and are mutually exclusive", redlatch.ErrInvalid)

@@ -15,7 +15,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// buckets are in seconds, from uncontended locks on a fast network to waits of minutes.
+// buckets are in seconds, and range from uncontended locks on a fast network to waits of several
+// minutes.
 var buckets = []float64{
 	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 	0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
@@ -185,7 +186,7 @@ func (t *Telemetry) now() map[series]redlatch.KindStats {
 
 // cache is a copy-on-write map: reading neither locks nor allocates.
 type cache[K comparable, V any] struct {
-	mu   sync.Mutex // held to add
+	mu   sync.Mutex // held while adding
 	have atomic.Pointer[map[K]V]
 }
 

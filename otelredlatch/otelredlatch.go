@@ -16,7 +16,7 @@ import (
 
 const scope = "github.com/redlatch/redlatch/otelredlatch"
 
-// Names of more than maxGroups groups of [WithGroup] count as otherGroup.
+// If [WithGroup] returns more than maxGroups groups, names in other groups count as otherGroup.
 const (
 	maxGroups  = 100
 	otherGroup = "_other"
@@ -39,8 +39,8 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(s *settings)
 func WithTracerProvider(p trace.TracerProvider) Option { return func(s *settings) { s.tracers = p } }
 
 // WithGroup adds the attribute group to the metrics with the attribute kind. group maps a lock's
-// name to it. It is called in each Lock, and must be fast and safe for concurrent use. Names of
-// more than 100 groups count as "_other". Default: no attribute.
+// name to it. It is called in each call to Lock, and must be fast and safe for concurrent use. Once
+// there are 100 groups, names in any other group count as "_other". Default: no attribute.
 func WithGroup(group func(name string) string) Option {
 	return func(s *settings) { s.grouping = group }
 }
@@ -77,7 +77,7 @@ type Telemetry struct {
 	seen    cache[series, struct{}]
 }
 
-// New creates the instruments. It returns the errors of the meter.
+// New creates the instruments. It returns the meter's errors.
 func New(opts ...Option) (*Telemetry, error) {
 	set := settings{shown: func(name string) string { return name }}
 	for _, o := range opts {

@@ -21,7 +21,7 @@ const (
 	spanLoss   = "redlatch.loss"
 )
 
-// The keys of attributes of spans and their events.
+// The keys of the attributes of spans and span events.
 const (
 	keyName     = attribute.Key("redlatch.lock.name")
 	keyKind     = attribute.Key("redlatch.lock.kind")
@@ -127,7 +127,7 @@ func attempt(e *redlatch.Attempted) []attribute.KeyValue {
 	return all
 }
 
-// The error's text has the lock's name, so fail omits it.
+// The error's text contains the lock's name, so fail omits the text.
 func fail(span trace.Span, err error) {
 	kind := redlatch.ErrorType(err)
 	span.SetAttributes(keyError.String(kind))

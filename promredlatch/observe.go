@@ -231,7 +231,7 @@ func (m *Metrics) now() map[series]redlatch.KindStats {
 
 // cache is a copy-on-write map: reading neither locks nor allocates.
 type cache[K comparable, V any] struct {
-	mu   sync.Mutex // held to add
+	mu   sync.Mutex // held while adding
 	have atomic.Pointer[map[K]V]
 }
 

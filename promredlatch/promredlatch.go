@@ -9,13 +9,13 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Names of more than maxGroups groups of [WithGroup] count as otherGroup.
+// If [WithGroup] returns more than maxGroups groups, names in other groups count as otherGroup.
 const (
 	maxGroups  = 100
 	otherGroup = "_other"
 )
 
-// buckets are in seconds, from uncontended locks on a fast network to waits of minutes.
+// buckets are in seconds, and range from uncontended locks on a fast network to waits of several minutes.
 var buckets = []float64{
 	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 	0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
@@ -24,16 +24,16 @@ var buckets = []float64{
 // Option configures [New].
 type Option func(*Metrics)
 
-// WithGroup adds the label group to the metrics with the label kind. group maps a lock's name to
-// it. It is called in each Lock, and must be fast and safe for concurrent use. Names of more than
-// 100 groups count as "_other". Default: no label.
+// WithGroup adds the label group to the metrics with the label kind. group maps a lock's name to it. It is
+// called in each call to Lock, and must be fast and safe for concurrent use. Once there are 100 groups,
+// names in any other group count as "_other". Default: no label.
 func WithGroup(group func(name string) string) Option {
 	return func(m *Metrics) { m.grouping = group }
 }
 
 // WithExemplars adds exemplars to the histograms of locks: the labels that exemplar returns for the
-// caller's context, nil for none. Labels with more than 128 characters in total, or with invalid
-// names or values, are dropped. Default: none.
+// caller's context, or none if it returns nil. Labels with more than 128 characters in total, or with
+// invalid names or values, are dropped. Default: none.
 func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option {
 	return func(m *Metrics) { m.exemplar = exemplar }
 }
