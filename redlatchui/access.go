@@ -17,14 +17,14 @@ type Access uint8
 const (
 	// NoAccess shows nothing: requests get status 403.
 	NoAccess Access = 0
-	// ReadOnly shows everything and changes nothing.
+	// ReadOnly shows everything and does not permit any action.
 	ReadOnly Access = 1
 	// MayUnlock adds the action "unlock", which releases a lock for dead holders, or a permit of a
 	// semaphore. A holder that renews its lease keeps the lock, and so do holders that the form
 	// does not name.
 	MayUnlock = ReadOnly | 1<<1
 	// MayEvict adds the action "evict", which evicts a dead waiter from the queue of a fair lock. A
-	// waiter with a subscriber stays.
+	// waiter with a subscriber is not evicted.
 	MayEvict = ReadOnly | 1<<2
 	// FullAccess grants all actions, including those of later versions.
 	FullAccess Access = 0xff
@@ -37,7 +37,7 @@ var (
 
 func (a Access) may(right Access) bool { return a&right == right }
 
-// needs returns why a request that needs a right is denied.
+// needs returns the reason why a request that needs a right is denied.
 func (a Access) needs(right Access) error {
 	switch {
 	case !a.may(ReadOnly):
@@ -64,8 +64,8 @@ func accessOf(r *http.Request) Access {
 	return a
 }
 
-// admit denies requests without a right to the page. Actions check rights themselves, for the
-// audit; static files need none.
+// admit denies requests without a right to the page. Actions check rights themselves, for the audit;
+// static files do not need any.
 func (p *Page) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/static/") {
@@ -119,7 +119,7 @@ type Attempt struct {
 	//     or the form was incomplete
 	//   - "failed": Redis did not do it, or it is unknown whether it did
 	Outcome string
-	// Detail is why the action was not done, or which clients were notified.
+	// Detail is the reason why the action was not done, or lists the clients that were notified.
 	Detail string
 }
 
@@ -152,7 +152,7 @@ func (p *Page) report(ctx context.Context, a *Attempt) error {
 	return p.options.Audit(context.WithoutCancel(ctx), *a)
 }
 
-// policy allows the page's own styles, script and stream only.
+// policy allows only the page's own styles, script and stream.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 

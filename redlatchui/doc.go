@@ -6,10 +6,11 @@
 //	…
 //	mux.Handle("/locks/", requireLogin(http.StripPrefix("/locks", page)))
 //
-// The page has no login: a program that serves it to other machines must add one. It changes
-// nothing on the server unless [Options].Access grants a viewer an action. It rejects requests for
-// hosts that are not in Options and requests by pages of other sites, except links.
+// The page has no login: a program that serves it to other machines must add one. It does not
+// change anything on the server unless [Options].Access grants a viewer an action. It rejects
+// requests for hosts that are not in Options and requests made by pages from other sites, except
+// links.
 //
-// While no page is open, the server gets no commands. docs/ui.md describes the page, its protection
-// and its cost.
+// While no page is open, no commands are sent to the server. docs/ui.md describes the page, its
+// protection and its cost.
 package redlatchui

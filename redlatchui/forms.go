@@ -28,7 +28,7 @@ type formPage struct {
 	// Waiter is nil if it is no longer queued.
 	Waiter *board.Waiter
 	Param  string
-	// Wait is how long the action takes, 0 without a lease to watch.
+	// Wait is how long the action takes, or 0 if there is no lease to watch.
 	Wait time.Duration
 }
 
@@ -49,7 +49,7 @@ func ownerFrom(param string) (string, error) {
 	return string(owner), nil
 }
 
-// EvictLink returns "" without the right.
+// EvictLink returns "" if the viewer does not have the right.
 func (page *lockPage) EvictLink(q board.Waiter) string {
 	if !page.viewer.may(MayEvict) || q.State != board.Dead || len(q.Owner) > linkedOwner {
 		return ""
@@ -67,7 +67,7 @@ func (page *lockPage) offerEvict() {
 	}
 }
 
-// UnlockLink returns "" without the right.
+// UnlockLink returns "" if the viewer does not have the right.
 func (page *lockPage) UnlockLink() string {
 	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) > namedHolders {
 		return ""
@@ -103,7 +103,7 @@ func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 	})
 }
 
-// lasts extends Wait to watch a lease; left is negative for none.
+// lasts extends Wait to watch a lease; left is negative if there is none.
 func (page *formPage) lasts(left time.Duration) {
 	if left >= 0 {
 		page.Wait = max(page.Wait, repair.LookLimit(inspect.RenewalLook, left))

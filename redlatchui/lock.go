@@ -103,8 +103,8 @@ func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 	return "lock.html", &page, nil
 }
 
-// look returns nil if the server does not answer, and whether the page is kept up to date. For a
-// name that clients cannot use it returns the result of the last scan.
+// look returns nil if the server does not answer. It also reports whether the page is kept up to
+// date. For a name that clients cannot use it returns the result of the last scan.
 func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
 	if limits.Name(name) != nil {
 		l, err = p.scanned(r, func(e *board.Entry) bool { return e.Name == name })
@@ -132,7 +132,8 @@ func current[T any](r *http.Request, f *board.Feed[T]) (*T, error) {
 	return value, err
 }
 
-// sourceOf returns the address of a request; for IPv6 its /64 network, which one host may own.
+// sourceOf returns the address of a request or, for IPv6, its /64 network, since one host may own
+// all of it.
 func sourceOf(r *http.Request) string {
 	const network = 64
 	at, err := netip.ParseAddrPort(r.RemoteAddr)

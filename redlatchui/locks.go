@@ -98,7 +98,7 @@ type locksPage struct {
 	Unread         string
 }
 
-// group is the locks whose names begin with Prefix, up to a colon, slash or dot.
+// group contains the locks whose names begin with Prefix, up to a colon, slash or dot.
 type group struct {
 	Prefix, Link           string
 	Trouble                string
@@ -161,7 +161,7 @@ func (page *locksPage) fill(all *board.Locks) {
 	page.Groups = top(groups, chips)
 }
 
-// groups are in the order of their first locks.
+// groups are sorted by the position of their first locks.
 func (c *choice) groups(some []board.Entry) (all []group) {
 	at := map[string]int{}
 	for i := range some {

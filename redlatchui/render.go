@@ -152,7 +152,7 @@ const (
 	writeTime  = 30 * time.Second
 )
 
-// ticker returns a channel that is closed by the next change, nil if there will be none.
+// ticker returns a channel that is closed by the next change, or nil if there will not be one.
 type ticker func(ctx context.Context) (changed <-chan struct{}, err error)
 
 // events serves a server-sent event for each change. The page then reloads.

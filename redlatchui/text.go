@@ -114,7 +114,7 @@ func fullSentence(text string) string {
 	return strings.TrimSuffix(sentence(sanitize.Message(text)), ".") + "."
 }
 
-// queueText says how many wait; listening connections are only a hint.
+// queueText says how many callers are waiting; listening connections are only a hint.
 func queueText(e board.Entry) string {
 	n := e.Waiters()
 	switch {

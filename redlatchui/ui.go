@@ -19,7 +19,7 @@ import (
 
 // Options configure a page. The zero Options show all locks to browsers on this machine, read-only.
 type Options struct {
-	// Pattern selects the shown locks by name, as MATCH of SCAN does; "" selects all.
+	// Pattern selects the shown locks by name, like the MATCH option of SCAN; "" selects all locks.
 	Pattern string
 	// Hosts are names under which browsers reach the page, without ports, in addition to localhost,
 	// 127.0.0.1 and ::1. Requests for other hosts are rejected, which prevents DNS rebinding.
@@ -30,13 +30,13 @@ type Options struct {
 	// Access returns the rights of the viewer who sent a request; nil means ReadOnly. It is called
 	// concurrently, once for each request and stream, and must not block.
 	Access func(*http.Request) Access
-	// User returns the name of the viewer who sent a request, for Audit. It is called concurrently,
-	// for actions only. A user, or an address without a user, may have four concurrent actions.
+	// User returns the name of the viewer who sent a request, for Audit. It is called concurrently, and only
+	// for actions. A user, or an address without a user, may have four concurrent actions.
 	User func(*http.Request) string
-	// Audit is called with the outcome "begun" before an action sends anything to Redis, where an
-	// error prevents the action, and again after it. A request that was denied or refused before is
-	// reported once, and a form of another site not at all. The context has the values of the
-	// request's context, but does not end with it. Audit is called concurrently.
+	// Audit is called with the outcome "begun" before an action sends anything to Redis (returning an error
+	// prevents the action), and again after the action. A request that was denied or refused before that is
+	// reported once, and a form submitted from another site is not reported. The context has the values of
+	// the request's context, but does not end with it. Audit is called concurrently.
 	Audit func(context.Context, Attempt) error
 }
 
@@ -57,10 +57,10 @@ type Page struct {
 	close   func() error
 }
 
-// New returns a page for the locks on the client's server. Names are keys on the server, without
-// the client's name mapper. Close the page before the client; it does not close the client. New
-// sends nothing. It returns redlatch.ErrInvalid for a nil client, invalid Options, or a client of a
-// cluster that was made by an adapter, which cannot reach each master.
+// New returns a page for the locks on the client's server. Names are keys on the server, without the
+// client's name mapper. Close the page before the client; it does not close the client. New sends nothing.
+// It returns redlatch.ErrInvalid for a nil client, invalid Options, or a cluster client that was created by
+// an adapter, which cannot reach every master.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package board keeps the state of a server's locks up to date for any number of viewers, at the
-// cost of one. It writes nothing to the server. A Feed runs while viewers request its value, and
-// some seconds longer; otherwise it sends no commands. Published values are immutable.
+// Package board keeps the state of a server's locks up to date for any number of viewers, at the cost of
+// a single viewer. It writes nothing to the server. A Feed runs while viewers request its value and for
+// a few seconds afterwards; otherwise it sends no commands. Published values are immutable.
 package board
 
 import (
@@ -54,7 +54,7 @@ type Board struct {
 
 // Seen says when a value was seen.
 type Seen struct {
-	// At is zero if it never was. Took is how long that took; the next look is due by Next.
+	// At is zero if it has never been seen. Took is how long that took; the next look is due by Next.
 	At, Next time.Time
 	Took     time.Duration
 	// Err is why it could not be seen again.
@@ -74,8 +74,8 @@ func (s *Seen) Moment() time.Time {
 
 func (s *Seen) expect(pause, took time.Duration) { s.Next = time.Now().Add(pause + 2*took + overdue) }
 
-// New returns a board of the locks whose names match a pattern, "" for all. Close also closes the
-// source.
+// New returns a board of the locks whose names match a pattern; "" matches all names. Close also closes
+// the source.
 func New(source *Source, pattern string, every time.Duration) *Board {
 	b := &Board{source: source, pattern: pattern, every: every, once: make(chan struct{}, looksAtOnce), watched: map[string]*slot{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())

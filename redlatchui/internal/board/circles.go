@@ -15,18 +15,19 @@ const (
 	triedOwners  = 256
 )
 
-// Step is one wait: Waiter is queued for Lock, which Holder has.
+// Step is one wait: Waiter is queued for Lock, which Holder holds.
 type Step struct{ Lock, Waiter, Holder, WaiterLabel, HolderLabel string }
 
 // Circle is two or more waits: the holder of each step is the waiter of the next, cyclically.
 type Circle struct {
 	Steps []Step
-	// Sure reports that the same owners held and waited in two scans; otherwise only the clients
-	// are the same. An owner of Redisson is one thread, which releases nothing while it waits.
+	// Sure reports that the same owners held and waited in two scans. Otherwise only the clients
+	// are known to be the same. A Redisson owner is a single thread, which does not release
+	// anything while it is waiting.
 	Sure bool
 }
 
-// waits has the steps from each waiter, an owner or its client, to the holders.
+// waits contains the steps from each waiter, an owner or its client, to the holders.
 type waits map[string][]Step
 
 // waitsOf omits dead waiters. who returns the key of an owner.
@@ -241,7 +242,7 @@ type Client struct {
 	ID string
 	inspect.Client
 	Label string
-	// Holds has the worst troubles first; Waits is sorted by name.
+	// Holds is sorted with the worst troubles first; Waits is sorted by name.
 	Holds    []Hold
 	Waits    []Wait
 	InCircle bool
@@ -254,7 +255,7 @@ type Hold struct {
 	Owner, Count string // as in Redis
 }
 
-// Wait is a place in the queue of a lock, from 1.
+// Wait is a place in the queue of a lock, counted from 1.
 type Wait struct {
 	Entry
 
@@ -273,7 +274,7 @@ func ClientID(owner string) string {
 	return parsed.Client().String()
 }
 
-// Client returns the client with an ID, nil if there is none.
+// Client returns the client with an ID, or nil if there is none.
 func (l *Locks) Client(id string) *Client {
 	i, found := slices.BinarySearchFunc(l.Clients, id, func(c Client, id string) int { return strings.Compare(c.ID, id) })
 	if !found {

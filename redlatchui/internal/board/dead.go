@@ -30,8 +30,8 @@ func (b *Board) counter(ctx context.Context) counter {
 	}
 }
 
-// findDead counts the first waiters of queues, at most most: possibly dead ones first, then the
-// others round-robin.
+// findDead counts the subscribers of the first waiters in queues, for at most most waiters:
+// possibly dead ones first, then the others round-robin.
 func (l *Locks) findDead(m *memory, most int, count counter) {
 	var all, others []*Entry
 	for i := range l.Entries {

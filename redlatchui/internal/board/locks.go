@@ -27,10 +27,10 @@ var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 // Entry is a lock that a scan found.
 type Entry struct {
 	*inspect.Lock
-	// Age is the oldest of Ages, zero for a free lock.
+	// Age is the oldest of Ages, or zero for a free lock.
 	Ages []Age
 	Age
-	// Trouble is the worst trouble, "" for none.
+	// Trouble is the worst trouble, or "" if there is none.
 	Trouble   string
 	Uncounted bool
 }
@@ -50,14 +50,14 @@ func (e *Entry) Waiters() int64 {
 type Locks struct {
 	Seen
 
-	// Entries has the worst troubles first; Total also counts locks that were not kept.
+	// Entries is sorted with the worst troubles first; Total also counts locks that were not kept.
 	Entries []Entry
 	Total   int
-	// Clients is sorted by ID. Circles has the sure ones first.
+	// Clients is sorted by ID. Circles lists the sure ones first.
 	Clients []Client
 	Circles []Circle
 	Unread  inspect.Unread
-	// Uncounted is why subscribers cannot be counted.
+	// Uncounted is the reason why subscribers cannot be counted.
 	Uncounted string
 	// pending requests another scan to confirm a trouble.
 	pending bool

@@ -26,7 +26,7 @@ var (
 
 // Source is access to a server or a cluster. It is safe for concurrent use.
 type Source struct {
-	// Place names the server, without user and password; empty if it is unknown.
+	// Place names the server, without user and password. It is empty if the server is unknown.
 	Place   string
 	Problem func(error) error
 
@@ -38,8 +38,8 @@ type Source struct {
 }
 
 // FromClient returns a source that uses the connections of client, which must stay open, and does
-// not apply its name mapper. It returns redlatch.ErrInvalid for a client of a cluster that cannot
-// reach each master.
+// not apply its name mapper. It returns redlatch.ErrInvalid for a cluster client that cannot reach
+// every master.
 func FromClient(client *redlatch.Client) (*Source, error) {
 	if client == nil {
 		return nil, errNoClient
@@ -114,7 +114,7 @@ func (s *Source) Target(ctx context.Context) (repair.Target, error) {
 	return repair.Target{Client: s.client, Dial: s.dial}, nil
 }
 
-// Close closes the connections that the source has made.
+// Close closes the connections that the source has opened.
 func (s *Source) Close() error {
 	if s.server != nil {
 		return nil

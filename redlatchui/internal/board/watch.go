@@ -67,7 +67,7 @@ func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) boo
 	}
 }
 
-// first looks for new viewers, twice if that tells more.
+// first looks for new viewers, and looks twice if that reveals more.
 func (w *watcher) first(ctx context.Context) *Lock {
 	l := w.look(ctx)
 	began, circle := time.Now(), l.mayBeInCircle()
@@ -212,7 +212,7 @@ func (w *watcher) lockOf(seen *inspect.Snapshot) *Lock {
 	return now
 }
 
-// count sets the states of the waiters, if it can.
+// count sets the states of the waiters if it can.
 func (w *watcher) count(ctx context.Context, now *Lock) {
 	if len(now.Queue) == 0 {
 		return
@@ -233,7 +233,7 @@ func (w *watcher) count(ctx context.Context, now *Lock) {
 	}
 }
 
-// details returns the labels by owner. It omits what cannot be read.
+// details returns the labels by owner. It omits labels that cannot be read.
 func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	var owners []string
 	for _, h := range now.Holders {
@@ -304,21 +304,21 @@ type Lock struct {
 	// Age is the oldest of Ages.
 	Ages []Age
 	Age
-	// TTL is negative for none. Lease is the largest one seen for these holders.
+	// TTL is negative if there is none. Lease is the largest TTL seen for these holders.
 	TTL, Lease time.Duration
-	// Renewed is an inspect.Renewed constant, "" without a lease.
+	// Renewed is an inspect.Renewed constant, or "" if there is no lease.
 	Renewed string
-	// QueueUnread is why the queue was not read.
+	// QueueUnread is the reason why the queue was not read.
 	Queue       []Waiter
 	Waiting     int
 	QueueUnread string
-	// Uncounted is why subscribers cannot be counted.
+	// Uncounted is the reason why subscribers cannot be counted.
 	Uncounted string
-	// Listening counts connections that listen for the release of a lock without a queue. It is a
-	// hint: all waiters of a client share one.
+	// Listening counts connections that listen for the release of a lock without a queue. It is
+	// only a hint, since all waiters of a client share one connection.
 	Listening int64
-	// Circles has the sure ones first. If there are none, Ahead has the waits of the holders for
-	// other locks.
+	// Circles lists the sure ones first. If there are none, Ahead lists the other locks that the
+	// holders are waiting for.
 	Circles []Circle
 	Ahead   []Step
 	// Number is nil for a lock.
@@ -326,11 +326,11 @@ type Lock struct {
 	Token  int64
 	// PlainWaiters and ReadWriteWaiters are as in inspect.Lock.
 	PlainWaiters, ReadWriteWaiters int64
-	// Events has the newest first.
+	// Events lists the newest first.
 	Events []Event
 }
 
-// Waiter is a place in the queue, from 1. State is Alive, Dead or Unknown.
+// Waiter is a place in the queue, counted from 1. State is Alive, Dead or Unknown.
 type Waiter struct {
 	Position int
 	Owner    string // as in Redis
