@@ -109,7 +109,8 @@ func (h *Hold) Place() acquire.Request {
 	return r
 }
 
-// cleanUp returns how to undo an attempt that may have run, nil for a shared owner: its lock may be another user's.
+// cleanUp returns how to undo an attempt that may have run, or nil for a shared owner, whose lock may belong to another
+// user.
 func (h *Hold) cleanUp() *engine.InDoubt {
 	o := h.ownership
 	queue := h.queue()
@@ -146,7 +147,7 @@ func (h *Hold) queue() Queueing {
 func (h *Hold) Late(reply any, err error) *engine.InDoubt {
 	o := h.ownership
 	if errors.Is(err, engine.ErrUncertain) {
-		o.leaveDoubt() // undoing may take long
+		o.leaveDoubt() // undoing it may take a long time
 		return h.cleanUp()
 	}
 	queue := h.queue()
@@ -201,7 +202,7 @@ func (h *Hold) Settle(_ context.Context, err error) (any, error) { return nil, e
 // KeepSubscription implements acquire.Claim.
 func (h *Hold) KeepSubscription(s acquire.Reusable) { h.ownership.subscription = s }
 
-// leaveDoubt marks the attempt in doubt as resolved and passes on a turn left here.
+// leaveDoubt marks the attempt in doubt as resolved and passes on the turn, if one was left here.
 func (o *ownership) leaveDoubt() {
 	o.mu.Lock()
 	o.resolved = true
@@ -302,7 +303,7 @@ func (l *lateRelease) Late(_ any, err error) *engine.InDoubt {
 // lateReentry is a hold whose re-entry, the current change of the count, is in doubt.
 type lateReentry Hold
 
-// Late implements engine.Resolver. The count of a shared owner may be another user's.
+// Late implements engine.Resolver. The count of a shared owner may include holds of other users.
 func (l *lateReentry) Late(any, error) *engine.InDoubt {
 	if l.ownership.shared {
 		return nil

@@ -17,8 +17,8 @@ type proofKey struct {
 	family, key string
 }
 
-// Proof returns the hold of this lock that ctx proves, nil if none or released or the kind is not reentrant, and an
-// error if it was lost.
+// Proof returns the hold of this lock that ctx proves, nil if there is none, if it was released or if the kind is not
+// reentrant, and an error if it was lost.
 func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	h, ok := ctx.Value(l.proof).(*Hold)
 	if !ok || l.Owning == nil {
@@ -31,7 +31,7 @@ func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	return h, err
 }
 
-// Context returns a context that ends with parent or h, and proves h.
+// Context returns a context that ends with parent or h, and that proves h.
 func (h *Hold) Context(parent context.Context) context.Context { return h.derive(parent, h) }
 
 func (h *Hold) prove(key proofKey) *Hold {
@@ -51,7 +51,7 @@ func (h *Hold) final() (end time.Time, ends bool) {
 }
 
 type holder interface {
-	// Err returns why it has ended, nil if it has not.
+	// Err returns why it has ended, or nil if it has not.
 	Err() error
 	prove(key proofKey) *Hold
 	// final returns its end despite renewals, if any.
@@ -85,7 +85,7 @@ func (l *life) derive(parent context.Context, of holder) context.Context {
 	return c
 }
 
-// end returns false if the life had ended.
+// end returns false if the life had already ended.
 func (l *life) end(why *ending) bool {
 	if !l.ended.CompareAndSwap(nil, why) {
 		return false
@@ -133,7 +133,7 @@ func (c *holdContext) Deadline() (time.Time, bool) {
 	return deadline, ok
 }
 
-// end ends the hold, its contexts and waits for its slot. It returns false if it had ended.
+// end ends the hold, its contexts and the waits for its slot. It returns false if the hold had already ended.
 func (h *Hold) end(why *ending) bool {
 	if !h.life.end(why) {
 		return false

@@ -40,7 +40,7 @@ func (g *Group) Add(holds ...*Hold) {
 	}
 }
 
-// Holds returns the members in the order of Add.
+// Holds returns the members in the order in which they were added.
 func (g *Group) Holds() []*Hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,7 +75,7 @@ func (g *Group) endOthers(why *ending) {
 	}
 }
 
-// Err returns nil while all members are held, else why not, with the member's name.
+// Err returns nil while all members are held, otherwise the reason with the member's name.
 func (g *Group) Err() error {
 	if g.ended.Load() == nil {
 		now := time.Now()
@@ -127,9 +127,9 @@ func (g *Group) final() (first time.Time, ends bool) {
 	return first, ends
 }
 
-// Unlock releases all members concurrently, and returns their errors in the order of Add. For holds added together
-// that are the last of their owners, free returns nil, ErrLost, or why the outcome is unknown; it then continues in
-// the background.
+// Unlock releases all members concurrently, and returns their errors in the order in which they were added. For holds
+// added together that are the last of their owners, free returns nil, ErrLost, or the reason the outcome is unknown; in
+// that case it continues in the background.
 func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []error {
 	g.once.Do(func() {
 		if g.Err() == nil {
@@ -153,7 +153,7 @@ func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []
 	return g.errs
 }
 
-// unlockTogether releases the last holds of their owners by free, and the others individually.
+// unlockTogether releases the last holds of their owners with free, and the others individually.
 func unlockTogether(holds []*Hold, free func(holds []*Hold, bound time.Duration) []error) {
 	e := holds[0].ownership.lock.Engine
 	e.Join()

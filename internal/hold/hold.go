@@ -43,7 +43,7 @@ type Hold struct {
 	result error
 	giveUp sync.Once     // the first Unlock, LetExpire or HandOver
 	took   time.Duration // of Unlock, if it is observed
-	begun  func()        // called when the release was started, by UnlockAsync
+	begun  func()        // called by UnlockAsync once the release has been started
 
 	own ownership // of the owner's first hold
 }
@@ -61,7 +61,7 @@ var (
 	endHandedOver = &ending{cause: engine.ErrHandedOver}
 )
 
-// Init makes the zero h a claim for the owner of the terms, for owner if text is not nil, or for a new owner. Callers
+// Init makes the zero h a claim for the owner in the terms, for owner if text is not nil, or for a new owner. Callers
 // must Drop a claim that was not granted.
 func (h *Hold) Init(l *Lock, terms *Terms, owner codec.Owner, text any) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
@@ -123,10 +123,10 @@ func (h *Hold) Lasts() time.Duration { return h.ownership.mayLast() }
 // ID implements acquire.Claim.
 func (h *Hold) ID() codec.Owner { return h.ownership.owner }
 
-// Token returns the owner's newest fencing token, 0 for kinds without.
+// Token returns the owner's newest fencing token, or 0 for kinds without tokens.
 func (h *Hold) Token() int64 { return h.ownership.token.Load() }
 
-// Err returns nil while the lock is held, else one of engine.Losses, ErrMaxHold, ErrNotHeld after Unlock or
+// Err returns nil while the lock is held, otherwise one of engine.Losses, ErrMaxHold, ErrNotHeld after Unlock or
 // LetExpire, ErrHandedOver or ErrClosed.
 func (h *Hold) Err() error { return h.errAt(time.Now()) }
 
@@ -157,13 +157,14 @@ func (h *Hold) Remaining() time.Duration {
 // LetExpire ends the hold without freeing the lock.
 func (h *Hold) LetExpire() error { return h.leaveIt(endGiven, nil) }
 
-// leaveIt ends the hold but not the lock, unless then, called first, fails. The count does not change in between.
+// leaveIt ends the hold but not the lock, unless then, which is called first, fails. The count does not change in
+// between.
 func (h *Hold) leaveIt(end *ending, then func() error) error {
 	o := h.ownership
 	if err := h.Err(); err != nil {
 		return err
 	}
-	// First the other role's, as a re-entry does.
+	// The other role comes first, as in a re-entry.
 	for _, role := range []*ownership{o.otherRole(), o} {
 		if role == nil {
 			continue

@@ -34,7 +34,7 @@ func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
 	return errInner
 }
 
-// requestSlot takes the slot of outer if free, else joins its queue if wait is set.
+// requestSlot takes the slot of outer if it is free; otherwise it joins the slot's queue if wait is set.
 func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan struct{}) {
 	o := outer.ownership
 	o.mu.Lock()
@@ -79,7 +79,7 @@ func (h *Hold) awaitSlot(ctx context.Context, outer *Hold, ready <-chan struct{}
 	}
 }
 
-// refuse returns why ctx cannot enter outer, nil if it can. ErrNotReentered sends the caller to the next outer hold
+// refuse returns why ctx cannot enter outer, or nil if it can. ErrNotReentered sends the caller to the next outer hold
 // that ctx proves.
 func refuse(ctx context.Context, outer *Hold, held error) error {
 	end := outer.Err()
@@ -120,7 +120,7 @@ func (h *Hold) leaveSlot() {
 	h.unlink()
 }
 
-// unlink is leaveSlot with ownership.mu held. An inner hold replaces h, else the first waiter gets the slot.
+// unlink is leaveSlot with ownership.mu held. An inner hold replaces h; otherwise the first waiter gets the slot.
 func (h *Hold) unlink() {
 	outer, inner := h.outer, h.inner
 	h.outer, h.inner = nil, nil

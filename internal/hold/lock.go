@@ -1,8 +1,8 @@
 // Package hold implements acquired locks: their owners, leases, release and re-entry. A [Kind] makes the calls. A
 // [Hold] begins as the claim of an attempt, and ends when it is released, handed over or lost. The holds of one owner
-// are an ownership, and the server's count is their number. Changes of the count are sent one at a time and name
-// their target, so they may run late or twice. A hold has a slot for one inner hold: other callers with its proof
-// wait in FIFO order.
+// are an ownership, and the server's count is their number. Changes to the count are sent one at a time and state the
+// target count, so they may run late or twice. A hold has a slot for one inner hold: other callers with its proof wait
+// in FIFO order.
 package hold
 
 import (
@@ -27,16 +27,16 @@ type Lock struct {
 	Name string
 	// Kind makes the lock's calls.
 	Kind Kind
-	// Owning is Kind, nil if its holders are IDs.
+	// Owning is Kind, or nil if its holders are IDs.
 	Owning Owning
 	// Strategy is how callers in this process wait.
 	Strategy acquire.Strategy
-	// Err is why the name is invalid, nil if it is valid.
+	// Err is why the name is invalid, or nil if it is valid.
 	Err error
 
 	key   any
 	proof any           // the proofKey, boxed
-	trust time.Duration // how long a confirmed lease counts; 0: all of it
+	trust time.Duration // how long a confirmed lease counts, or 0 for its whole length
 }
 
 // Make returns the kind and the strategy for a mapped name.
@@ -124,15 +124,15 @@ type Owning interface {
 	// Field returns an owner's field in the lock's hash.
 	Field(owner string) string
 
-	// Reenter fills c with the call that enters the lock again: up to count r.Target, idempotent, or with target 0 by
-	// one, for a shared owner.
+	// Reenter fills c with the call that enters the lock again: idempotently up to the count r.Target, or by one if the
+	// target is 0, as for a shared owner.
 	Reenter(c *transport.Call, r *acquire.Request)
-	// Reentered decodes its reply. Token is the new token of a fenced kind, else 0.
+	// Reentered decodes its reply. Token is the new token of a fenced kind, otherwise 0.
 	Reentered(reply any) (held bool, token int64, err error)
 	// Fences reports whether grants have tokens.
 	Fences() bool
 
-	// Under returns why an owner that holds the lock in another role cannot enter this one, nil if it can.
+	// Under returns why an owner that holds the lock in another role cannot enter this one, or nil if it can.
 	Under() error
 	// Shares reports whether several owners can hold the lock. If so, inner holds don't exclude each other, and
 	// Redisson's renewals may shorten the TTL, but not below the watchdog timeout.
@@ -151,7 +151,7 @@ type Owning interface {
 	// Locked decodes its reply.
 	Locked(reply any) (bool, error)
 
-	// Inspect fills c with the call that reads the lock, and its queue from first to last, from 0; -1 is the end.
+	// Inspect fills c with the call that reads the lock, and its queue from first to last, counting from 0; -1 is the end.
 	Inspect(c *transport.Call, first, last int64)
 	// Inspected decodes its reply.
 	Inspected(reply any) (reply.Inspection, error)
@@ -175,10 +175,11 @@ type Queueing interface {
 
 // Terms are the terms of an acquisition.
 type Terms struct {
-	// Owner is a shared owner if Given, else zero.
+	// Owner is a shared owner if Given, otherwise zero.
 	Owner codec.Owner
 	Given bool
-	// TTL is the lease; TTLArg is it in milliseconds, a boxed int64. Watchdog: given for a renewed hold.
+	// TTL is the lease, and TTLArg the same in milliseconds, as a boxed int64. Watchdog is true if the lease was given for
+	// a renewed hold.
 	TTL      time.Duration
 	TTLArg   any
 	Watchdog bool

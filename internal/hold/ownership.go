@@ -17,7 +17,7 @@ type ownership struct {
 	lock  *Lock
 	owner codec.Owner
 	final *acquire.Request // of the release that frees the lock
-	// shared owners may be used elsewhere: the count may change at any time.
+	// shared owners may be used elsewhere, so the count may change at any time.
 	shared bool
 	lease  time.Duration
 
@@ -32,7 +32,7 @@ type ownership struct {
 	notReusable atomic.Bool
 	// token is the newest fencing token.
 	token atomic.Int64
-	// subscription is that of a queued owner. It is set before the hold is returned.
+	// subscription is the subscription of a queued owner. It is set before the hold is returned.
 	subscription acquire.Reusable
 	// base is the owner's ownership in the outer role. While it lasts, holds may be added even if there are none.
 	base *ownership
@@ -95,8 +95,8 @@ func (o *ownership) mayLast() time.Duration {
 	return max(o.lease, o.longest)
 }
 
-// remove returns how many holds remain, -1 if h was not there. The caller that removes the last one must free the
-// lock, unless a re-entry is in progress: then over decides.
+// remove returns how many holds remain, or -1 if h was not there. The caller that removes the last one must free the
+// lock, unless a re-entry is in progress; in that case over decides.
 func (o *ownership) remove(h *Hold) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -145,8 +145,8 @@ func (o *ownership) setFloor() {
 	o.least.Store(int64(least))
 }
 
-// owed returns the number of holds and the lease they need: the rest of fixed and maximal ones, the full lease of
-// renewed ones. Without holds, it is the ownership's lease.
+// owed returns the number of holds and the lease they need: the rest of the lease for holds with a fixed lease or a
+// maximum, the full lease for other renewed holds. Without holds, it is the ownership's lease.
 func (o *ownership) owed() (holds int64, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -173,7 +173,7 @@ func (o *ownership) owes() (holds int64, lease time.Duration) {
 	return int64(len(o.holds)), max(most, time.Millisecond)
 }
 
-// most returns the longest lease that the holds (without any: none) and the current attempts need.
+// most returns the longest lease that the holds, if any, and the current attempts need.
 func (o *ownership) most(none time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -220,7 +220,7 @@ func (o *ownership) otherRole() *ownership {
 	return o.nested
 }
 
-// inSeveralRoles also counts roles about to be held.
+// inSeveralRoles also counts roles that are about to be held.
 func (o *ownership) inSeveralRoles() bool {
 	nested := o.otherRole()
 	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())
@@ -232,7 +232,7 @@ func (o *ownership) isEntering() bool {
 	return o.entering > 0
 }
 
-// lose ends the holds of an owner that did not hold the lock at asked. A shared owner's later ones may be valid.
+// lose ends the holds of an owner that did not hold the lock at asked. Later holds of a shared owner may be valid.
 func (o *ownership) lose(asked time.Time) {
 	o.mu.Lock()
 	holds := slices.Clone(o.holds)
@@ -262,7 +262,7 @@ func (o *ownership) beginChange(ctx context.Context) error {
 	}
 }
 
-// beginChangeFor is beginChange for releases, also while the client closes.
+// beginChangeFor is beginChange for releases, even while the client is closing.
 func (o *ownership) beginChangeFor(d time.Duration) bool {
 	change := o.changes()
 	select {
@@ -291,7 +291,7 @@ func (o *ownership) changes() chan struct{} {
 	return o.change
 }
 
-// passTurn passes the turn, if any. Released: the lock is being freed.
+// passTurn passes the turn on, if there is one. Released means that the lock is being freed.
 func (o *ownership) passTurn(released bool) {
 	o.mu.Lock()
 	turn := o.turn
@@ -302,7 +302,7 @@ func (o *ownership) passTurn(released bool) {
 	}
 }
 
-// transfer passes the turn, if any, and the lock to the next caller. It returns nil if there is none.
+// transfer passes the turn, if there is one, and the lock to the next caller. It returns nil if there is none.
 func (o *ownership) transfer() *acquire.Transfer {
 	o.mu.Lock()
 	defer o.mu.Unlock()

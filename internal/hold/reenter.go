@@ -44,7 +44,7 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 	err = e.Retry(ctx, func() (err error) {
 		at := e.Attempt()
 		r := acquire.Request{Owner: o.final.Owner, Lease: h.lease.TTLArg}
-		if !o.shared { // else the count is unknown: it grows by one
+		if !o.shared { // otherwise the count is unknown, so it grows by one
 			r.Target = o.count() + 1
 		}
 		l.Owning.Reenter(&at.Call, &r)
@@ -214,7 +214,7 @@ func (o *ownership) undoReentry(h *Hold) {
 // ErrSharedOwner is ErrNotReentered for a shared owner's hold in another role.
 var ErrSharedOwner = fmt.Errorf("%w: its owner is shared", ErrNotReentered)
 
-// inRole returns the ownership to enter with the proof of outer, in the role of l, and the enclosing hold.
+// inRole returns the ownership to enter in the role of l with the proof of outer, and the enclosing hold.
 func (l *Lock) inRole(outer *Hold) (*ownership, *Hold, error) {
 	o := outer.ownership
 	if o.lock.Kind.Name() == l.Kind.Name() {

@@ -69,8 +69,8 @@ func (o *ownership) closeSubscription() {
 }
 
 type leaving struct {
-	ended  error // nil if it had not ended
-	left   int   // holds left
+	ended  error // nil if it had not ended before
+	left   int   // holds that remain
 	bound  time.Duration
 	resent int64
 }
@@ -275,16 +275,16 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 	return err
 }
 
-// leaseForOthers returns the lease that the release of a shared owner leaves: the longest of its holds and attempts
-// here when it is sent, else the client's.
+// leaseForOthers returns the lease that the release of a shared owner leaves: the longest lease of its holds and
+// attempts here when it is sent, or the client's lease if there are none.
 func (o *ownership) leaseForOthers() int64 {
 	now := o.lock.joinShared(o.owner)
 	defer now.quitShared()
 	return now.most(o.lock.Engine.Lease).Milliseconds()
 }
 
-// restore renews a longer lease than the left milliseconds of a shared owner's release: an attempt may have overtaken
-// it.
+// restore renews a lease that is longer than left, the milliseconds that a shared owner's release set, because an
+// attempt may have overtaken the release.
 func (o *ownership) restore(left int64) {
 	now, e := o.lock.joinShared(o.owner), o.lock.Engine
 	defer now.quitShared()
@@ -305,7 +305,7 @@ func (o *ownership) restore(left int64) {
 }
 
 // persist repeats a release until the server answers, for at most bound. Sent, if not nil, is notified at the first
-// send. Open means that an earlier call may have had the effect.
+// send. Open means that an earlier call may have taken effect.
 func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool, fill func(*transport.Call)) error {
 	var out reply.ReleaseOutcome
 	again, err := o.lock.Engine.Persist(bound, func(rest time.Duration) error {
@@ -333,8 +333,8 @@ func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool
 	return err
 }
 
-// UnlockAsync is [Hold.Unlock] on another goroutine, which Close waits for. It returns when the release was started,
-// so later calls reach the server after it. The channel receives explain's result.
+// UnlockAsync is [Hold.Unlock] on another goroutine, which Close waits for. It returns once the release has been
+// started, so later calls reach the server after it. The channel receives explain's result.
 func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 	outcome, begun := make(chan error, 1), make(chan struct{})
 	var once sync.Once // sync.OnceFunc allocates more

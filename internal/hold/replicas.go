@@ -51,8 +51,8 @@ func (h *Hold) becomeKnown() error {
 	return fmt.Errorf("%w: by then it had expired or been removed", engine.ErrNotReplicated)
 }
 
-// AwaitReplicas waits until enough replicas have the locks of all holds with Terms.Several, and reports them. With an
-// error it returns the failed hold; the caller releases all.
+// AwaitReplicas waits until enough replicas have the locks of all holds with Terms.Several, and reports the holds. On
+// error it returns the hold that failed, and the caller releases all of them.
 func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	holds = slices.DeleteFunc(slices.Clone(holds), func(h *Hold) bool { return h.deferred == nil })
 	all := make([]*engine.Replication, len(holds))
@@ -78,7 +78,7 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	return nil, nil
 }
 
-// ObserveAcquired reports the acquisition, now or when it is replicated.
+// ObserveAcquired reports the acquisition, either now or once it has been replicated.
 func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Event) {
 	tell := h.ownership.lock.Engine.Hooks.Acquired
 	switch {
@@ -101,7 +101,8 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell(h.observed.of, e)
 }
 
-// revoke releases a hold that no caller knows of, with wait for up to one command timeout, else in the background.
+// revoke releases a hold that no caller knows about. If wait is set, it waits for up to one command timeout; otherwise
+// the release runs in the background.
 func (h *Hold) revoke(wait bool) {
 	o := h.ownership
 	e := o.lock.Engine
