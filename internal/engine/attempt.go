@@ -14,12 +14,12 @@ import (
 // Resolver handles a call whose Run returned an error that wraps ErrUncertain.
 type Resolver interface {
 	// Late receives the call's final reply or error, once, on any goroutine. It must not block. ErrNotSent means that
-	// nothing ran, ErrUncertain that the call may have run or may still run. It returns what to do about that, nil
-	// for nothing.
+	// nothing ran, ErrUncertain that the call may have run or may still run. It returns the follow-up action, or nil if
+	// there is none.
 	Late(reply any, err error) *InDoubt
 }
 
-// Follower is notified when a call was started. It is an interface because a method value allocates.
+// Follower is notified when a call has been started. It is an interface because a method value allocates.
 type Follower interface {
 	// Started runs once, on the goroutine that started the call.
 	Started()
@@ -89,7 +89,7 @@ func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
 	return a.run(ctx, a.engine.Command)
 }
 
-// RunFor is Run for calls that may be repeated: only bound ends the wait, also while the client closes.
+// RunFor is Run for calls that may be repeated: only bound ends the wait, even while the client is closing.
 func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 	a.resolver = r
 	return a.run(context.Background(), bound)
@@ -212,7 +212,7 @@ type timeouts struct {
 	first *Attempt   // in no particular order
 	waits int
 	timer *time.Timer
-	due   time.Duration // when the timer fires, by elapsed; 0: never
+	due   time.Duration // when the timer fires, by elapsed; 0 if never
 }
 
 var epoch = time.Now()
@@ -220,7 +220,7 @@ var epoch = time.Now()
 // elapsed is the clock of timeouts, cheaper than a time.Time.
 func elapsed() time.Duration { return time.Since(epoch) }
 
-// add wakes a after d, and at the client's end if a.closes. Each add needs a remove.
+// add wakes a after d, and when the client closes if a.closes. Each add needs a remove.
 func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -284,7 +284,7 @@ func (t *timeouts) arm(due time.Duration) {
 	t.timer.Reset(in)
 }
 
-// among is how late a timeout may be for each waiting attempt, which bounds the time spent scanning them.
+// among is how much later a timeout may fire per waiting attempt, which bounds the time spent scanning the attempts.
 const among = 250 * time.Nanosecond
 
 // fire wakes attempts that have timed out. It may fire once too often, which is harmless.

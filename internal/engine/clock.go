@@ -17,13 +17,13 @@ const (
 	clockApart = time.Second
 )
 
-// Clock is the time sent to scripts, and compares this machine's clock with the server's. All methods are safe for
-// concurrent use.
+// Clock provides the time that is sent to scripts, and compares this machine's clock with the server's. All methods are
+// safe for concurrent use.
 type Clock struct {
 	engine *Engine
 
 	mu       sync.Mutex    // guards the fields below; not held during I/O
-	ahead    time.Duration // the server's clock of this machine's
+	ahead    time.Duration // the server's clock relative to this machine's
 	accuracy time.Duration // maximum error of ahead
 	known    bool
 	at       time.Time     // of the last comparison or refusal
@@ -47,7 +47,8 @@ func (c *Clock) store(ahead, accuracy time.Duration) (news bool) {
 	return news
 }
 
-// NowMillis returns the time for scripts, Unix milliseconds: this machine's, or with Config.ServerTime the server's.
+// NowMillis returns the time for scripts in Unix milliseconds: this machine's time or, with Config.ServerTime, the
+// server's.
 func (c *Clock) NowMillis() int64 {
 	now := time.Now()
 	if c.engine.ServerTime {
@@ -135,8 +136,8 @@ func (c *Clock) Keep(ctx context.Context) {
 // Refresh is Keep without waiting.
 func (c *Clock) Refresh() { c.refresh() }
 
-// refresh begins a comparison if due. It returns whether the offset is known, and a channel closed at the current
-// comparison's end.
+// refresh begins a comparison if one is due. It returns whether the offset is known, and a channel that is closed when
+// the current comparison ends.
 func (c *Clock) refresh() (known bool, over <-chan struct{}) {
 	c.mu.Lock()
 	due := c.asking == nil && (c.at.IsZero() || time.Since(c.at) >= clockFresh)

@@ -38,7 +38,7 @@ func (c *counted) Close() {
 	c.once.Do(func() { c.n.Add(-1) })
 }
 
-// Listeners returns how many connections subscribe to each channel, if the transport can count.
+// Listeners returns how many connections are subscribed to each channel, if the transport can count them.
 func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	c, ok := e.Transport.(transport.Counter)
 	if !ok {
@@ -47,8 +47,8 @@ func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, er
 	return c.Listeners(ctx, channels...)
 }
 
-// ProvenListeners is [Engine.Listeners] while subscribed to the proof channel: a zero is reliable only if that one is
-// counted. The error wraps ErrNotCounted.
+// ProvenListeners is [Engine.Listeners] while subscribed to the proof channel: a zero is reliable only if that
+// subscription is counted. The error wraps ErrNotCounted.
 func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...string) ([]int64, error) {
 	ctx, cancel := e.Open(ctx)
 	defer cancel()
@@ -88,8 +88,8 @@ type LossTeller interface {
 	Lost() <-chan struct{}
 }
 
-// doubted returns a channel that is closed when the server may have forgotten locks, after a lost connection or a new
-// master; nil if the transport doesn't report that.
+// doubted returns a channel that is closed when the server may have forgotten locks, that is, after a lost connection
+// or a new master. It returns nil if the transport doesn't report that.
 func (e *Engine) doubted() <-chan struct{} {
 	if t, ok := e.Transport.(LossTeller); ok {
 		return t.Lost()
@@ -97,8 +97,8 @@ func (e *Engine) doubted() <-chan struct{} {
 	return e.Reconnected()
 }
 
-// Reconnected returns a channel that is closed when a lost command connection was replaced, nil if the transport
-// doesn't report that.
+// Reconnected returns a channel that is closed when a lost command connection has been replaced, or nil if the
+// transport doesn't report that.
 func (e *Engine) Reconnected() <-chan struct{} {
 	if r, ok := e.Transport.(transport.Reconnecter); ok {
 		return r.Reconnected()

@@ -30,16 +30,16 @@ type Config struct {
 	FairWait   time.Duration       // default wait of fair waiters
 	Command    time.Duration       // limit on waiting for one command
 	PollCap    time.Duration       // longest sleep without an attempt
-	Margin     time.Duration       // 0: min(lease/10, 1 s)
-	MaxWaiters int64               // 0: no limit
-	Grace      time.Duration       // a fair waiter absent for so long is dead; 0: never
+	Margin     time.Duration       // 0 means min(lease/10, 1 s)
+	MaxWaiters int64               // 0 means no limit
+	Grace      time.Duration       // a fair waiter absent for this long is dead; 0 means never
 	Hooks      Hooks
 	Losses     Losses        // required if there are holds
 	ServerTime bool          // scripts use the server's time
-	Label      string        // readable name of the client; "": none
-	Replicas   int           // that must have a lock before it is acquired; 0: none
+	Label      string        // readable name of the client, "" if none
+	Replicas   int           // that must have a lock before it is acquired, 0 if none
 	SyncWait   time.Duration // limit on waiting for them
-	Mapper     Mapper        // nil: names are keys
+	Mapper     Mapper        // if nil, names are keys
 	AnyName    bool          // accept names that are not UTF-8, for tools
 	Opener     any           // opened the client; nil without tools
 	Logger     *slog.Logger  // required
@@ -52,7 +52,7 @@ type Config struct {
 type Engine struct {
 	Config
 	Lifecycle
-	// Clock is the time sent to scripts.
+	// Clock provides the time that is sent to scripts.
 	Clock Clock
 	// Watchdog renews leases and reports losses.
 	Watchdog *watchdog.Loop
@@ -73,7 +73,7 @@ type Engine struct {
 	waitMu  sync.Mutex // guards waiting
 	waiting map[*Waiting]struct{}
 
-	leader   builtin.Leader // nil: no calls on callers' goroutines
+	leader   builtin.Leader // if nil, no calls run on callers' goroutines
 	attempts sync.Pool      // of *Attempt
 	timeouts timeouts
 	label    label
@@ -276,14 +276,14 @@ func (l *Lifecycle) Go(f func()) bool {
 	return true
 }
 
-// Sleep returns false if ctx ended or the client closes.
+// Sleep returns false if ctx ends or the client closes first.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := l.Open(ctx)
 	defer cancel()
 	return clock.Sleep(ctx, d)
 }
 
-// Wait sleeps for d, also while the client closes. It returns false once closed.
+// Wait sleeps for d, even while the client is closing. It returns false once closed.
 func (l *Lifecycle) Wait(d time.Duration) bool { return clock.Sleep(l.running, d) }
 
 // finish waits for open work until ctx ends. Then Go returns false.

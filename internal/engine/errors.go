@@ -35,7 +35,7 @@ var (
 	ErrNotSent   = transport.ErrNotSent
 )
 
-// Losses are the reasons of a loss, which wrap ErrLost.
+// Losses are the reasons for a loss, which wrap ErrLost.
 type Losses struct {
 	NotRenewed error // not renewed in time
 	LeaseOver  error // a fixed lease expired
@@ -63,7 +63,7 @@ func Passing(err error) bool {
 			return true
 		}
 	}
-	// Before version 7, Redis returns these from the script, for its first write.
+	// Before version 7, Redis returns these errors from the script, at its first write.
 	return builtin.IsFull(se) || transport.IsCode(se, "READONLY") || transport.IsCode(se, "MISCONF") || transport.IsCode(se, "OOM")
 }
 
@@ -88,7 +88,8 @@ var keyKinds = map[string]struct{ text, usedBy string }{
 	"number":     {"a semaphore or a count-down latch", "permits counter latch"},
 }
 
-// ExplainKey is [Explain] for a call about the key of a kind of lock. It reads and names the kind of a wrong key.
+// ExplainKey is [Explain] for a call about the key of a kind of lock. It reads the kind of a wrong key and names it in
+// the error.
 func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) error {
 	if err = Explain(err); !errors.Is(err, ErrWrongType) || e.KindOf == nil {
 		return err
@@ -108,7 +109,7 @@ func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) er
 	return fmt.Errorf("%w: it is %s", err, is.text)
 }
 
-// Foreign returns the error for another program's hash with this field.
+// Foreign returns the error for a hash of another program that has this field.
 func Foreign(field string) error {
 	return fmt.Errorf("%w: a hash with the field %s, which is not an owner", ErrWrongType, limits.Quote(field))
 }
@@ -189,8 +190,8 @@ func Reason(ctx context.Context, earlier, err error) error {
 	return err
 }
 
-// notSentSince returns the last error of several attempts since began, with the total time if it says only that time
-// ran out.
+// notSentSince returns the last error of several attempts since began, with the total time if the error says only that
+// time ran out.
 func notSentSince(began time.Time, err error) error {
 	if !errors.Is(err, errNotYet) {
 		return err
@@ -198,8 +199,9 @@ func notSentSince(began time.Time, err error) error {
 	return fmt.Errorf("%w: %w within %v", ErrNotSent, errNotYet, time.Since(began).Round(time.Millisecond))
 }
 
-// Persist calls try until it succeeds or fails for good, for at most bound, with the rest of bound. Open reports that
-// an attempt before the last may have run. Callers that may run while the client closes must have joined the engine.
+// Persist calls try until it succeeds or fails for good, for at most bound, passing it what remains of bound. Open
+// reports that an attempt before the last may have run. Callers that may run while the client closes must have joined
+// the engine.
 func (e *Engine) Persist(bound time.Duration, try func(rest time.Duration) error) (open bool, err error) {
 	began, rest := time.Now(), bound
 	var pause Backoff

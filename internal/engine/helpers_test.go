@@ -37,7 +37,7 @@ func engineOver(t *testing.T, tr transport.Transport) (*Engine, *faketransport.L
 
 // recorder is a resolver that records its calls.
 type recorder struct {
-	resolves func() *InDoubt // for a call in doubt; nil: nothing
+	resolves func() *InDoubt // for a call in doubt; nil if there is nothing to do
 
 	mu sync.Mutex // guards noted
 	noted

@@ -8,9 +8,9 @@ import (
 	"github.com/redlatch/redlatch/internal/watchdog"
 )
 
-// Hooks are the functions of a redlatch.Observer, nil if not observed. They run on the goroutine of the event,
-// without a mutex held. Their context has the values of the caller's, or of the one that an earlier hook returned; it
-// may be nil.
+// Hooks are the functions of a redlatch.Observer, or nil if there is no observer. They run on the goroutine of the
+// event, without a mutex held. Their context has the values of the caller's, or of the one that an earlier hook
+// returned; it may be nil.
 type Hooks struct {
 	Started, Acquired, DoStarted func(context.Context, Event) context.Context
 	Attempted, Queued, Woken     func(context.Context, Event)

@@ -15,14 +15,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// LabelKey returns the key of a client's label, a text that names its program. It has a TTL. No decision depends on
+// LabelKey returns the key for a client's label, a text that names its program. It has a TTL. No decision depends on
 // it.
 func LabelKey(client uuid.UUID) string { return "redlatch:label:" + client.String() }
 
 // MaxLabel is the maximum length of a label, in bytes.
 const MaxLabel = 200
 
-// CheckLabel returns why text is not a valid label.
+// CheckLabel returns why text is not a valid label, or nil if it is.
 func CheckLabel(text string) error {
 	switch {
 	case len(text) > MaxLabel:

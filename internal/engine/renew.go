@@ -51,7 +51,7 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 }
 
 // lease returns the TTL that a renewal sets, in milliseconds: the longest lease of the same owner, or the rest of a
-// fixed one.
+// fixed lease.
 func lease(l *watchdog.Lease) any {
 	owed := max(l.Holder.Owed(), time.Millisecond)
 	if !l.Fixed {

@@ -57,7 +57,7 @@ func TestWaitForReplicasCountsAcknowledgments(t *testing.T) {
 		err   error
 		is    []error
 		not   []error
-		says  string // "": it is well
+		says  string // "" if it is healthy
 	}{
 		{reply: int64(1), have: 2},
 		{reply: int64(1), have: 3},

@@ -26,16 +26,16 @@ type InDoubt struct {
 	// Undo removes the effect, if any, by idempotent calls, each within one command timeout. If nil, the call is only
 	// kept from running.
 	Undo func(run Run) (undone bool, err error)
-	// Superseded, if not nil, is called before Undo: true ends the doubt.
+	// Superseded, if not nil, is called before Undo. If it returns true, the doubt ends.
 	Superseded func() bool
 	// Lease is how long the call matters.
 	Lease time.Duration
 	// Lasts is the minimum time for which a failing Undo is retried.
 	Lasts time.Duration
-	// Done, if not nil, runs at the end. Over: the call can no longer run.
+	// Done, if not nil, runs at the end. Over means that the call can no longer run.
 	Done func(over bool)
 
-	attempt *Attempt // nil: a definite answer ends the doubt
+	attempt *Attempt // if nil, a definite answer ends the doubt
 }
 
 // Run runs an idempotent call for at most one command timeout.
@@ -170,11 +170,11 @@ type fences struct {
 type fence struct {
 	done  chan struct{}
 	ok    bool      // read after done is closed
-	ended time.Time // zero: it runs; guarded by fences.mu
+	ended time.Time // zero while it runs; guarded by fences.mu
 }
 
-// do runs kill once for all concurrent callers with one conn, and returns whether that is gone. A failure may be
-// retried later.
+// do runs kill once for all concurrent callers with one conn, and returns whether that connection is gone. A failure
+// may be retried later.
 func (f *fences) do(conn int64, kill func() bool) bool {
 	f.mu.Lock()
 	maps.DeleteFunc(f.byID, func(_ int64, one *fence) bool {

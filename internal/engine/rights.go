@@ -28,7 +28,7 @@ const (
 	guarded  = "NOPERM a release could not notify waiters"
 )
 
-// MayPublish reports whether a guarded call about the kind has succeeded: others need no guard.
+// MayPublish reports whether a guarded call about the kind has succeeded. If so, other calls don't need a guard.
 func (e *Engine) MayPublish(kind string) bool {
 	kinds := e.published.Load()
 	return kinds != nil && (*kinds)[kind]
@@ -63,7 +63,7 @@ func (e *Engine) Guarded(kind, channel string, err error) error {
 	return err
 }
 
-// RunGuarded runs one attempt of a call whose script publishes, with a guard if needed.
+// RunGuarded runs one attempt at a call whose script publishes, with a guard if needed.
 func (e *Engine) RunGuarded(ctx context.Context, kind, channel string, fill func(*transport.Call)) (any, error) {
 	a := e.Attempt()
 	fill(&a.Call)

@@ -7,11 +7,12 @@ import (
 // EngineOf returns the engine of a *redlatch.Client. Package redlatch sets it.
 var EngineOf func(client any) *Engine
 
-// Slot gives every engine a value: the state of a package above it. Declare it as a package variable.
+// Slot stores a value for every engine: the state of a package above it. Declare it as a package variable.
 type Slot[T any] struct {
-	// Make must be pure: of several concurrent results one is kept.
+	// Make must be pure: if it runs concurrently, only one result is kept.
 	Make func(e *Engine) T
-	// Close, if not nil, is called once with the value when the engine closes, or when made later. It must not block.
+	// Close, if not nil, is called once with the value when the engine closes, or as soon as the value is made if that is
+	// later. It must not block.
 	Close func(state T)
 }
 

@@ -38,8 +38,8 @@ type Waiting struct {
 	Name, Kind string
 }
 
-// BeginWait adds a waiting caller, or fails if there are too many. On success, EndWait must follow, and w must not
-// change before.
+// BeginWait adds a waiting caller, or fails if there are too many. On success, EndWait must be called, and w must not
+// change before then.
 func (e *Engine) BeginWait(w *Waiting) error {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
