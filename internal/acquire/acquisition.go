@@ -29,14 +29,14 @@ type Acquisition struct {
 	Try bool
 	// Given is true for a shared owner: a second attempt counts twice.
 	Given bool
-	// Unbounded is the caller's context if the call's has a wait limit below [Overdue], else nil: see
+	// Unbounded is the caller's context if the call's context has a wait limit below [Overdue], otherwise nil; see
 	// [Acquisition.Within].
 	Unbounded context.Context //nolint:containedctx // it ends with the call
 	// Began is set by [Acquisition.Start].
 	Began time.Time
 	// Observed is the context returned by the observer's Started.
 	Observed context.Context //nolint:containedctx // it ends with the call
-	// Poll is the time between attempts without a subscription, 0 for a subscriber.
+	// Poll is the time between attempts without a subscription, or 0 for a subscriber.
 	Poll time.Duration
 
 	// Attempts counts the attempts.
@@ -65,9 +65,9 @@ type Acquisition struct {
 
 	waiter  Waiter
 	claim   Claim
-	inDoubt Claim // of the last attempt, if unknown
+	inDoubt Claim // of the last attempt, if its outcome is unknown
 	waiting engine.Waiting
-	place   int // last place in a queue on the server; 0: never
+	place   int // last place in a queue on the server, 0 if never queued
 	timer   *time.Timer
 }
 
@@ -80,7 +80,7 @@ func Check(ctx context.Context, err error) error {
 }
 
 // Ask runs a call about a lock, with retries while it does not run, for one command timeout or until ctx ends. Guards
-// means that it publishes.
+// means that the call publishes.
 func Ask(ctx context.Context, e *engine.Engine, k Waitable, guards bool, fill func(*transport.Call)) (reply any, err error) {
 	if err := e.Enter(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func Ask(ctx context.Context, e *engine.Engine, k Waitable, guards bool, fill fu
 // Within returns ctx with a wait limit.
 func (a *Acquisition) Within(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	if wait < Overdue {
-		a.Unbounded = ctx // the first attempt may outlive a short limit
+		a.Unbounded = ctx // the first attempt may outlast a short limit
 	}
 	return context.WithTimeoutCause(ctx, wait, engine.ErrWaitOver)
 }
@@ -174,7 +174,7 @@ func (a *Acquisition) Claim() Claim {
 	return a.claim
 }
 
-// Renew makes a claim for a new owner, or for that of s.
+// Renew makes a claim for a new owner, or for the owner of s.
 func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
 
 // InDoubt returns the last attempt's claim if its outcome is unknown.
@@ -261,7 +261,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	return granted, err
 }
 
-// answered handles the reply. Again: the holder did not have the lock to transfer.
+// answered handles the reply. Again means that the holder did not have the lock to transfer.
 func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
 	if transfer != nil {
 		again, taken := transfer.taken(a.Kind, reply, err)
@@ -279,7 +279,7 @@ func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, 
 	}
 	out, err := a.Kind.Decode(reply)
 	if err != nil {
-		if errors.Is(err, transport.ErrBadReply) { // the lock may be granted
+		if errors.Is(err, transport.ErrBadReply) { // the lock may have been granted
 			claim.Disown()
 		}
 		return false, false, err
@@ -321,8 +321,8 @@ func (a *Acquisition) unanswered(err error) {
 	}
 }
 
-// foreign returns an error if the key that refused an attempt certainly is another program's, which never frees it.
-// It looks once per acquisition.
+// foreign returns an error if the key that refused an attempt certainly is another program's, which never frees it. It
+// checks once per acquisition.
 func (a *Acquisition) foreign(ctx context.Context) error {
 	kind, can := a.Kind.(Foreigner)
 	if !a.suspect || !can || a.looked {

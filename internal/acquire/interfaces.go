@@ -21,8 +21,8 @@ type Request struct {
 	// Wait is how long a queue on the server keeps the place of its head, in milliseconds, an int64. It is constant
 	// while the owner waits.
 	Wait any
-	// Target is the count after a re-entry or release; 0 frees the lock. For a re-entry, 0 means one more, for an
-	// unknown count.
+	// Target is the count after a re-entry or release; 0 frees the lock. For a re-entry, 0 means one more than the current
+	// count, which may be unknown.
 	Target int64
 	// Try is true for a caller that must not be queued.
 	Try bool
@@ -34,21 +34,21 @@ type Outcome struct {
 	Granted bool
 	// Available is the number of permits of a semaphore.
 	Available int64
-	// Hint is why no release will end the wait, nil if one can.
+	// Hint is why no release will end the wait, or nil if one can.
 	Hint error
 	// Token is the fencing token of a grant, or 0.
 	Token int64
-	// TTL is the rest of the holder's lease, [reply.NoTTL] if unknown.
+	// TTL is the rest of the holder's lease, or [reply.NoTTL] if unknown.
 	TTL time.Duration
-	// Holder of the lock, zero if unknown.
+	// Holder of the lock, or zero if unknown.
 	Holder codec.Owner
 	// Free is true if the free lock refused the attempt.
 	Free bool
-	// Foreign is true if a [Foreigner] must look.
+	// Foreign is true if a [Foreigner] must check the key.
 	Foreign bool
 	// Head is the first owner in the queue on the server.
 	Head string
-	// Queued is true if the attempt has queued the owner, at Position, from 1 if known.
+	// Queued is true if the attempt has queued the owner, at Position, counting from 1, or 0 if that is unknown.
 	Queued   bool
 	Position int
 }
@@ -63,12 +63,13 @@ type Waitable interface {
 	Channel(owner any) string
 	// Acquire fills c, a reset call, with an attempt.
 	Acquire(c *transport.Call, r *Request)
-	// Decode decodes its reply. An error that wraps transport.ErrBadReply means an invalid reply, others a refusal.
+	// Decode decodes its reply. An error that wraps transport.ErrBadReply means an invalid reply; other errors mean a
+	// refusal.
 	Decode(reply any) (Outcome, error)
 }
 
-// Foreigner is a kind that can recognize another program's key, which is never freed: the key that refused the last
-// attempt.
+// Foreigner is a kind that can recognize that the key that refused the last attempt belongs to another program and will
+// never be freed.
 type Foreigner interface {
 	// LookForeign fills c, a reset call, with a read-only call.
 	LookForeign(c *transport.Call)
@@ -76,22 +77,22 @@ type Foreigner interface {
 	Foreign(reply any) (field string, foreign bool)
 }
 
-// Transferable is a kind with locks to transfer in the process.
+// Transferable is a kind whose locks can be transferred within the process.
 type Transferable interface {
 	Waitable
-	// Transfer fills c, a reset call, with an attempt that replaces owner from, if it holds the lock, by that of r,
-	// which never has. Both are of this process alone. A refusal changes nothing.
+	// Transfer fills c, a reset call, with an attempt that replaces owner from, if it holds the lock, with the owner of r,
+	// which never has. Only this process uses either of them. A refusal changes nothing.
 	Transfer(c *transport.Call, r *Request, from any)
 }
 
 // Claim is an owner for attempts, until it is granted, dropped or abandoned. It also resolves abandoned attempts.
 type Claim interface {
 	engine.Resolver
-	// ID returns the owner, zero for kinds with IDs.
+	// ID returns the owner, or zero for kinds with IDs.
 	ID() codec.Owner
 	// Request returns the arguments of the next attempt. It must not be changed.
 	Request() *Request
-	// Asks brackets an attempt; true comes before Request.
+	// Asks is called with true before Request and with false after the attempt.
 	Asks(yes bool)
 	// Grant makes the claim a hold, for an attempt sent at sent, or releases the lock and fails.
 	Grant(sent time.Time, o Outcome) error
@@ -106,7 +107,7 @@ type Claim interface {
 	Place() Request
 	Placed(now bool)
 
-	// KeepTurn keeps the turn as long as the hold. If false, the hold has ended and the caller keeps the turn.
+	// KeepTurn keeps the turn for as long as the hold lasts. If false, the hold has ended and the caller keeps the turn.
 	KeepTurn(t Turn) bool
 	// PassWhenResolved keeps the turn until the last attempt is resolved. If false, it is, and the caller keeps the
 	// turn.
@@ -114,14 +115,15 @@ type Claim interface {
 	// KeepSubscription keeps s until the hold is released.
 	KeepSubscription(s Reusable)
 
-	// Settle returns the result of an attempt that failed with err, which wraps ErrUncertain: err, or a late reply if
-	// the server cannot undo the attempt. After ctx it waits for that for up to [Overdue].
+	// Settle returns the result of an attempt that failed with err, which wraps ErrUncertain: err, or the result of a late
+	// reply if the server cannot undo the attempt. After ctx has ended, it waits up to [Overdue] for that reply.
 	Settle(ctx context.Context, err error) (reply any, _ error)
 	// Replicated waits until enough replicas have the lock. On failure, it releases it.
 	Replicated(ctx context.Context) error
 }
 
-// BareClaim implements the methods of a [Claim] that need an owner, a place or a turn, for claims without these.
+// BareClaim implements the methods of a [Claim] that need an owner, a place or a turn, for claims that have none of
+// these.
 type BareClaim struct{}
 
 // ID implements Claim.
@@ -159,7 +161,7 @@ func (BareClaim) Replicated(context.Context) error { return nil }
 
 // Claims makes the claims of a call, each for another owner.
 type Claims interface {
-	// Claim returns a claim for a new owner, or for that of s.
+	// Claim returns a claim for a new owner, or for the owner of s.
 	Claim(s Reusable) Claim
 }
 
@@ -171,7 +173,7 @@ type Strategy interface {
 
 // Waiter is one waiting caller. Its methods run on the caller's goroutine.
 type Waiter interface {
-	// Enter returns when the caller may make an attempt, or true if it has the lock. It may block in
+	// Enter returns false once the caller may make an attempt, or true if it already has the lock. It may block in
 	// [Acquisition.Sleep] and in calls that end with ctx.
 	Enter(ctx context.Context, a *Acquisition) (granted bool, err error)
 
@@ -179,8 +181,8 @@ type Waiter interface {
 	Listen(ctx context.Context, a *Acquisition) error
 	// Signals returns the subscription's events and the strategy's wake-ups, which may be nil.
 	Signals() (events <-chan transport.Event, wake <-chan struct{})
-	// OnEvent handles an event; Woken handles a wake-up. If ask is true, the caller makes an attempt; otherwise it
-	// sleeps on, for d if that is positive.
+	// OnEvent handles an event; Woken handles a wake-up. If ask is true, the caller makes an attempt; otherwise it goes
+	// back to sleep, for d if that is positive.
 	OnEvent(e transport.Event) (ask bool, d time.Duration)
 	Woken() (ask bool, d time.Duration)
 	// Broken returns why the subscription has ended.
@@ -188,14 +190,15 @@ type Waiter interface {
 
 	// Refused handles a refusal, and returns the known rest of the lease.
 	Refused(a *Acquisition, o Outcome) time.Duration
-	// Sleep returns how long the caller sleeps without a signal, by default nap; negative: without limit.
+	// Sleep returns how long the caller sleeps without a signal, by default nap. A negative result means that there is no
+	// limit.
 	Sleep(nap, ttl time.Duration) time.Duration
 	// Unanswered records why Redis did not answer.
 	Unanswered(err error)
 	// Abandon leaves the claim's owner, whose state is unknown, to its resolver.
 	Abandon()
 
-	// Granted ends the wait after a grant, Leave without one.
+	// Granted ends the wait after a grant; Leave ends it without one.
 	Granted(a *Acquisition)
 	Leave(a *Acquisition)
 }
@@ -210,7 +213,7 @@ func Signal(c chan<- struct{}) {
 
 // Turn is the right of one caller of a process to send calls about a lock. The hold passes it on exactly once.
 type Turn interface {
-	// Pass passes the turn to the next caller. Released: the lock is being released.
+	// Pass passes the turn to the next caller. Released means that the lock is being released.
 	Pass(released bool)
 	// Transfer passes the turn and the lock of owner to the next caller. It returns nil if there is none.
 	Transfer(owner any) *Transfer
@@ -235,8 +238,8 @@ func NewTransfer(pool *sync.Pool, owner any) *Transfer {
 	return t
 }
 
-// Settle sends the holder the outcome: nil if the lock was taken over, ErrLost if not held, ErrNotSent if nothing
-// happened; others leave it open.
+// Settle sends the holder the outcome: nil if the lock was taken over, ErrLost if it was not held, ErrNotSent if
+// nothing happened. Any other error leaves the outcome open.
 func (t *Transfer) Settle(outcome error) { t.settled <- outcome }
 
 // Wait returns the outcome, or ErrUncertain after bound.
@@ -248,7 +251,7 @@ func (t *Transfer) Wait(bound time.Duration) error {
 		t.Free()
 		return err
 	case <-t.timer.C:
-		// It may still be settled: it is not reused.
+		// It may still be settled, so it is not reused.
 		return fmt.Errorf("%w: no reply within %v", transport.ErrUncertain, bound.Round(time.Millisecond))
 	}
 }
@@ -291,7 +294,7 @@ type Reusable interface {
 	Close()
 }
 
-// Alone returns a waiter without a queue, for shared owners: two callers with one owner don't exclude each other.
+// Alone returns a waiter without a queue, for shared owners: two callers with the same owner don't exclude each other.
 func Alone() Waiter { return &lone{} }
 
 type lone struct{ sub transport.Subscription }

@@ -56,7 +56,7 @@ func (a *Acquisition) wait(ctx context.Context) error {
 	}
 }
 
-// Sleep waits for an event, a wake-up, or d unless negative. It returns an error if the wait must end.
+// Sleep waits for an event, a wake-up, or d unless it is negative. It returns an error if the wait must end.
 func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 	over := a.after(d)
 	for {
@@ -95,8 +95,8 @@ func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// after returns a channel that receives after d, nil if d is negative. An acquisition has at most one timer:
-// thousands of callers may wait.
+// after returns a channel that receives after d, or nil if d is negative. An acquisition has at most one timer, since
+// thousands of callers may be waiting.
 func (a *Acquisition) after(d time.Duration) <-chan time.Time {
 	switch {
 	case d < 0:
@@ -162,8 +162,8 @@ func (a *Acquisition) napFor() time.Duration {
 	return a.waiter.Sleep(nap(a.TTL, limit), a.TTL)
 }
 
-// nap returns how long to sleep if the lease has ttl left: until its end, at most limit. A lock about to expire is
-// not tried immediately.
+// nap returns how long to sleep if the lease has ttl left: until its end, but at most limit. A lock that is about to
+// expire is not tried immediately.
 func nap(ttl, limit time.Duration) time.Duration {
 	switch {
 	case ttl < 0:
@@ -174,7 +174,7 @@ func nap(ttl, limit time.Duration) time.Duration {
 	return min(limit, min(ttl, limit)+time.Millisecond) // without overflow
 }
 
-// cutShort reports whether a recent attempt failed only because the wait ended: then the earlier outcome is the
+// cutShort reports whether a recent attempt failed only because the wait ended: in that case the earlier outcome is the
 // reason.
 func (a *Acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
 	if a.Given && errors.Is(err, engine.ErrUncertain) {
@@ -219,7 +219,7 @@ type QueueState struct {
 	Held bool
 	// Away is why Redis did not answer the last attempt.
 	Away error
-	// Holder at the last answer, and TTL, the rest of its lease then, 0 for a hold of this process.
+	// Holder at the last answer, and TTL, the rest of its lease at that time, or 0 for a hold of this process.
 	Holder codec.Owner
 	TTL    time.Duration
 }
@@ -234,9 +234,9 @@ type Queued interface {
 	Poll(ctx context.Context, a *Acquisition) (granted bool, err error)
 }
 
-// AwaitTurn waits for c's turn: it has come if the result is neither true nor an error. c polls at each interval
-// every, since Redis may have forgotten the lock; with 0, whenever its sleep ends. It fails if Redis answers nobody
-// in the queue for one command timeout.
+// AwaitTurn waits for c's turn, which has come if the result is neither true nor an error. c polls at the interval
+// every, since Redis may have forgotten the lock, or whenever its sleep ends if every is 0. It fails if Redis answers
+// nobody in the queue for one command timeout.
 func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Duration) (granted bool, err error) {
 	a.Answered = c.State().Known
 	if err := a.BeginWait(); err != nil {
@@ -288,7 +288,7 @@ func (a *Acquisition) leftQueue(ctx context.Context, s QueueState, err error) er
 	return a.GaveUp(ctx)
 }
 
-// untilFirst returns the time until the earlier of two deadlines, negative if both are zero.
+// untilFirst returns the time until the earlier of two deadlines, or a negative time if both are zero.
 func untilFirst(a, b time.Time) time.Duration {
 	if b.IsZero() || !a.IsZero() && a.Before(b) {
 		b = a

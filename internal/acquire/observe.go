@@ -13,7 +13,7 @@ func (a *Acquisition) event() engine.Event {
 	return engine.Event{Op: a.Op, Name: a.Lock, Kind: a.Kind.Name()}
 }
 
-// Start begins and reports a call about a number of locks.
+// Start begins a call for a number of locks and reports it.
 func (a *Acquisition) Start(ctx context.Context, locks int) {
 	a.Began = time.Now()
 	if tell := a.Engine.Hooks.Started; tell != nil {

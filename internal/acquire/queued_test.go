@@ -19,7 +19,7 @@ import (
 type behind struct {
 	acquire.Waiter
 	every    time.Duration
-	answered time.Duration // when Redis answers another caller of the queue; 0: never
+	answered time.Duration // when Redis answers another caller in the queue, 0 if never
 	began    time.Time
 	polls    int
 }
