@@ -15,8 +15,8 @@ var errNoFence = errors.New("mux: the server does not know the call's connection
 // Fence returns nil if call, which was abandoned or whose done has run, has either run or never will. Any error
 // leaves the call in doubt. ctx bounds the wait.
 //
-// A former connection is killed with CLIENT KILL ID. On the current one, the reply to a PING behind the call proves
-// that the call is over, which spares other calls. If the server rejects or lacks CLIENT KILL, later calls return
+// A former connection is killed with CLIENT KILL ID. On the current one, the reply to a PING sent after the call proves
+// that the call is over, without affecting other calls. If the server rejects or lacks CLIENT KILL, later calls return
 // that error without sending.
 func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 	name := call.Conn()
@@ -48,8 +48,8 @@ func (m *Mux) nameless() error {
 	return err
 }
 
-// deny records that calls in doubt cannot be fenced, and logs it once. right is the missing right, "" if the server
-// lacks the command.
+// deny records that calls in doubt cannot be fenced, and logs it once. right is the missing permission, or "" if the
+// server lacks the command.
 func (m *Mux) deny(right string, err error) {
 	if m.denied.Swap(&err) != nil {
 		return

@@ -111,15 +111,15 @@ const (
 	// make each park of the process a timed wait, which is slow.
 	leadFor = time.Second
 
-	// idleFor is how long no caller has read before the reader does, to notice a closed connection; it may take twice
-	// that.
+	// idleFor is how long the reader waits without a read by any caller before it reads itself, to notice a closed
+	// connection. It may take twice as long.
 	idleFor = 125 * time.Millisecond
 
 	// aloneFor is how many calls in a row must not overlap before the reader frees the read token.
 	aloneFor = 8
 )
 
-// Which goroutine has the read token.
+// Which goroutine holds the read token.
 const (
 	withNone   = iota
 	withReader // or on the way to it
@@ -136,24 +136,24 @@ const (
 //	with the reader ◀─────────────────────────────────────────────┘ are in flight
 //	     8 calls in a row did not overlap: free again
 //
-// The write token, in queue, is with the run goroutine while that is awake, and with a leading caller until its call
+// The write token, in queue, is with the run goroutine while it is awake, and with a leading caller until its call
 // is flushed. The invariants:
 //
 //   - Only the holder of the write token writes and puts calls in flight; only the holder of the read token reads and
 //     takes calls out.
-//   - A caller gets both tokens or none, only while no call is queued, being written or in flight. So it reads its
-//     own reply and runs no other done.
+//   - A caller gets both tokens or neither, and only while no call is queued, being written or in flight. So it reads
+//     its own reply and doesn't run the done callback of any other call.
 //   - The read token is taken while a flushed call is in flight.
 //   - While a queued call has room, the write token is with the run goroutine, or with a caller, which wakes the run
 //     goroutine on returning it.
 //   - An interrupted wait has parsed no bytes, so the reader continues there.
-//   - The connection is over when the reader has the token for good. It waits for a caller that has it, so Close does
-//     as well.
+//   - The connection is over when the reader has the token for good. The reader waits for a caller that holds it, so
+//     Close does as well.
 //
 // If the socket cannot be peeked at (Windows, AIX, in memory, not made by respconn), the reader has the token for
 // good.
 type readToken struct {
-	conn  *respconn.Guarded // nil: callers cannot read
+	conn  *respconn.Guarded // nil if callers cannot read
 	turn  chan struct{}     // cap 1: the reader got the token, or a caller returned it
 	with  int
 	ended bool
@@ -181,7 +181,7 @@ func (f *inflight) lead(call *transport.Call) bool {
 	return true
 }
 
-// bound bounds the caller's wait again, unless it was interrupted.
+// bound limits the caller's wait again, unless it has been interrupted.
 func (f *inflight) bound() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,7 +246,7 @@ func (f *inflight) free() {
 	f.armed, f.seen = true, f.given
 }
 
-// look gives the reader the token if no caller has had it since the last look, but keeps alone.
+// look gives the reader the token if no caller has held it since the last look, but leaves alone unchanged.
 func (f *inflight) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

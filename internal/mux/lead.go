@@ -58,7 +58,7 @@ func (m *Mux) lead(ctx context.Context, l *link, e entry, caller builtin.Caller)
 	returned = true
 }
 
-// writeOne writes and flushes the call. If it returns false, the call has ended or was queued again.
+// writeOne writes and flushes the call. If it returns false, the call has ended or has been queued again.
 func (m *Mux) writeOne(l *link, e entry) bool {
 	defer m.queue.written()
 	if !l.sound() || l.retired() {

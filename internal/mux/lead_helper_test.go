@@ -17,7 +17,7 @@ import (
 )
 
 type waiter struct {
-	started func() // nil: nothing
+	started func() // if nil, nothing
 	left    func() bool
 }
 
@@ -44,7 +44,7 @@ type seen struct {
 	text     []byte
 	err      error
 	deadline time.Time
-	news     chan struct{} // closed and made anew when any of these changes
+	news     chan struct{} // closed and replaced when any of these changes
 }
 
 func newSeen(conn net.Conn) *seen {
@@ -161,7 +161,7 @@ func begin(ctx context.Context, m *mux.Mux, c *transport.Call) *leading {
 	return l
 }
 
-// reads reports whether Lead still waits.
+// reports whether Lead is still waiting.
 func (l *leading) reads() bool {
 	select {
 	case <-l.back:

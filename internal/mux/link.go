@@ -16,7 +16,7 @@ import (
 // link is one connection. It is used until retire, and ends with fail.
 type link struct {
 	conn   redis.Conn
-	below  *respconn.Guarded // below conn; nil: callers cannot read
+	below  *respconn.Guarded // below conn; nil if callers cannot read
 	who    identity
 	born   time.Time
 	flight inflight

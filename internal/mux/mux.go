@@ -1,7 +1,7 @@
 // Package mux is a transport for calls to one Redis server: any number of callers share one connection, through a
-// queue, a writer and a reader. A caller of Lead that finds the connection unused does the I/O itself; see
-// [readToken]. When the connection breaks, calls in flight end with ErrUncertain and queued calls wait for the next
-// one; when a dial fails, these end with ErrNotSent. No mutex is held across I/O or while a done runs.
+// queue, a writer and a reader. A caller of Lead that finds the connection unused does the I/O itself; see [readToken].
+// When the connection breaks, calls in flight end with ErrUncertain and queued calls wait for the next one; when a dial
+// fails, these end with ErrNotSent. No mutex is held across I/O or while a done callback runs.
 package mux
 
 import (
@@ -45,14 +45,14 @@ type Config struct {
 	// replies. It must not block; it may start calls.
 	OnReconnect func()
 
-	// Gone, if not nil, reports whether the server has been replaced; the connection is then closed. It is called
-	// every sixth of ReplyLimit during a dial or wait, and must not block.
+	// Gone, if not nil, reports whether the server has been replaced; the connection is then closed. It is called six
+	// times per ReplyLimit during a dial or wait, and must not block.
 	Gone func() bool
 
-	// OnLost, if not nil, runs like OnReconnect after a connection ended other than by Close.
+	// OnLost, if not nil, runs like OnReconnect after a connection has ended for any reason other than Close.
 	OnLost func()
 
-	// OnMoved, if not nil, runs like OnReconnect when a connection replaced one whose server had become a replica.
+	// OnMoved, if not nil, runs like OnReconnect when a connection has replaced one whose server had become a replica.
 	OnMoved func()
 }
 
@@ -98,9 +98,9 @@ func New(cfg Config) *Mux {
 	return m
 }
 
-// Start queues call and returns immediately. done runs exactly once, with a reply or an error of package transport's
-// contract, on a goroutine of the Mux, or on the caller's if the Mux is closed. It must not block, and must not call
-// Close.
+// Start queues call and returns immediately. done runs exactly once, with a reply or an error that package transport's
+// contract allows, on a goroutine of the Mux, or on the caller's if the Mux is closed. It must not block, and must not
+// call Close.
 //
 // A call withdrawn with Abandon ends when the Mux would have written it: after the current or next dial, or up to
 // ReplyLimit later if the server has stopped reading.
@@ -130,7 +130,8 @@ func (m *Mux) Reconnected() <-chan struct{} { return m.history.nextReconnected()
 func (m *Mux) Lost() <-chan struct{} { return m.history.nextLost() }
 
 // Close closes the connection and waits for all goroutines. Calls in flight end with transport.ErrUncertain, queued
-// ones with transport.ErrNotSent, both with transport.ErrClosed. It returns nil, and must not be called from a done.
+// ones with transport.ErrNotSent, both with transport.ErrClosed. It returns nil, and must not be called from a done
+// callback.
 func (m *Mux) Close() error {
 	m.queue.close()
 	m.cancel()
@@ -138,7 +139,7 @@ func (m *Mux) Close() error {
 	return nil
 }
 
-// finish ends a call, which must not be used afterwards. The late runner runs the done of an abandoned call, which
+// finish ends a call, which must not be used afterwards. The late runner calls done for an abandoned call, since that
 // may be slow.
 func (m *Mux) finish(e entry, reply any, err error) {
 	if e.call.Abandoned() {

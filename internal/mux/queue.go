@@ -43,7 +43,7 @@ type queue struct {
 
 	mu      sync.Mutex // held for a few instructions only
 	lanes   [lanes]ring[entry]
-	sleeps  bool // the run goroutine waits on wake
+	sleeps  bool // the run goroutine is waiting on wake
 	room    room // while it sleeps: its room by lane
 	started bool
 	closed  bool
@@ -123,7 +123,7 @@ func (q *queue) rouse() {
 	}
 }
 
-// take appends calls to dst, by priority, up to its capacity and r. A closed queue gives none.
+// take appends calls to dst, by priority, up to its capacity and r. If the queue is closed, it appends nothing.
 func (q *queue) take(dst []entry, r room) []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,8 +139,8 @@ func (q *queue) take(dst []entry, r room) []entry {
 	return dst
 }
 
-// wait returns true when there are calls to take, false when the queue or stop is closed. Calls without room in
-// flight, if not nil, do not count: making room must rouse the queue.
+// wait returns true when there are calls to take, and false when the queue or stop is closed. Calls for which there is
+// no room in flight do not count, so the queue must be roused when there is room again.
 func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
 		r := all
@@ -192,7 +192,8 @@ func (q *queue) close() {
 	q.rouse()
 }
 
-// isClosed reports whether Close has begun, which closes the queue first. So it tells Close from a lost connection.
+// isClosed reports whether Close has begun, which closes the queue first. This distinguishes Close from a lost
+// connection.
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

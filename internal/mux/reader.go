@@ -15,7 +15,7 @@ var errUnasked = errors.New("the server sent an unsolicited reply")
 
 var errAborted = errors.New("a call's callback panicked or exited its goroutine")
 
-// read gives replies to the calls in flight until l breaks. It reads only while it has the read token.
+// read delivers replies to the calls in flight until l breaks. It reads only while it has the read token.
 func (m *Mux) read(l *link) {
 	defer close(l.readerDone)
 	if l.below == nil {
@@ -32,7 +32,7 @@ func (m *Mux) read(l *link) {
 	l.unwatch()
 }
 
-// follow reads until callers may read again, or l is broken: false.
+// follow reads until callers may read again, or returns false if l is broken.
 func (m *Mux) follow(l *link) bool {
 	l.unwatch()
 	l.below.Unbound()

@@ -7,7 +7,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Starter starts calls: a Mux, or any transport.Transport. The functions below wait without deadlines, retries and
+// Starter starts calls: a Mux, or any transport.Transport. The functions below wait without deadlines, retries or
 // resolution; locks use internal/engine.
 type Starter interface {
 	Start(call *transport.Call, done transport.Done)

@@ -122,7 +122,7 @@ func introduce(conn redis.Conn) (who identity, err error) {
 	return who, nil
 }
 
-// denied returns the server's error if it is a missing right, else "".
+// denied returns the server's error if it reports a missing permission, otherwise "".
 func denied(refusal *transport.ServerError) string {
 	if refusal != nil && refusal.Code() == "NOPERM" {
 		return refusal.Text
@@ -190,7 +190,7 @@ func (m *Mux) serve(l *link) {
 	}
 }
 
-// over ends the calls in flight, after reader and writer.
+// over ends the calls in flight, after the reader and the writer have ended.
 func (m *Mux) over(l *link) {
 	readOnly := errors.Is(l.cause, errReadOnly)
 	if l.answered && (!readOnly || l.age() >= demotedAgain) {

@@ -25,17 +25,17 @@ import (
 // Servers of bursts.
 const (
 	calm    = iota // it replies immediately
-	tardy          // some replies take long
+	tardy          // some replies take a long time
 	demoted        // it becomes a replica
-	faulty         // so it does, and connections break
+	faulty         // it also becomes a replica, and connections break
 	servers
 )
 
-// soon is more than all yields on the way of a call, and less than any timer of a Mux.
+// soon is longer than all yields during a call, and shorter than any timer in a Mux.
 const soon = time.Millisecond
 
-// A burst of callers overlaps when the first one may read, and the last burst overlaps with Close. Contexts
-// end, and callers are interrupted, at any time. Connections yield before each write, read and look.
+// A burst of callers overlaps with the time when the first one may read, and the last burst overlaps with Close.
+// Contexts end, and callers are interrupted, at any time. Connections yield before each write, read and look.
 func TestEachCallEndsOnceInEverySchedule(t *testing.T) {
 	var led atomic.Int64
 	schedule.Run(t, testlevel.Rounds(200, 3000), func(t *testing.T, s *schedule.Schedule) {
@@ -93,7 +93,7 @@ type bursts struct {
 	replies atomic.Int64
 }
 
-// peer returns a server that replies the last argument, and the time.
+// peer returns a server that replies with the last argument, and the time.
 func (b *bursts) peer() *peer {
 	p, conns := newPeer(), 0
 	p.Client = func(conn net.Conn) redis.Conn {

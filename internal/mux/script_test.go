@@ -158,8 +158,8 @@ func TestTaggedMuxNamesItsConnections(t *testing.T) {
 	})
 }
 
-// In a batch of calls the second cannot be written. Earlier calls are lost in a buffer; later ones go to
-// the next connection, in order.
+// The second call of a batch cannot be written. Earlier calls are lost in a buffer; later ones go to the next
+// connection, in order.
 func TestMidBatchFailureLeavesUnwrittenCallsCertain(t *testing.T) {
 	t.Parallel()
 	noSpace := errors.New("write: no space")

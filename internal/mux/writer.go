@@ -21,8 +21,8 @@ const (
 	flushEvery = 256
 )
 
-// writer writes calls to one link after the other. args belongs to the goroutine with the write token, the rest to
-// the run goroutine.
+// writer writes calls to one link after another. args belongs to the goroutine with the write token, the rest to the
+// run goroutine.
 type writer struct {
 	batch     [batchMax]entry
 	args      encodeBuffer
@@ -62,7 +62,7 @@ func (w *writer) rest(l *link) {
 	}
 }
 
-// settle runs when no call is queued: it yields once, flushes, or waits for calls. It returns false if the Mux was
+// settle runs when no call is queued: it yields once, flushes, or waits for calls. It returns false if the Mux is
 // closed or l is dead.
 func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
@@ -80,7 +80,8 @@ func (w *writer) settle(m *Mux, l *link) bool {
 	return true
 }
 
-// write returns how many calls are done with: fewer than all if l broke. The call being written then is in flight.
+// write returns how many calls are done with: fewer than all if l broke. The call that was being written at that time
+// is in flight.
 func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	if len(calls) == 0 {
 		return 0
