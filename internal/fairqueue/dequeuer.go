@@ -17,12 +17,12 @@ const (
 	dequeuing = 4
 	// batch is the maximum number of owners per call.
 	batch = 100
-	// fromFront: each eighth call takes the owners in front, so that they don't wait forever.
+	// fromFront makes every eighth call take the owners in front, so that they don't wait forever.
 	fromFront = 8
 )
 
-// dequeuer removes owners from queues on the server, alternating between queues. The last owners of a queue go first:
-// then few deadlines change.
+// dequeuer removes owners from queues on the server, alternating between queues. The last owners in a queue go first,
+// so that few deadlines change.
 type dequeuer struct {
 	engine *engine.Engine
 
@@ -43,7 +43,7 @@ type departure struct {
 	request acquire.Request // of the owner
 	place   int64           // order in the queue, 0 if unknown
 	done    func()          // if not nil, runs when the owner has left or retries have ended
-	tell    func(error)     // instead of done: result of one call, without retries
+	tell    func(error)     // called instead of done with the result of one call, without retries
 
 	failed time.Time // when its call first failed
 }
@@ -184,8 +184,8 @@ func (dq *dequeuer) resolve(d *departure) {
 	})
 }
 
-// sendLater queues the departures of a failed call again, except those that have failed for longer than a place
-// lasts, and pauses. It returns false if the client is closed.
+// sendLater queues the departures of a failed call again, except for those that have been failing for longer than a
+// place lasts, and pauses. It returns false if the client is closed.
 func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 	now := time.Now()
 	failed := now
@@ -211,6 +211,6 @@ func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 			dq.engine.Leave()
 		}
 		dq.engine.Rest(now.Sub(failed))
-		dq.sendNext() // it finds out if the client is closed
+		dq.sendNext() // it finds out whether the client is closed
 	})
 }

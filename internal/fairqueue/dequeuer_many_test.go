@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// leaveAll makes n owners leave a queue, and returns how many have left. At place 1 is queue1.
+// leaveAll makes n owners leave a queue, and returns how many have left. Its owner at place 1 is in queue1.
 func leaveAll(qs *Queues, queue string, n int64) *atomic.Int64 {
 	left := new(atomic.Int64)
 	for place := range n {

@@ -35,10 +35,10 @@ type Eviction struct {
 
 // TakenOut is an evicted waiter.
 type TakenOut struct {
-	// Was is the waiter's former place, at Index, from 0.
+	// Was is the waiter's former place, at Index, counting from 0.
 	Was   reply.Queued
 	Index int
-	// Listeners is the number of its channel's listeners, -1 if unknown.
+	// Listeners is the number of listeners on its channel, or -1 if unknown.
 	Listeners int64
 	// Next is the next owner, as in Redis.
 	Next string
@@ -47,7 +47,8 @@ type TakenOut struct {
 }
 
 const (
-	// maxLooks limits reading a place again that changed before its eviction, as it does at each heartbeat.
+	// maxLooks limits how often a place is read again because it changed before its eviction, as it does at each
+	// heartbeat.
 	maxLooks = 5
 	// pageOf is the number of places per read.
 	pageOf = 200
@@ -90,8 +91,8 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 }
 
 // find returns a part of the queue with the waiter and the place before it, the waiter's index in it, and the next
-// owner. Dead waiters are mostly in front. Then it searches from the end: places only come forward, so it misses
-// none.
+// owner. Since dead waiters are mostly in front, it starts there and then searches from the end. Places only move
+// forward, so it doesn't miss any.
 func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string, err error) {
 	if seen, err = e.look(ctx, 0, pageOf-1); err != nil {
 		return nil, 0, "", err
@@ -103,7 +104,7 @@ func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string
 		}
 	}
 	i = e.indexIn(seen)
-	long := seen.Waiting > pageOf // until then the waiter may enter the part that was read
+	long := seen.Waiting > pageOf // until then the waiter may move into the part that was read
 	for last := seen.Waiting - 1; i < 0 && last >= 0 && long; last -= pageOf {
 		if seen, err = e.look(ctx, max(0, last-pageOf), last); err != nil {
 			return nil, 0, "", err
@@ -122,8 +123,8 @@ func (e *Eviction) indexIn(seen *sighting) int {
 	return slices.IndexFunc(seen.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
 }
 
-// look reads the lock and its places from first to last. A reply with fewer places is an error: the search would not
-// end.
+// look reads the lock and its places from first to last. A reply with fewer places is an error, because the search
+// would not end.
 func (e *Eviction) look(ctx context.Context, first, last int64) (*sighting, error) {
 	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, first, last) })
 	if err != nil {
@@ -150,7 +151,7 @@ func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	return -1, err
 }
 
-// Listeners returns how many connections listen for each owner.
+// Listeners returns how many connections are listening for each owner.
 func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]int64, error) {
 	if err := qs.engine.Enter(); err != nil {
 		return nil, err
@@ -165,8 +166,8 @@ func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]in
 }
 
 // takeOut evicts waiters of the part that was read, and reads the lock again. It reports whether they are gone: the
-// head, which comes alone, stays if its deadline has changed. It returns those that did not acquire the lock first,
-// and the state afterwards, zero if unknown.
+// head, which comes alone, stays if its deadline has changed. It returns those that did not acquire the lock first, and
+// the state afterwards, or zero if that is unknown.
 func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) (_ []TakenOut, after reply.Inspection, gone bool, _ error) {
 	isHead := out[0].Index == 0
 	answer, err := e.Ask(ctx, func(c *transport.Call) {
@@ -198,8 +199,8 @@ func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) 
 	}), after, true, nil
 }
 
-// waitAt returns the probable wait of the waiter at place i: the distance of its deadline from that before it, or
-// from now if that has passed. More would make waiters behind it overdue.
+// waitAt returns the probable wait of the waiter at place i: the time from the deadline before it to its own, or from
+// now if the former has passed. A longer wait would make waiters behind it overdue.
 func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time.Duration {
 	own, before := queue[i].Deadline, queue[i-1].Deadline
 	if own.IsZero() || before.IsZero() {
@@ -223,8 +224,8 @@ type Evictions struct {
 	Woken string
 }
 
-// All evicts the owners without a subscriber, from the end of the queue; it ignores Owner. last is their highest
-// place, from 1.
+// All evicts the owners without a subscriber, from the end of the queue; it ignores Owner. last is their highest place,
+// counting from 1.
 func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictions, error) {
 	asked := make(map[string]bool, len(owners))
 	for _, owner := range owners {
@@ -235,7 +236,7 @@ func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictio
 	if err != nil {
 		return done, err
 	}
-	// Waiters that were not read yet can only come forward.
+	// Waiters that have not been read yet can only move forward.
 	for last := min(seen.Waiting, int64(last)) - 1; last > 0 && len(asked) > 0; last -= batch {
 		if err := e.behind(ctx, asked, max(1, last-batch+1), last, done); err != nil {
 			return done, err

@@ -110,7 +110,7 @@ func TestWakeUpReflectsCurrentState(t *testing.T) {
 	all[2].back()
 	requireLeads(t, all[1])
 	all[1].leaveGroup()
-	requireLeads(t, all[2]) // it was called earlier, which is over
+	requireLeads(t, all[2]) // its earlier call is over
 	all[2].leaveGroup()
 	requireNoGroup(t, qs)
 }
@@ -234,7 +234,7 @@ func TestNonemptyGroupAlwaysHasLeader(t *testing.T) {
 	anchor.leaveGroup()
 	requireNoGroup(t, qs)
 
-	sweep := func() *group { // as a second later
+	sweep := func() *group { // as if a second later
 		qs.mu.Lock()
 		if g := qs.groups[theLock]; g != nil {
 			g.contended = time.Time{}

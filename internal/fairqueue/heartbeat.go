@@ -22,8 +22,8 @@ const (
 	hurried = 500 * time.Millisecond
 	// retried is the pause after a failed heartbeat.
 	retried = time.Second
-	// idle is the pause between two polls at which a free lock's next owner seems not to come, about a second after
-	// the lock was seen free.
+	// idle is the pause between two polls at which a free lock's next owner is considered missing, about a second after
+	// the lock was seen to be free.
 	idle = time.Second / 2
 )
 
@@ -66,7 +66,7 @@ func (g *group) due() (waiters []Waiter, subscribed string, gap bool) {
 	for e := g.waiting.Front(); e != nil; e = e.Next() {
 		c, _ := e.Value.(*caller)
 		if all := g.byOwner[c.waiter.Owner]; all[len(all)-1] != c {
-			continue // another place of the owner counts
+			continue // another place of the same owner counts
 		}
 		waiters = append(waiters, c.waiter)
 		if c.sub != nil {
@@ -136,7 +136,7 @@ func (b *heartbeater) pause(timer *time.Timer, next time.Duration, reconnected <
 	return true
 }
 
-// beat sends one heartbeat. It returns the time to the next, and false without waiters.
+// beat sends one heartbeat. It returns the time until the next one, and false if there are no waiters.
 func (b *heartbeater) beat() (time.Duration, bool) {
 	waiters, subscribed, gap := b.due()
 	if len(waiters) == 0 {
@@ -256,14 +256,14 @@ func (b *heartbeater) log(what string, err error) {
 // missedCounts is how many counts in a row may miss our own listeners, as during a reconnect, before that is logged.
 const missedCounts = 3
 
-// evictionHealth knows whether dead waiters can be recognized.
+// evictionHealth records whether dead waiters can be recognized.
 type evictionHealth struct {
 	mu       sync.Mutex // guards the fields below
 	missed   int        // without proof, in a row
 	reported bool
 }
 
-// report takes a count's result, and logs when counting starts to fail, or works again.
+// report processes a count's result, and logs when counting starts to fail, or works again.
 func (h *evictionHealth) report(e *engine.Engine, err error, proves bool) {
 	if errors.Is(err, engine.ErrClosed) || e.IsClosing() {
 		return

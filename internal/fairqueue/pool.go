@@ -11,12 +11,13 @@ import (
 const (
 	// keepOpen is how long a subscription is kept, and a lock counts as contended, after a wait.
 	keepOpen = time.Second
-	// sweeping is the interval of looks for expired subscriptions.
+	// sweeping is the interval between sweeps for expired subscriptions.
 	sweeping = keepOpen / 2
 )
 
-// subscription is an owner and the subscription to its channel, kept for a second after an acquisition waited. Once
-// the hold has ended without open questions about the owner, another acquisition of the lock may reuse both.
+// subscription is an owner and the subscription to its channel, kept for a second after an acquisition that had to
+// wait. Once the hold has ended and nothing about the owner is in doubt, another acquisition of the lock may reuse
+// both.
 type subscription struct {
 	owner  codec.Owner
 	text   any // the owner's, boxed
@@ -32,8 +33,8 @@ type subscription struct {
 // Owner returns the owner and its text.
 func (s *subscription) Owner() (codec.Owner, any) { return s.owner, s.text }
 
-// get returns a working subscription, or nil, and whether a caller of this process waits for the lock, or did a
-// second ago. The caller must keep or close the subscription.
+// get returns a working subscription, or nil, and whether a caller in this process is waiting for the lock, or was
+// within the last second. The caller must keep or close the subscription.
 func (qs *Queues) get(id lockID) (s *subscription, contended bool) {
 	qs.mu.Lock()
 	var broken []*subscription
@@ -58,7 +59,7 @@ func closeAll(all []*subscription) {
 	}
 }
 
-// works reports whether the subscription works, and drops an earlier caller's event.
+// works reports whether the subscription works, and drops an event left for an earlier caller.
 func (s *subscription) works() bool {
 	select {
 	case _, works := <-s.sub.Events():
@@ -68,7 +69,8 @@ func (s *subscription) works() bool {
 	}
 }
 
-// keep keeps a subscription with a hold: for a second after a wait, else for the rest of its second.
+// keep keeps a subscription with a hold: for a second if the acquisition waited, otherwise for what remains of its
+// current second.
 func (qs *Queues) keep(k Kind, name string, s *subscription, waited bool) {
 	now := time.Now()
 	qs.mu.Lock()

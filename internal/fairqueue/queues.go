@@ -1,8 +1,8 @@
 // Package fairqueue is the strategy for locks with a queue on the server. Each waiter has its own owner, place and
-// channel. A group has the waiters of one process for one lock: its first polls Redis for all, and heartbeats keep
-// their places, evict dead waiters in front (package liveness) and nudge the head of a free lock. The dequeuer
-// removes canceled owners and attempts in doubt. The pool keeps an owner and its subscription for a second, for the
-// next caller.
+// channel. A group holds one process's waiters for one lock: the first of them polls Redis on behalf of all, and
+// heartbeats keep their places, evict dead waiters in front (package liveness) and nudge the head of a free lock. The
+// dequeuer removes canceled owners and attempts in doubt. The pool keeps an owner and its subscription for a second,
+// for the next caller.
 package fairqueue
 
 import (
@@ -28,12 +28,12 @@ type Kind interface {
 	// GiveUp fills c with the call that removes the owner from the queue, or adds the owner to such a call.
 	GiveUp(c *transport.Call, r *acquire.Request)
 
-	// Heartbeat fills c with the call that keeps the places of the waiters, all of one process, and of living others,
-	// and reads the first window places and whether the lock is free. A living other that is the first is kept while
-	// the lock is held.
+	// Heartbeat fills c with the call that keeps the places of the waiters, all of one process, and of other living
+	// waiters, and reads the first window places and whether the lock is free. If the first in the queue is one of these,
+	// it is kept only while the lock is held.
 	Heartbeat(c *transport.Call, window int, waiters []Waiter, others []reply.Other)
 
-	// Evict fills c with the call that evicts dead owners from the front of the queue, each if it still has the
+	// Evict fills c with the call that evicts dead owners from the front of the queue, each only if it still has the
 	// deadline that a heartbeat read. If the lock is free, the new first is notified.
 	Evict(c *transport.Call, dead []reply.Place)
 
@@ -52,7 +52,7 @@ type lockID struct{ kind, key string }
 
 func idOf(k Kind) lockID { return lockID{k.Name(), k.Key()} }
 
-// Queues are the waiters and kept subscriptions of a client. They are safe for concurrent use.
+// Queues holds the waiters and kept subscriptions of a client. They are safe for concurrent use.
 type Queues struct {
 	engine   *engine.Engine
 	dequeuer dequeuer
@@ -76,7 +76,7 @@ var slot = engine.Slot[*Queues]{
 // Of returns the queues of an engine's client.
 func Of(e *engine.Engine) *Queues { return slot.Of(e) }
 
-// Strategy returns the strategy for one lock. Locks of one name and kind share a group.
+// Strategy returns the strategy for one lock. Locks with the same name and kind share a group.
 func (qs *Queues) Strategy(k Kind) acquire.Strategy { return &strategy{queues: qs, kind: k} }
 
 // NowMillis returns the time for scripts, in Unix milliseconds.
@@ -107,7 +107,7 @@ func (qs *Queues) Leave(k Kind, name string, r *acquire.Request) {
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r})
 }
 
-// group has one process's waiters for one lock, in their order, and the subscriptions kept for it.
+// group holds one process's waiters for one lock, in their order, and the subscriptions kept for it.
 type group struct {
 	id     lockID
 	queues *Queues
@@ -163,14 +163,14 @@ func (c *caller) join(name string, w Waiter) {
 	defer g.mu.Unlock()
 	c.called = false // it may have been in a group before
 	if g.waiting.Len() == 0 {
-		g.next = time.Time{} // void plan of an earlier first
+		g.next = time.Time{} // the plan of an earlier first waiter is void
 	}
 	g.byOwner[w.Owner] = append(g.byOwner[w.Owner], c)
 	c.place = g.waiting.PushBack(c)
 	g.beginHeartbeats()
 }
 
-// leaveGroup leaves the group, if any, and calls others of the same owner.
+// leaveGroup leaves the group, if any, and calls the other waiters of the same owner.
 func (c *caller) leaveGroup() {
 	g := c.group
 	if g == nil {
@@ -193,7 +193,7 @@ func (c *caller) leaveGroup() {
 	c.group, c.wake = nil, nil
 }
 
-// first returns the leading waiter, nil if none, mu held.
+// first returns the leading waiter, or nil if there is none, mu held.
 func (g *group) first() *caller {
 	if front := g.waiting.Front(); front != nil {
 		c, _ := front.Value.(*caller)
@@ -209,7 +209,7 @@ func (g *group) wakeFirst(led bool) {
 	}
 }
 
-// back moves the waiter to the end, as the server did.
+// back moves the waiter to the end, as the server has done.
 func (c *caller) back() {
 	g := c.group
 	g.mu.Lock()
@@ -231,7 +231,7 @@ func (c *caller) call() {
 	acquire.Signal(c.wake)
 }
 
-// call calls the waiters of these owners, of each the last.
+// call calls the last waiter of each of these owners.
 func (g *group) call(owners ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -251,8 +251,8 @@ func (g *group) callAll(owner string) {
 	}
 }
 
-// sawGap reports that messages may have been missed. A leader must retry, else the first is called: one reply serves
-// the whole group.
+// sawGap reports that messages may have been missed. A leader must retry; otherwise the first waiter is called, since
+// one reply serves the whole group.
 func (c *caller) sawGap() (leads bool) {
 	g := c.group
 	g.mu.Lock()

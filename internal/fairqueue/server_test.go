@@ -30,11 +30,11 @@ type fakeServer struct {
 	refusal     error            // of counting
 	outage      error            // of everything else
 	mute        bool             // counts get no reply
-	garbled     bool             // all replies are of another form
+	garbled     bool             // all replies have another form
 	args        map[string][]any // of the last call of each name
 }
 
-// beating returns a server with a queue of three dead owners of other processes and a waiter of this one.
+// beating returns a server with a queue of three dead owners from other processes and a waiter from this one.
 func beating(t *testing.T, grace time.Duration) *fakeServer {
 	t.Helper()
 	s := &fakeServer{

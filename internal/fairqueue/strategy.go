@@ -47,8 +47,8 @@ func (c *caller) free() {
 	qs.callers.Put(c)
 }
 
-// Enter chooses the order of attempt and subscription that needs the fewest requests: with a pooled subscription, or
-// if the lock is contended, it subscribes first; else the lock is probably free.
+// Enter chooses the order of attempt and subscription that needs the fewest requests: with a pooled subscription, or if
+// the lock is contended, it subscribes first; otherwise it attempts first, since the lock is probably free.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	c.queues.Prepare(ctx)
 	if a.Try || a.Given {
@@ -87,7 +87,8 @@ func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	}
 }
 
-// Listen subscribes, if need be. The caller makes attempts even without a subscription: the queue waits for it.
+// Listen subscribes if necessary. The caller makes attempts even without a subscription, because the queue is waiting
+// for it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	if c.sub != nil {
 		return nil
@@ -141,7 +142,7 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	switch {
 	case called:
 		return true, 0
-	case leads && c.sub != nil: // else it polls each second
+	case leads && c.sub != nil: // otherwise it polls each second
 		return false, max(time.Until(planned), time.Millisecond)
 	}
 	return false, 0
@@ -169,8 +170,8 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return leaseLeft(claim.Request().Owner, o)
 }
 
-// leaseLeft returns the holder's remaining lease after a refusal. If that has just queued the owner behind others,
-// its number is about them.
+// leaseLeft returns the holder's remaining lease after a refusal. If that has just queued the owner behind others, the
+// number in the reply is about them.
 func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	switch {
 	case o.Queued && o.Free:
@@ -178,7 +179,7 @@ func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	case o.Queued && any(o.Head) != owner:
 		return reply.NoTTL
 	case o.TTL == 0 && !o.Free:
-		return reply.NoTTL // or 0: the script does not distinguish them
+		return reply.NoTTL // or 0, since the script does not distinguish them
 	}
 	return o.TTL
 }
@@ -238,6 +239,6 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 	c.leaveGroup()
 	c.queues.dequeuer.leave(&departure{
 		kind: c.kind, name: a.Lock, request: a.Claim().Place(), place: c.number,
-		done: func() { g.callAll(owner) }, // also their place
+		done: func() { g.callAll(owner) }, // their place is gone as well
 	})
 }

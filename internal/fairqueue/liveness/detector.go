@@ -1,8 +1,8 @@
-// Package liveness distinguishes dead waiters from live ones in the queue of a fair lock, without I/O, clock and
+// Package liveness distinguishes dead waiters from live ones in the queue of a fair lock, without I/O, a clock or
 // goroutines. A waiter is subscribed to its own channel from shortly after it was queued until it leaves. A member at
-// the front without a subscriber, for a grace that covers reconnects, is dead. A count proves nothing if a node
-// cannot be queried, or if it misses a subscribed waiter of this process. Calls: Look at a heartbeat, count listeners
-// of Ask, Counted, Evict, Nudge, Next.
+// the front that has had no subscriber for a grace period that covers reconnects is dead. A count proves nothing if a
+// node cannot be queried, or if it misses a subscribed waiter of this process. Each heartbeat calls Look, counts the
+// listeners of the owners that Ask returns, and calls Counted, Evict, Nudge and Next.
 package liveness
 
 import (
@@ -29,14 +29,15 @@ const (
 	maxWait = float64(limits.Max / time.Millisecond)
 )
 
-// DefaultGrace is the default grace of clients of this library.
+// DefaultGrace is the default grace period for this library's clients.
 const DefaultGrace = 10 * time.Second
 
-// redissonFactor multiplies the grace for Redisson's waiters, which by default may be unsubscribed for 25 s while
-// alive: older releases may send the queueing command four times within 17.3 s, and then take 7.5 s to subscribe.
+// redissonFactor multiplies the grace period for Redisson's waiters, which by default may be unsubscribed for 25 s
+// while alive: older releases may send the queueing command four times within 17.3 s, and then take 7.5 s to subscribe.
 const redissonFactor = 3
 
-// RedissonGrace returns the grace of Redisson's waiters for this library's. A shorter one does not shorten it.
+// RedissonGrace returns the grace period for Redisson's waiters, given that for this library's. A grace period shorter
+// than the default does not shorten it.
 func RedissonGrace(grace time.Duration) time.Duration {
 	return redissonFactor * max(grace, DefaultGrace)
 }
@@ -63,9 +64,9 @@ type Detector struct {
 type member struct {
 	place     int
 	wait      int64     // see reply.Other
-	heard     bool      // once had a subscriber
+	heard     bool      // has had a subscriber
 	listening bool      // at the last proven count
-	absent    time.Time // zero: present or unknown
+	absent    time.Time // zero if present or unknown
 }
 
 // Death is a dead waiter.
@@ -74,18 +75,18 @@ type Death struct {
 	// Absent is how long it has had no subscriber.
 	Absent     time.Duration
 	IsRedlatch bool
-	// WasSubscribed is true if it once was.
+	// WasSubscribed is true if it ever had one.
 	WasSubscribed bool
 }
 
-// New returns a detector. A waiter of this library is dead when absent for grace; 0: never. There is a heartbeat each
-// period.
+// New returns a detector. One of this library's waiters is considered dead once it has been absent for grace, or never
+// if grace is 0. A heartbeat runs every period.
 func New(grace, period time.Duration) *Detector {
 	// Must not overflow to 0.
 	return &Detector{grace: min(grace, math.MaxInt64/redissonFactor), period: period, members: map[string]*member{}}
 }
 
-// Window returns how many places the next look needs, more with absent members.
+// Window returns how many places the next look needs. Absent members increase it.
 func (d *Detector) Window() int {
 	n := Front
 	for _, m := range d.members {
@@ -96,7 +97,7 @@ func (d *Detector) Window() int {
 	return min(n, widest)
 }
 
-// Others returns the waiters of other processes for the next heartbeat, in queue order.
+// Others returns the waiters in other processes for the next heartbeat, in queue order.
 func (d *Detector) Others() []reply.Other {
 	var others []reply.Other
 	for _, p := range d.front {
@@ -107,8 +108,8 @@ func (d *Detector) Others() []reply.Other {
 	return others
 }
 
-// Look processes a heartbeat's reply. ours reports whether an owner is of this process and thus alive; proof is a
-// certainly subscribed waiter of this process, or "".
+// Look processes a heartbeat's reply. ours reports whether an owner belongs to this process and is thus alive; proof is
+// a waiter in this process that is certainly subscribed, or "".
 func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) bool, proof string) {
 	d.looked, d.known = now, false
 	d.front, d.ours, d.proof = beat.Front, ours, proof
@@ -143,7 +144,7 @@ func (d *Detector) meet(front []reply.Place) {
 				m.wait = int64(min(wait, maxWait)) // deadlines may be infinite
 			}
 		case i > m.place:
-			m.absent = time.Time{} // further back: it was queued again
+			m.absent = time.Time{} // it is further back, so it was queued again
 		}
 		m.place = i
 		there[p.Owner] = m
@@ -151,7 +152,7 @@ func (d *Detector) meet(front []reply.Place) {
 	d.members = there
 }
 
-// Ask returns the owners whose listeners to count, the proof first, none if useless.
+// Ask returns the owners whose listeners are to be counted, the proof first, or none if a count would be useless.
 func (d *Detector) Ask() []string {
 	d.asked = d.asked[:0]
 	if d.proof == "" {
@@ -192,7 +193,7 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	return true
 }
 
-// Gap resets all absences: with our connections, theirs may have been lost.
+// Gap resets all absences: if our connections were lost, theirs may have been lost too.
 func (d *Detector) Gap() {
 	for _, m := range d.members {
 		m.absent, m.listening = time.Time{}, false
@@ -224,8 +225,8 @@ func (d *Detector) graceOf(native bool) time.Duration {
 	return RedissonGrace(d.grace)
 }
 
-// Nudge returns the first in the queue if it is alive and has ignored a free lock for so long that it cannot know,
-// else "". Our own waiters are notified directly.
+// Nudge returns the first owner in the queue if it is alive and has ignored a free lock for so long that it cannot know
+// about it, otherwise "". Our own waiters are notified directly.
 func (d *Detector) Nudge(now time.Time) string {
 	if d.head == "" || !d.known || !d.members[d.head].listening || now.Sub(d.since) < free*9/10 || now.Sub(d.nudged) < again {
 		return ""
@@ -234,7 +235,8 @@ func (d *Detector) Nudge(now time.Time) string {
 	return d.head
 }
 
-// Next returns the time to the next heartbeat: one period, less while the lock is free or until a grace is over.
+// Next returns the time until the next heartbeat: one period, or less while the lock is free or a grace period is about
+// to end.
 func (d *Detector) Next(now time.Time) time.Duration {
 	next := d.period
 	if d.isFree && len(d.front) > 0 {
@@ -252,7 +254,7 @@ func (d *Detector) Next(now time.Time) time.Duration {
 	return max(next, free/10)
 }
 
-// IsRedlatch reports whether an owner is this library's.
+// IsRedlatch reports whether an owner belongs to this library.
 func IsRedlatch(owner string) bool {
 	o, err := codec.ParseOwner(owner)
 	return err == nil && protocol.IsRedlatch(o)

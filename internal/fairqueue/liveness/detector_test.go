@@ -27,7 +27,7 @@ type scene struct {
 	queue     []string
 	listeners map[string]int64
 	ours      string
-	other     string // another waiter of this process
+	other     string // another waiter in this process
 }
 
 func newScene(t *testing.T, queue ...string) *scene {
@@ -71,7 +71,7 @@ func (s *scene) look() []string {
 	return dead
 }
 
-// deadAfter looks once a second, and returns when a member is dead, 0 after a few minutes.
+// deadAfter looks once a second and returns when a member was found dead, or 0 after a few minutes.
 func (s *scene) deadAfter() time.Duration {
 	for began := s.now; s.now.Sub(began) < 4*time.Minute; s.now = s.now.Add(time.Second) {
 		if s.look() != nil {
@@ -113,7 +113,7 @@ func TestAbsentOwnerIsNotDead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		grace, step time.Duration
-		again       bool // it is subscribed at each second look
+		again       bool // it is subscribed at every second look
 	}{
 		"subscribed again":    {grace, period, true},
 		"looks too far apart": {grace, 2*period + time.Second, false},
