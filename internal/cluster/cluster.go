@@ -2,7 +2,7 @@
 // run, and is sent to the named node, at most [maxHops] times. Other errors go to the caller. A
 // call whose connection breaks is uncertain and never resent. Cluster.mu guards the table, the
 // nodes and the set of subscriptions; each subscription has a mutex below it. Neither is held
-// across I/O or while a done runs.
+// across I/O or while a done callback runs.
 package cluster
 
 import (
@@ -26,10 +26,10 @@ type Cluster struct {
 
 	wake chan struct{} // cap 1: there are unsettled subscriptions
 
-	mu        sync.Mutex // not held across I/O or while a done runs
+	mu        sync.Mutex // not held across I/O or while a done callback runs
 	closed    bool
 	running   bool                // refresher and settler have started
-	table     [slots]*node        // nil: the master is unknown
+	table     [slots]*node        // nil if the master is unknown
 	replicas  map[string][]string // by master's address
 	refreshed chan struct{}       // closed after the next refresh
 	err       error               // why the last refresh failed
@@ -107,7 +107,7 @@ func (c *Cluster) PublishCommand() string { return c.cfg.Publish }
 func (c *Cluster) Slot(key string) int { return transport.HashSlot(key) }
 
 // Reconnected implements transport.Reconnecter. The channel is closed when a connection to a
-// master, or the master of a slot, was replaced.
+// master, or the master of a slot, has been replaced.
 func (c *Cluster) Reconnected() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func broadcast(channel *chan struct{}) {
 	*channel = make(chan struct{})
 }
 
-// Lost returns a channel that is closed when a connection to a master was lost, or a master was
+// Lost returns a channel that is closed when a connection to a master is lost or a master is
 // demoted.
 func (c *Cluster) Lost() <-chan struct{} {
 	c.mu.Lock()

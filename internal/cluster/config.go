@@ -38,9 +38,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Open returns a transport to the cluster of the nodes at seeds, host:port. With
-// transport.ShardingAuto it queries a node how messages are published, bounded by ctx; the error
-// wraps transport.ErrNotSent if no node answers.
+// Open returns a transport to the cluster that contains the nodes at seeds, host:port. With
+// transport.ShardingAuto it asks a node how messages are published, bounded by ctx; the error wraps
+// transport.ErrNotSent if no node answers.
 func Open(
 	ctx context.Context, seeds []string, dial redisconn.NodeDial, sharding transport.Sharding, conn redisconn.Config,
 ) (*Cluster, error) {
@@ -57,7 +57,7 @@ func Open(
 }
 
 // publishCommand decides between PUBLISH and SPUBLISH. With ShardingAuto it sends PUBSUB
-// SHARDNUMSUB to one seed after the other, until one that serves clients answers, as Redisson does.
+// SHARDNUMSUB to one seed after another, until one that serves clients answers, as Redisson does.
 // The error wraps transport.ErrNotSent if there is none.
 func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
 	switch mode {
@@ -82,8 +82,9 @@ func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (s
 	return "", fmt.Errorf("%w: cannot reach any cluster node: %w", transport.ErrNotSent, errors.Join(errs...))
 }
 
-// ask queries whether the node at addr can count subscribers of shard channels. refusal is its
-// error reply, if any. An error of the caller's dial function is err, even if it is a *ServerError.
+// ask asks the node at addr whether it can count subscribers to shard channels. refusal is its
+// error reply, if any. An error from the caller's dial function is returned as err, even if it is a
+// *ServerError.
 func (c *Config) ask(ctx context.Context, addr string) (refusal *transport.ServerError, err error) {
 	dialing, cancel := context.WithTimeout(ctx, c.Conn.DialTimeout)
 	defer cancel()

@@ -119,7 +119,7 @@ func (w *world) do(f func()) {
 // move gives the slot of key to another node.
 func (w *world) move(key, to string) { w.do(func() { w.owner[transport.HashSlot(key)] = to }) }
 
-// takeOver gives all slots of a node, "" for none, to another.
+// takeOver gives all slots of a node, or of none if it is "", to another.
 func (w *world) takeOver(from, to string) {
 	w.do(func() {
 		for slot, addr := range w.owner {

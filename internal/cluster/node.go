@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// tagShift is the lowest bit of a node's tag in the names of its connections.
+// tagShift is the lowest bit of a node's tag in its connections' names.
 const tagShift = 36
 
 // formerTime is how long a former master keeps its connections.
@@ -28,7 +28,7 @@ type kind int
 const (
 	classic kind = iota // SUBSCRIBE
 	sharded             // SSUBSCRIBE
-	kinds               // how many there are
+	kinds               // the number of kinds
 )
 
 func published(command string) kind {
@@ -38,7 +38,7 @@ func published(command string) kind {
 	return classic
 }
 
-// node is a current or former master, or was queried for the topology.
+// node is a node that is or was a master, or that was queried for the topology.
 type node struct {
 	addr   string
 	tag    int64
@@ -50,7 +50,7 @@ type node struct {
 	// Guarded by Cluster.mu.
 	pending     int // calls in progress
 	channelSubs int
-	left        time.Time // when it was demoted, or created; zero: a master
+	left        time.Time // when it was demoted or created; zero for a master
 	served      bool      // it is or was a master
 }
 
@@ -92,7 +92,7 @@ func (c *Cluster) muxConfig(addr string) mux.Config {
 }
 
 // replaced reports whether n, which owes replies, is no longer a master. If it is one, it requests
-// a refresh. A node that never was a master is only slow.
+// a refresh. A node that has never been a master is only slow.
 func (c *Cluster) replaced(n *node) bool {
 	c.mu.Lock()
 	master, served := n.left.IsZero(), n.served
@@ -174,7 +174,7 @@ func (c *Cluster) Masters(ctx context.Context) (all []Master, err error) {
 }
 
 // Masters returns the addresses of a cluster's masters, in the order of their slots, given the
-// reply to CLUSTER SLOTS of the node at from.
+// CLUSTER SLOTS reply from the node at from.
 func Masters(reply any, from string) ([]string, error) {
 	spans, err := spansOf(reply, from)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A busy node must not decide for the life of the client: peers with SSUBSCRIBE would never be woken.
+// A busy node must not determine the choice for the lifetime of the client: peers that use SSUBSCRIBE would never be
+// woken.
 func TestBusyNodeDoesNotDecidePublishCommand(t *testing.T) {
 	t.Parallel()
 	for refusal, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// between is the minimal time between two refreshes.
+	// between is the minimum time between two refreshes.
 	between = 100 * time.Millisecond
 	// hurry is how long a refresh waits for one node before it queries another as well.
 	hurry = 250 * time.Millisecond
@@ -172,7 +172,7 @@ func unserved(err error) error {
 		return fmt.Errorf("%w: %w", transport.ErrNotSent, ErrUnserved)
 	}
 	if errors.Is(err, transport.ErrUncertain) {
-		err = errors.New(err.Error()) // the class is that of another call
+		err = errors.New(err.Error()) // its class belongs to another call
 	}
 	return fmt.Errorf("%w: cannot find the node that serves the slot: %w", transport.ErrNotSent, err)
 }
@@ -212,7 +212,7 @@ func (c *Cluster) install(spans []span) bool {
 }
 
 // release sends the waiting calls, in order, and returns those without a known master. c.mu is
-// held: muxes are not closed under it unless the cluster is, so no done runs here.
+// held: muxes are not closed under it unless the cluster is, so no done callback runs here.
 func (c *Cluster) release() (failed []*routedCall) {
 	waiting := c.waiting
 	c.waiting = nil

@@ -18,12 +18,12 @@ type routedCall struct {
 	c      *Cluster
 	call   *transport.Call
 	done   transport.Done
-	sync   *syncing // nil: no wait for replicas
-	slot   int      // -1: any node
+	sync   *syncing // nil if there is no wait for replicas
+	slot   int      // -1 if any node will do
 	hops   int
 	node   *node // where it was sent last
 	asking bool  // node is importing the slot
-	// away are the nodes where a call for any node could not be sent, why the first error.
+	// away are the nodes to which a call for any node could not be sent, and why is the first error.
 	away []*node
 	why  error
 
@@ -83,7 +83,7 @@ func (t *routedCall) send() {
 	}
 }
 
-// master returns for slot -1 any master that is not in except, or nil. c.mu is held.
+// For slot -1, master returns any master that is not in except, or nil. c.mu is held.
 func (c *Cluster) master(slot int, except ...*node) *node {
 	if slot >= 0 {
 		return c.table[slot]
@@ -96,7 +96,7 @@ func (c *Cluster) master(slot int, except ...*node) *node {
 	return nil
 }
 
-// arrived is the call's done on a node.
+// arrived is the done callback of the call on a node.
 func (t *routedCall) arrived(reply any, err error) {
 	c, from := t.c, t.node
 	c.mu.Lock()
@@ -122,7 +122,7 @@ func (t *routedCall) arrived(reply any, err error) {
 	t.done(nil, err)
 }
 
-// elsewhere sends a call for any node to a master that has not been tried, or ends it with the
+// elsewhere sends a call for any node to a master that has not been tried yet, or ends it with the
 // first error.
 func (t *routedCall) elsewhere(err error) {
 	c := t.c
@@ -208,8 +208,8 @@ func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Dur
 	t.depart()
 }
 
-// replicated is the call's done on a node. If another node serves the slot by now, the replicas do
-// not count.
+// replicated is the done callback of the call on a node. If another node now serves the slot, the
+// replicas do not count.
 func (t *routedCall) replicated(reply any, have int64, err error) {
 	c := t.c
 	c.mu.Lock()

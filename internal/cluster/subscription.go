@@ -9,10 +9,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// subscription is one listener on one channel. It has SUBSCRIBE and SSUBSCRIBE on the master of its
-// slot, since peers may publish either way. It is established when both are acknowledged, or the
-// published kind is and the other is refused. Before that it fails if the node cannot be reached;
-// afterwards it moves with its slot, which makes a gap.
+// subscription is one listener on one channel. It uses both SUBSCRIBE and SSUBSCRIBE on the master
+// of its slot, since peers may publish either way. It is established when both are acknowledged, or
+// the published kind is and the other is refused. Before that it fails if the node cannot be
+// reached; afterwards it moves with its slot, which leaves a gap.
 type subscription struct {
 	c       *Cluster
 	channel string
@@ -27,7 +27,7 @@ type subscription struct {
 	moving sync.Mutex
 
 	mu          sync.Mutex         // below Cluster.mu
-	channelSubs [kinds]*channelSub // nil: none
+	channelSubs [kinds]*channelSub // nil if none
 	established bool
 	gap         bool // to be reported when all channel subscriptions are acknowledged
 	broken      bool // a channel subscription has failed and must be replaced
@@ -86,7 +86,8 @@ func (s *subscription) Close() {
 	s.settle()
 }
 
-// settle moves s to the master of its slot. Without a master, s stays: its node reports a new one.
+// settle moves s to the master of its slot. If there is no master, s stays where it is, since its
+// node will report a new one.
 func (s *subscription) settle() {
 	s.moving.Lock()
 	defer s.moving.Unlock()
@@ -121,8 +122,8 @@ func (s *subscription) settle() {
 	}
 }
 
-// replace gives s new channel subscriptions on n, none if n is nil, and returns the old and the new
-// ones. c.mu is held.
+// replace gives s new channel subscriptions on n, or none if n is nil, and returns the old and the
+// new ones. c.mu is held.
 func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	c := s.c
 	if s.at != nil {
@@ -143,7 +144,7 @@ func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	return old, channelSubs
 }
 
-// complete establishes s, or reports its gap, once acknowledged. s.mu is held.
+// complete establishes s, or reports its gap, once it has been acknowledged. s.mu is held.
 func (s *subscription) complete() {
 	for _, l := range s.channelSubs {
 		if l != nil && !l.acked && !l.refused {

@@ -66,7 +66,7 @@ func spanOf(reply any, from string) (s span, err error) {
 	return s, nil
 }
 
-// address joins host and port. An empty host means that of from; "?" is unknown.
+// address joins host and port. An empty host means the host of from; "?" means that it is unknown.
 func address(host, port, from string) string {
 	switch host {
 	case "":
@@ -89,11 +89,11 @@ func text(reply any) string {
 
 type redirection struct {
 	slot   int
-	addr   string // "": not known to the node yet
+	addr   string // "" if the node does not know it yet
 	asking bool   // for this call only
 }
 
-// redirected takes an error of the node at from.
+// redirected processes an error from the node at from.
 func redirected(err error, from string) (r redirection, ok bool) {
 	var refusal *transport.ServerError
 	if !errors.As(err, &refusal) {
