@@ -81,7 +81,7 @@ func TestUnresponsiveClientIsDropped(t *testing.T) {
 	r.kept["kept0"] = p.session
 	r.part([]party{p}, nil)
 	assert.Empty(t, r.kept)
-	assert.Contains(t, log.String(), "kept cannot be stopped")
+	assert.Contains(t, log.String(), "cannot stop kept")
 }
 
 // state returns the state letter of a process on Linux.
