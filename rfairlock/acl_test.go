@@ -48,7 +48,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	ctx, cancel := context.WithCancel(t.Context())
 	leaver := queueUp(ctx, t, s, l, 1)[0]
 	cancel()
-	_ = leaver.failed(t, soon) // ErrNotAcquired, or ErrUncertain if it was about to look once more
+	_ = leaver.failed(t, soon) // ErrNotAcquired, or ErrUncertain if it was about to try once more
 	awaitQueue(t, s, name, 3)
 	in, err := admin.Inspect(t.Context(), l)
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ import (
 // counting is a transport that counts scripts. Tests may replace its calls.
 type counting struct {
 	*redisconn.Redigo
-	n, beats, giveUps atomic.Int64                                         // scripts of waiters and holders; heartbeats; departures
+	n, beats, giveUps atomic.Int64                                         // scripts run by waiters and holders, heartbeats, and departures
 	intercept         func(call *transport.Call, done transport.Done) bool // reports whether it ends the call
 	subscribe         func(ctx context.Context) error
 	subscribed        atomic.Int64
@@ -40,7 +40,7 @@ type counting struct {
 	delayed []func()
 }
 
-// replaced is what happens instead of the next call of a script.
+// replaced is what happens instead of the next call to a script.
 type replaced struct {
 	script *transport.Script
 	do     func(call *transport.Call, done transport.Done)
@@ -76,13 +76,13 @@ func (c *counting) delays(call *transport.Call, done transport.Done) bool {
 	return c.stalls
 }
 
-// onNext replaces the next call of a script.
+// onNext replaces the next call to a script.
 func (c *counting) onNext(script *transport.Script, do func(call *transport.Call, done transport.Done)) {
 	c.once.Store(&replaced{script, do})
 }
 
-// holdReply runs the next call of a script, which ends when the test calls end: with an error, or with
-// the reply for nil.
+// holdReply runs the next call to a script, which ends when the test calls end: with an error, or with
+// the reply if the error is nil.
 func (c *counting) holdReply(script *transport.Script) (end func(err error)) {
 	ended := make(chan error)
 	c.onNext(script, func(call *transport.Call, done transport.Done) {
@@ -124,7 +124,7 @@ func (c *counting) Subscribe(ctx context.Context, channel string) (transport.Sub
 	return c.Redigo.Subscribe(ctx, channel)
 }
 
-// during returns how many scripts run in d.
+// during returns the number of scripts that run within d.
 func (c *counting) during(d time.Duration) int64 {
 	synctest.Wait()
 	before := c.n.Load()
@@ -150,7 +150,7 @@ func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlat
 	return client
 }
 
-// fakeClient opens another client of a server in a bubble.
+// fakeClient opens another client for a server in a bubble.
 func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) (*redlatch.Client, *counting) {
 	t.Helper()
 	calls := countTo(srv)
@@ -206,7 +206,7 @@ func (k *skew) intercept(call *transport.Call, done transport.Done) bool {
 	return true
 }
 
-// host is a transport of a machine with a skewed clock. It counts subscribers itself, since the
+// host is a transport on a machine with a skewed clock. It counts subscribers itself, since the
 // in-memory server lacks ROLE.
 type host struct {
 	*counting
@@ -240,7 +240,7 @@ func (h *host) Listeners(_ context.Context, channels ...string) ([]int64, error)
 	return counts, nil
 }
 
-// hostOf opens a client of a host; the server's clock is ahead of the host's.
+// hostOf opens a client on a host; the server's clock is ahead of the host's.
 func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	calls := countTo(srv)
@@ -322,7 +322,7 @@ func channelsOf(t *testing.T, srv *redistest.MiniServer) []string {
 	return channels
 }
 
-// inTurn queues n waiters, of one client after the other.
+// inTurn queues n waiters, from one client after the other.
 func inTurn(ctx context.Context, n int, clients ...*redlatch.Client) []*waiter {
 	var all []*waiter
 	for i := range n {

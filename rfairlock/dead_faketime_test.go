@@ -41,8 +41,8 @@ func (ev *evictions) reported() []redlatch.Evicted {
 	return slices.Clone(ev.all)
 }
 
-// requireOwners checks which owners were evicted, and that all were of one library and equally
-// subscribed.
+// requireOwners checks which owners were evicted, and that all belonged to the same library and
+// were equally subscribed.
 func (ev *evictions) requireOwners(t *testing.T, isRedlatch, wasSubscribed bool, want ...string) {
 	t.Helper()
 	synctest.Wait() // the waiter may be notified before the report
@@ -56,7 +56,7 @@ func (ev *evictions) requireOwners(t *testing.T, isRedlatch, wasSubscribed bool,
 	require.Equal(t, want, owners)
 }
 
-// The owners are of a dead client of this library.
+// The owners belong to a dead client of this library.
 func TestU13DeadRedlatchWaitersEvictedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ev := &evictions{}
@@ -127,7 +127,7 @@ func TestWaitersOfDeadProcessEvicted(t *testing.T) {
 	}
 }
 
-// passOn acquires and releases a lock for its first waiter, ARGV[1], as a client of Redisson does.
+// passOn acquires and releases a lock for its first waiter, ARGV[1], as a Redisson client does.
 const passOn = `if redis.call('EXISTS', KEYS[1]) == 1 or redis.call('LINDEX', KEYS[2], 0) ~= ARGV[1] then
     return 0
 end
@@ -139,7 +139,7 @@ if head then
 end
 return 1`
 
-// foreignWaiter queues a waiter of Redisson. If it subscribes, it passes the lock on.
+// foreignWaiter queues a Redisson waiter. If it subscribes, it passes the lock on.
 func foreignWaiter(t *testing.T, srv *redistest.MiniServer, owner string, subscribes bool) (leave func()) {
 	t.Helper()
 	queueByHand(t, srv, "job", owner, time.Now().Add(2*time.Hour+time.Duration(len(queueOf(t, srv, "job")))*fairWait))
@@ -164,7 +164,7 @@ func foreignWaiter(t *testing.T, srv *redistest.MiniServer, owner string, subscr
 	return func() { _ = conn.Close() }
 }
 
-// Two dead waiters of Redisson are first in the queue, followed by a live one and a waiter of this
+// Two dead Redisson waiters are first in the queue, followed by a live one and a waiter of this
 // library.
 func TestU13DeadWaitersDelayOthersBriefly(t *testing.T) {
 	const alive = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:10"
@@ -212,7 +212,7 @@ func TestU13DeadWaitersDelayOthersBriefly(t *testing.T) {
 	}
 }
 
-// The lock is freed without a message, which a live waiter of Redisson needs.
+// The lock is freed without a message, which a live Redisson waiter needs.
 func TestIdleHeadOfFreeLockNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ev := &evictions{}

@@ -69,7 +69,7 @@ func TestU22DeadlinesDoNotDrift(t *testing.T) {
 				over := time.Now().Add(c.over)
 				var wg sync.WaitGroup
 				var locks []*rlock.Lock
-				for range c.clients { // heartbeats assume this wait for waiters of other processes
+				for range c.clients { // heartbeats assume this wait for waiters in other processes
 					client, _ := fakeClient(t, srv, redlatch.WithFairWaitTimeout(c.wait))
 					locks = append(locks, rfairlock.New(client, "job"))
 				}

@@ -66,7 +66,7 @@ func TestEvictWhileHeldNotifiesNobody(t *testing.T) {
 		require.Equal(t, foreignTail, done.Next)
 		require.False(t, done.Woken)
 		require.Equal(t, []string{foreignTail}, queueOf(t, srv, "job"))
-		// By the time from the end of the lease to the dead waiter's deadline, less 15 s.
+		// They move by the time from the end of the lease to the dead waiter's deadline, less 15 s.
 		require.Equal(t, now.Add(65*time.Minute+15*time.Second).UnixMilli(), deadlinesOf(t, srv, "job")[foreignTail])
 
 		done, err = admin.Evict(t.Context(), l, foreignTail)

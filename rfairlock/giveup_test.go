@@ -255,7 +255,7 @@ func TestTryLockNeverQueues(t *testing.T) {
 func TestWaiterErrorReportsHolderLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t, noPoll())
-		calls.subscribe = neverSubscribes(func() {}) // so it makes one attempt
+		calls.subscribe = neverSubscribes(func() {}) // so it makes only one attempt
 		holdByHand(t, srv, "job", forever)
 		queueByHand(t, srv, "job", foreignHead, time.Now().Add(time.Hour))
 		ctx, cancel := context.WithCancel(t.Context())

@@ -62,7 +62,8 @@ func TestU25WaitersKeepPlacesDuringLongHold(t *testing.T) {
 	}
 }
 
-// Waiters of other clients are first, with a near deadline, and last, with a distant one.
+// Waiters of other clients are first in the queue, with a near deadline, and last, with a distant
+// one.
 func TestU23SkewedHeartbeatsKeepWaitersQueued(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestU23ClockSkewOnlyLogsWarning(t *testing.T) {
 	}
 }
 
-// Three processes wait alternately, and a waiter of Redisson is last. Places that are not kept are
+// Three processes wait alternately, and a Redisson waiter is last. Places that are not kept are
 // lost after 15 s.
 func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 	faults := map[string]func(srv *redistest.MiniServer, all []*process){

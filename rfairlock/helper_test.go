@@ -37,7 +37,7 @@ func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	return h
 }
 
-// waiter is a call of Lock in a goroutine. The other fields are set when done is closed.
+// waiter is a call to Lock in a goroutine. The other fields are set when done is closed.
 type waiter struct {
 	done chan struct{}
 	hold *rlock.Hold
@@ -131,7 +131,7 @@ func locked(t testing.TB, s redistest.Target, name string) bool {
 	return len(owners(t, s, name)) > 0
 }
 
-// queueOf returns the queued owners, the next one first.
+// queueOf returns the queued owners, with the next one first.
 func queueOf(t testing.TB, s redistest.Target, name string) []string {
 	t.Helper()
 	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)
@@ -153,7 +153,7 @@ func deadlinesOf(t testing.TB, s redistest.Target, name string) map[string]int64
 	return out
 }
 
-// listeners counts the subscribers of a waiter's channel.
+// listeners counts the subscribers to a waiter's channel.
 func listeners(t testing.TB, s redistest.Target, name, owner string) int64 {
 	t.Helper()
 	reply, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", protocol.OwnerChannel(name, owner)), nil)
@@ -194,7 +194,7 @@ func queueUp(ctx context.Context, t testing.TB, s redistest.Target, l *rlock.Loc
 	return all
 }
 
-// requireNoTrace waits until no key and no subscriber of the lock is left.
+// requireNoTrace waits until no key and no subscriber to the lock's channels is left.
 func requireNoTrace(t testing.TB, s redistest.Target, name string) {
 	t.Helper()
 	until(t, soon, "no key and no channel", func() bool {

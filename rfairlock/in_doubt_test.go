@@ -46,7 +46,7 @@ func TestU26LostLaterReplyLeavesNoQueueEntry(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
 		b.owner, b.deadlines = queue[2], deadlinesOf(t, srv, "job")
-		b.requireGone(t, 0) // no waiter was behind it
+		b.requireGone(t, 0) // there was no waiter behind it
 	})
 }
 

@@ -62,7 +62,7 @@ func TestInspectLimitsQueue(t *testing.T) {
 				srv.Do(t, "ZADD", timeouts, due.UnixMilli()+int64(i), owner)
 			}
 		}
-		srv.Do(t, "ZADD", timeouts, 1, "gone", due.UnixMilli()+60_000, "b") // of no waiter, and not in order
+		srv.Do(t, "ZADD", timeouts, 1, "gone", due.UnixMilli()+60_000, "b") // not waiters' entries, and not in order
 		locks := []*rlock.Lock{l}
 		if s, isReal := srv.(*redistest.Server); isReal {
 			s.Do(t, "ACL", append([]any{"SETUSER", "viewer-" + l.Name()}, redistest.Rights(t, "Inspection user")[2:]...)...)

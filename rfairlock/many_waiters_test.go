@@ -61,7 +61,7 @@ func TestTryLockKeepsOtherPlacesOfOwner(t *testing.T) {
 	})
 }
 
-// The callers of one owner share one place, which leaves with the wait it was queued with.
+// The callers with one owner share one place, which leaves with the wait it was queued with.
 func TestSharedQueueEntryLeavesWithItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -108,7 +108,7 @@ func TestSecondUserOfOwnerQueuesAgain(t *testing.T) {
 	})
 }
 
-// Users of one owner do not exclude each other.
+// Callers with one owner do not exclude each other.
 func TestUsersOfOwnerAcquireTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -147,7 +147,8 @@ func TestSharedQueueEntryKeepsLongestWait(t *testing.T) {
 	})
 }
 
-// A script that removes owners from a queue reads the queue. So many owners leave by one script.
+// A script that removes owners from a queue reads the queue. So many owners leave with a single
+// script.
 func TestManyWaitersLeaveQueueInFewScripts(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client, calls *counting, cancel func()){
 		"canceled": func(_ *testing.T, _ *redistest.MiniServer, _ *redlatch.Client, _ *counting, cancel func()) { cancel() },

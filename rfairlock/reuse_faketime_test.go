@@ -237,7 +237,7 @@ func TestProofOfPreviousHoldIsInvalid(t *testing.T) {
 	})
 }
 
-// Another process has seen the owner with the deadline of its former wait.
+// Another process has seen the owner with the deadline from its former wait.
 func TestEvictOfPreviousEntryKeepsNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)

@@ -220,7 +220,7 @@ func TestHoldFitsSizeClass(t *testing.T) {
 	require.LessOrEqual(t, reflect.TypeFor[rlock.Hold]().Size(), uintptr(888))
 }
 
-// allocations returns the allocations per pair, rounded down to ignore background work.
+// allocations returns the number of allocations per pair, rounded down to ignore background work.
 func allocations(ctx context.Context, t *testing.T, l *rlock.Lock) int {
 	t.Helper()
 	n := testing.AllocsPerRun(2000, func() {

@@ -33,7 +33,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	between()
 	hold := take(t, l, rlock.WithWatchdog(forever))
 	between()
-	w := await(t.Context(), l) // in the local queue of this process
+	w := await(t.Context(), l) // in this process's local queue
 	awaitRenewal(t, s, name)
 	between()
 	require.NoError(t, hold.Unlock())
@@ -185,7 +185,7 @@ func listens(t *testing.T, s *redistest.Server, channel string) {
 	require.IsType(t, redis.Subscription{}, sub.ReceiveWithTimeout(soon))
 }
 
-// The manual's rights suffice, and each is needed on the master and its replicas.
+// The manual's rights are sufficient, and each of them is needed on the master and its replicas.
 func TestU42DocumentedUserCanCountSubscribers(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []any{"SETUSER", "locks", "+pubsub|numsub", "+role"}, redistest.Rights(t, "Subscribers"))

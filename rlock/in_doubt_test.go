@@ -16,10 +16,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The network holds a command back until its connection has been replaced. The embedded server, as
-// some users' rights, offers no way to kill the old connection.
+// The network holds a command back until its connection has been replaced. The embedded server,
+// like the rights of some users, does not allow killing the old connection.
 
-// settled is logged when an uncertain call was resolved.
+// settled is logged when an uncertain call has been resolved.
 const settled = "unresolved call resolved"
 
 func wakeUps(t *testing.T, s redistest.Target, key string) func() int {
@@ -120,7 +120,7 @@ func TestU5UncertainAcquireDoesNotBlockItsCaller(t *testing.T) {
 				w := await(t.Context(), rlock.New(client, "job"))
 				synctest.Wait()
 				held := lan.holdCommand("EVALSHA")
-				lan.srv.Do(t, "PUBLISH", codec.LockChannel("job"), protocol.MessageUnlock) // a reason to try
+				lan.srv.Do(t, "PUBLISH", codec.LockChannel("job"), protocol.MessageUnlock) // this is a reason to try
 				synctest.Wait()
 				lan.reset()
 				time.Sleep(time.Second) // it tries again

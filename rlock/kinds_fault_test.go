@@ -24,7 +24,7 @@ func TestKindsSharingNameExclude(t *testing.T) {
 			_, err := pair[1].TryLock(t.Context())
 			checkHeld(t, err)
 			_, err = pair[1].TryLock(hold.Context(t.Context()))
-			checkHeld(t, err) // the proof of one is none for the other
+			checkHeld(t, err) // the proof for one is not valid for the other
 			w := await(t.Context(), pair[1])
 			time.Sleep(time.Minute)
 			w.stillWaits(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// counter is a transport that counts calls, and sends nothing.
+// counter is a transport that counts calls but does not send them.
 type counter struct{ starts, subscribes atomic.Int64 }
 
 func (c *counter) Start(_ *transport.Call, done transport.Done) {
@@ -191,7 +191,7 @@ func requireLossAt(ctx context.Context, t *testing.T, hold *rlock.Hold, at time.
 	require.Zero(t, hold.Remaining())
 }
 
-// The lease counts from the sending of the last acknowledged call.
+// The lease counts from the time at which the last acknowledged call was sent.
 func TestU1U2HoldEndsBeforeLastAcknowledgedLeaseExpires(t *testing.T) {
 	const latency = 50 * time.Millisecond
 	for name, cut := range map[string]func(*wire){

@@ -28,7 +28,7 @@ type mHold struct {
 	lease  time.Duration
 	fixed  bool
 	lossAt time.Time // of a fixed one
-	maxAt  time.Time // zero: no maximum
+	maxAt  time.Time // zero if there is no maximum
 
 	end      error     // nil while live
 	doomed   time.Time // the server has forgotten it, and it ends by then; or zero
@@ -44,10 +44,10 @@ type mOwnership struct {
 }
 
 type mServer struct {
-	owner   string // "": the lock is free
+	owner   string // "" if the lock is free
 	count   int64
 	longest time.Duration // no lease of this owner was longer
-	// exp is when the key expires, as of the last step; renewals extend it.
+	// exp is the time at which the key expires, as of the last step; renewals extend it.
 	exp time.Time
 }
 
@@ -264,7 +264,7 @@ func (m *model) lower(t *mOwnership, left int) error {
 		return redlatch.ErrLost
 	case t.shared:
 		m.server.count--
-		m.server.longest = max(m.server.longest, 30*time.Second) // as Redisson
+		m.server.longest = max(m.server.longest, 30*time.Second) // as Redisson does
 	default:
 		m.server.count = min(m.server.count, int64(left))
 	}
@@ -286,7 +286,7 @@ func (m *model) letGo(h *mHold, end error) (refused bool, err error) {
 		return false, redlatch.ErrLost
 	}
 	if end == redlatch.ErrHandedOver && !h.ownership.shared { //nolint:errorlint // exactly this
-		m.server.count = 1 // what lost inner holds left is not handed over
+		m.server.count = 1 // counts left by lost inner holds are not handed over
 	}
 	h.end, h.unlocked, h.result = end, true, nil
 	m.leave(h)

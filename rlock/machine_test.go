@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// machine runs random operations on one lock of two clients, and compares each with the model.
+// machine runs random operations on one lock with two clients, and compares each with the model.
 type machine struct {
 	model
 	t       *testing.T // of the bubble
@@ -130,7 +130,7 @@ func (m *machine) granted(h *mHold, real *rlock.Hold, parent *mHold) {
 	m.grant(h)
 }
 
-// fresh adds a hold of a new owner.
+// fresh adds a hold with a new owner.
 func (m *machine) fresh(h *mHold, real *rlock.Hold, parent *mHold) {
 	m.server = mServer{count: 1}
 	h.ownership = &mOwnership{owner: real.Owner().String()}
@@ -201,7 +201,7 @@ func (m *machine) anyHold(rt *rapid.T) *mHold {
 
 func (m *machine) reenterFrom(rt *rapid.T) {
 	from := m.anyHold(rt)
-	if from.client < 0 { // closed: its proof counts for nothing elsewhere
+	if from.client < 0 { // it is closed, so its proof is not valid elsewhere
 		client := drawClient(rt)
 		h, opts := m.drawHold(rt, client)
 		real, err := m.lock(client).TryLock(m.ctxs[from], opts...)

@@ -193,7 +193,7 @@ func locked(t *testing.T, s redistest.Target, key string) bool {
 	return len(owners(t, s, key)) > 0
 }
 
-// ttl returns PTTL, negative without a key or a time to live.
+// ttl returns PTTL, which is negative if there is no key or no time to live.
 func ttl(t *testing.T, s redistest.Target, key string) time.Duration {
 	t.Helper()
 	ms, err := redis.Int64(s.Do(t, "PTTL", key), nil)

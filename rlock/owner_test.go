@@ -177,7 +177,8 @@ func TestReleaseForOwnerKeepsOtherLeases(t *testing.T) {
 		return await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 	}
 	for name, c := range map[string]struct {
-		release func(tr transport.Transport, call *transport.Call, done transport.Done) // before the next enters; nil: after
+		// release releases the lock before the next caller enters. If it is nil, the release comes after.
+		release func(tr transport.Transport, call *transport.Call, done transport.Done)
 		enter   func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter
 	}{
 		"the next acquires": {nil, acquires},
@@ -202,7 +203,7 @@ func TestReleaseForOwnerKeepsOtherLeases(t *testing.T) {
 				}
 				first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
 				if name == "the next resumes" {
-					srv.Do(t, "HINCRBY", "job", owner.String(), 1) // another process has the owner
+					srv.Do(t, "HINCRBY", "job", owner.String(), 1) // another process uses the owner
 				}
 				unlock := func() *waiter { return inBackground(func() (*rlock.Hold, error) { return nil, first.Unlock() }) }
 				var next, left *waiter

@@ -24,7 +24,7 @@ type passes struct {
 
 	mu    sync.Mutex // guards the fields below
 	calls map[string]int
-	on    func(call *transport.Call, done transport.Done) // nil: they are sent
+	on    func(call *transport.Call, done transport.Done) // if nil, they are sent
 }
 
 func (p *passes) Start(call *transport.Call, done transport.Done) {
@@ -80,8 +80,8 @@ func handOn(t *testing.T, l *rlock.Lock, hold *rlock.Hold, n int, opts ...rlock.
 	return hold
 }
 
-// alone returns a hold whose local queue knows no other contender and is at the beginning of a
-// burst.
+// alone returns a hold whose local queue does not know any other contender and is at the beginning
+// of a burst.
 func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	hold := take(t, l, opts...)
@@ -135,7 +135,7 @@ func TestOutermostUnlockTransfersLock(t *testing.T) {
 	})
 }
 
-// robbed returns a waiter behind a hold whose lock was taken by force.
+// robbed returns a waiter behind a hold whose lock was forcibly taken.
 func robbed(t *testing.T, srv *redistest.MiniServer, p *passes, l *rlock.Lock) *waiter {
 	t.Helper()
 	hold := alone(t, p, l)
@@ -251,7 +251,7 @@ func TestTransferringUnlockTimesOut(t *testing.T) {
 				require.Greater(t, took, bound*3/4)
 				time.Sleep(time.Second)
 				next := w.acquired(t, time.Minute)
-				late() // another owner has the lock
+				late() // another owner holds the lock
 				time.Sleep(time.Second)
 				require.NoError(t, next.Err())
 				require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))

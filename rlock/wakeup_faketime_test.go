@@ -108,7 +108,7 @@ func TestU19CanceledWaitersKeepSharedSubscription(t *testing.T) {
 		_, client := inBubble(t, redlatch.WithPollCap(time.Hour))
 		hold := take(t, rlock.New(client, "job"))
 		ctx, cancel := context.WithCancel(t.Context())
-		listens := rlock.WithOwner(newOwner()) // in no local queue
+		listens := rlock.WithOwner(newOwner()) // not in a local queue
 		leavers := []*waiter{
 			await(ctx, rlock.New(client, "job")), await(ctx, rlock.New(client, "job")), await(ctx, rlock.New(client, "job"), listens),
 		}

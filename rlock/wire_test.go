@@ -28,7 +28,7 @@ type wire struct {
 	hole    atomic.Bool                   // commands are lost
 	deaf    atomic.Bool                   // replies are lost
 	refuse  atomic.Bool                   // connections are refused
-	gate    atomic.Pointer[chan struct{}] // replies wait until it is closed; nil: they do not
+	gate    atomic.Pointer[chan struct{}] // replies wait until it is closed; if nil, they do not wait
 
 	mu    sync.Mutex // guards the fields below
 	sent  time.Time  // when a script that got through was last sent
@@ -40,7 +40,7 @@ type wire struct {
 type heldCommand struct {
 	wire *wire
 	text string
-	conn *wireConn // nil: it was not sent yet
+	conn *wireConn // nil if it has not been sent yet
 
 	command, rest []byte // what followed on the connection
 }
@@ -83,7 +83,7 @@ func (w *wire) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.conns {
-		_ = c.Close() // it may be closed already
+		_ = c.Close() // it may already be closed
 	}
 }
 
@@ -176,7 +176,7 @@ type wireConn struct {
 	parts  chan part
 	once   sync.Once
 	closed chan struct{}
-	held   *heldCommand // nil: it delivers; guarded by wire.mu
+	held   *heldCommand // nil while it delivers; guarded by wire.mu
 
 	subscribed atomic.Bool
 }

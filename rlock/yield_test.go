@@ -76,8 +76,8 @@ func listen(t *testing.T, srv *redistest.MiniServer, name string) {
 func TestContendersShareTurnsEqually(t *testing.T) {
 	for name, c := range map[string]struct {
 		milliseconds int
-		turns        int   // of the other, each in a millisecond
-		least, most  int64 // turns here: as many as the other, and a burst now and then
+		turns        int   // by the other, each taking a millisecond
+		least, most  int64 // turns here: as many as the other takes, and a burst now and then
 	}{
 		"one other":                     {64, 64, 59, 100},
 		"one other that never acquires": {6, 0, 90, 150},
