@@ -41,7 +41,7 @@ type Client struct {
 //
 // with rediss for TLS; valkey may replace redis. Percent-encode special characters in the user and
 // the password. The Sentinels' credentials are ?sentinel_user=u&sentinel_password=p. For
-// sharded_pubsub, which is auto, on or off, see [WithShardedPubSub].
+// sharded_pubsub, which is auto, on or off; see [WithShardedPubSub].
 //
 // ctx bounds only the connection attempt. The error wraps [ErrNotSent] if the server cannot be
 // reached. Open sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID as needed; CLUSTER SLOTS

@@ -118,7 +118,7 @@ func TestPoolDialFunctionOpensSeparateConnections(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// closing is a transport that counts calls of Close.
+// closing is a transport that counts calls to Close.
 type closing struct {
 	transport.Transport
 	times int
@@ -193,11 +193,11 @@ func closedWith(t *testing.T, c *redlatch.Client) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 }
 
-// requireWorks waits for a lock that another owner has, which uses both connections.
+// requireWorks waits for a lock that another owner holds, which uses both connections.
 func requireWorks(t *testing.T, srv *redistest.Server, c *redlatch.Client) {
 	t.Helper()
 	l := rlock.New(c, redistest.Key(t))
-	// Callers of a given owner do not queue locally behind a hold.
+	// Callers with a given owner do not queue locally behind a hold.
 	other, err := l.Lock(t.Context(), rlock.WithOwner(codec.NewOwner(uuid.New(), 57)))
 	require.NoError(t, err)
 	got := make(chan error, 1)

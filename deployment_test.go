@@ -39,7 +39,7 @@ func requireShared(t *testing.T, one, other *redlatch.Client) {
 func TestOpenCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
-	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // no server is at the first
+	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // there is no server at the first address
 	requireShared(t, dialled(t, address), dialled(t, address))
 	requirePublishedAsTheAddressSays(t, c)
 	requireNamesAndNews(t, c)
@@ -183,7 +183,7 @@ func TestDeploymentErrorHidesPassword(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter2")
 }
 
-// dialerOf returns a dial function like a caller's.
+// dialerOf returns a dial function such as a caller might pass.
 func dialerOf(password string) func(ctx context.Context, addr string) (redis.Conn, error) {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", addr, redis.DialPassword(password), redis.DialWriteTimeout(3*time.Second))
@@ -193,7 +193,7 @@ func dialerOf(password string) func(ctx context.Context, addr string) (redis.Con
 func TestNewClusterUsesDialFunction(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
-	seeds := []string{"127.0.0.1:1", c.Addrs()[1]} // no server is at the first
+	seeds := []string{"127.0.0.1:1", c.Addrs()[1]} // there is no server at the first address
 	made := func(opts ...redlatch.Option) *redlatch.Client {
 		client, err := redlatch.NewCluster(t.Context(), seeds, dialerOf(""), opts...)
 		require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestNewSentinelUsesDialFunction(t *testing.T) {
 	require.True(t, named(t, now, "follower"))
 }
 
-// named reports whether a client of that name is connected to a server.
+// named reports whether a client with that name is connected to a server.
 func named(t *testing.T, srv *redistest.Server, name string) bool {
 	t.Helper()
 	list, isText := srv.Do(t, "CLIENT", "LIST").([]byte)

@@ -44,7 +44,7 @@ func FuzzAddress(f *testing.F) {
 		}
 		require.Less(t, len(shown), 2048)
 		if len(secret) < 6 || !utf8.ValidString(secret) || strings.ContainsAny(secret, ":/?#[]@%\\ ") {
-			return // not a password, or escaped
+			return // it is not a password, or it is escaped
 		}
 		for _, hidden := range []string{
 			"redis://user:" + secret + "@127.0.0.1:1/x", "redis://:" + secret + "/@h", "redis://h?x=" + secret, "redis://h:x" + secret + "/",

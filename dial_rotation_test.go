@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// rotating is a server that rotates its user's password, and a client that gets each new password.
-// The client holds one lock and waits for another.
+// rotating is a server that rotates its user's password, and a client that receives each new password. The client
+// holds one lock and waits for another.
 type rotating struct {
 	*redistest.Server
 	client *redlatch.Client

@@ -104,7 +104,7 @@ func TestOpenRejectsInvalidAddressWithoutDialing(t *testing.T) {
 	require.NotErrorIs(t, err, redlatch.ErrNotSent)
 }
 
-// tokens returns the currently valid password.
+// tokens returns the password that is currently valid.
 type tokens struct {
 	current atomic.Pointer[string]
 	calls   atomic.Int64

@@ -133,9 +133,9 @@ const (
 	// LossLeaseOver means that the lease set with WithLease, which is not renewed, has expired.
 	LossLeaseOver Loss = "its own lease expired"
 
-	// LossTaken means that the server no longer has the lock although the connection has been up
-	// since the last confirmation: another client released it, or DEL, FLUSHALL or an eviction
-	// deleted the key.
+	// LossTaken means that the server no longer holds the lock for the owner although the connection
+	// has been up since the last confirmation: another client released it, or DEL, FLUSHALL or an
+	// eviction deleted the key.
 	LossTaken Loss = "it was released by another client, or its key was deleted"
 
 	// LossForgotten means that the server no longer has the lock, and that a connection was lost or

@@ -70,10 +70,10 @@ type NotAcquired struct {
 	Wait     time.Duration
 	Attempts int
 	// Outcome is one of
-	//   - "refused": another owner has the lock, WithWait's time ended, or too many callers were
+	//   - "refused": another owner holds the lock, WithWait's time ended, or too many callers were
 	//     waiting. This is not a failure.
 	//   - "canceled": the caller's context was canceled, had ended before the call, or its deadline
-	//     ended the wait for a lock that another owner had.
+	//     ended the wait for a lock that another owner held.
 	//   - "failed": any other error (see [ErrorType]), including a deadline that ended the wait for
 	//     a reply, and any early end of the wait for replicas.
 	Outcome string

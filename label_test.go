@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// labelOf returns the label of a client on the server, or "".
+// labelOf returns a client's label on the server, or "" if there is none.
 func labelOf(t *testing.T, s redistest.Target, c *redlatch.Client) string {
 	t.Helper()
 	text, err := redis.String(s.Do(t, "GET", "redlatch:label:"+c.ID().String()), nil)

@@ -101,7 +101,7 @@ func TestPrefixMapperRoundTrip(t *testing.T) {
 	require.Equal(t, "orders", redlatch.PrefixMapper("").Map("orders"))
 }
 
-// lazily opens a client of a server that has not started yet.
+// lazily opens a client for a server that has not been started yet.
 func lazily(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), url, append(opts, redlatch.WithLazyConnect())...)

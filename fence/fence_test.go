@@ -104,7 +104,7 @@ func TestFailedCommandKeepsHighestToken(t *testing.T) {
 	require.EqualValues(t, 2, last)
 }
 
-// put sends a request with a token, "" for none, and returns the status.
+// put sends a request with a token, or without one if it is "", and returns the status.
 func put(t *testing.T, server http.Handler, path, token string) int {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, path, nil)

@@ -29,7 +29,7 @@ type settings struct {
 	meters   metric.MeterProvider
 	tracers  trace.TracerProvider
 	grouping func(name string) string
-	shown    func(name string) string // the name on spans; nil for none
+	shown    func(name string) string // the name on spans, or nil if it is omitted
 }
 
 // WithMeterProvider sets the provider for metrics. Default: otel.GetMeterProvider().

@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// observed runs body in a bubble, with an observed client of an embedded server.
+// observed runs body in a bubble, with an observed client for an embedded server.
 func observed(t *testing.T, body func(o *observation), opts ...promredlatch.Option) {
 	t.Helper()
 	t.Parallel()

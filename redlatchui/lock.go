@@ -194,7 +194,7 @@ func (page *lockPage) Lease() string {
 
 func (page *lockPage) Waits() string { return reasons{page.Lock}.waits() }
 
-// LeaseWhole is in ms, 0 if the beginning of the lease was not seen.
+// LeaseWhole is in ms. It is 0 if the beginning of the lease was not seen.
 func (page *lockPage) LeaseWhole() int64 {
 	l := page.Lock
 	if l.TTL >= 0 && (l.Exact || l.Renewed == inspect.RenewedYes) {

@@ -147,5 +147,5 @@ func TestNewSurvivesBadClients(t *testing.T) {
 	}
 }
 
-// other is a client of an unknown type.
+// other is a client whose type is unknown.
 type other struct{ redis.UniversalClient }

@@ -198,7 +198,7 @@ type said1 string
 
 func (s said1) Error() string { return string(s) }
 
-// standing is a client of a frozen node.
+// standing is a client for a frozen node.
 type standing struct{ knowing }
 
 func (*standing) Do(ctx context.Context, _ lib.Completed) (r lib.RedisResult) {

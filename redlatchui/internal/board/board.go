@@ -163,9 +163,9 @@ type Feed[T any] struct {
 	cancel  context.CancelFunc
 }
 
-// Get returns the newest value, and a channel that is closed when there is a newer one, nil if the
-// feed was evicted. If the server is slow, the value is the last known one, and nil if ctx ends
-// first. It must not be changed.
+// Get returns the newest value, and a channel that is closed when there is a newer one, or nil if the
+// feed was evicted. If the server is slow, the value is the last known one, or nil if ctx ends first. It
+// must not be changed.
 func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	for late := false; ; {
 		value, changed, err := f.newest(late)
