@@ -156,7 +156,7 @@ func send(t *testing.T, s *Server, text string) (said string) {
 	defer func() { require.NoError(t, c.Close()) }()
 	tcp, ok := c.(*net.TCPConn)
 	require.True(t, ok)
-	// Each of these fails if the server has closed the connection without reading all.
+	// Each of these fails if the server has closed the connection without reading everything.
 	_, _ = io.WriteString(c, text)
 	_ = tcp.CloseWrite()
 	answer, _ := io.ReadAll(c)

@@ -154,7 +154,7 @@ func TestHigherTokenWaitsForRunningRequest(t *testing.T) {
 			go func() { statuses <- put(t, server, "/", token) }()
 			synctest.Wait()
 		}
-		for _, late := range []string{"4", "5"} { // 5 is late, also while 6 waits
+		for _, late := range []string{"4", "5"} { // 5 is late, even while 6 is waiting
 			require.Equal(t, http.StatusPreconditionFailed, put(t, server, "/", late))
 		}
 		gone, leave := context.WithCancel(t.Context())

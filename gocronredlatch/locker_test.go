@@ -53,7 +53,7 @@ func newScheduler(t *testing.T, option gocron.SchedulerOption, task gocron.Task,
 	return s
 }
 
-// skips is a job option that sends why runs are skipped.
+// skips is a job option that sends the reasons why runs are skipped.
 func skips(to chan error) gocron.JobOption {
 	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { to <- err }))
 }
@@ -198,8 +198,8 @@ func TestFinishedJobNotRepeatedWithinPeriod(t *testing.T) {
 func TestTickRoundsToNearestPeriod(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		at   time.Duration // since the full hour
-		want time.Duration // how long the mark stays, 0: the tick is skipped
+		at   time.Duration // since the start of the hour
+		want time.Duration // how long the mark stays; 0 means that the tick is skipped
 	}{
 		{0, 30 * time.Minute},
 		{time.Minute, 29 * time.Minute},
@@ -210,7 +210,7 @@ func TestTickRoundsToNearestPeriod(t *testing.T) {
 		{30 * time.Minute, 0},
 		{40*time.Minute - 1, 0},
 	} {
-		synctest.Test(t, func(t *testing.T) { // starts at a full hour
+		synctest.Test(t, func(t *testing.T) { // starts on the hour
 			s := redistest.Mini(t, embedded.WithInProcess())
 			l := newLocker(t, connect(t, s), gocronredlatch.LockerConfig{Period: time.Hour})
 			time.Sleep(c.at)

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/trials"
 )
 
-// The test repeatedly kills or stalls the process that runs a job. With REDLATCH_TEST=all it does so
-// 200 times each, in ten fleets at a time, half of them with an Elector.
+// The test repeatedly kills or stalls the process that runs a job. With REDLATCH_TEST=all it does so 200 times
+// each, in ten fleets at a time, half of which use an Elector.
 func TestKilledAndStalledProcessesRunEachJobOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // The leader is killed and stalled, under `make test-all` 200 times each, in ten elections at a time, half of
-// them with fair locks.
+// which use fair locks.
 func TestKilledAndStalledProcessesNeverLeadTogether(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

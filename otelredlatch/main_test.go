@@ -66,7 +66,7 @@ func (c *collected) open(s *redistest.MiniServer) *redlatch.Client {
 	return client
 }
 
-// ended returns the spans of a name that have ended, in order.
+// ended returns the spans with a name that have ended, in order.
 func (c *collected) ended(name string) (all []sdktrace.ReadOnlySpan) {
 	for _, s := range c.spans.Ended() {
 		if s.Name() == name {

@@ -155,7 +155,8 @@ func golden(t *testing.T) (list []string) {
 	return list
 }
 
-// Prometheus sees no increase in a series that starts at 1, so it would miss the first loss.
+// Prometheus does not see an increase in a series that starts at 1, so it would miss the first
+// loss.
 func TestFailureCountersStartAtZero(t *testing.T) {
 	t.Parallel()
 	c := collect(t)

@@ -246,7 +246,7 @@ func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingRes
 
 func (recordOnly) Description() string { return "records only" }
 
-// allButLocks samples the spans of Do's functions but not of their acquisitions.
+// allButLocks samples the spans of functions passed to Do, but not of their acquisitions.
 type allButLocks struct{}
 
 func (allButLocks) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Lock and unlock with a token should take at most 1.15 times as long as without.
+// Locking and unlocking with a token should take at most 1.15 times as long as without one.
 func BenchmarkPair(b *testing.B) {
 	s := redistest.Shared(b)
 	client, err := redlatch.Open(b.Context(), s.URL())

@@ -58,7 +58,7 @@ func lastToken(t *testing.T, l *rfencedlock.Lock) int64 {
 	return token
 }
 
-// nothingHeld waits for uncertain calls, and checks that the lock is free and its queue empty.
+// nothingHeld waits for uncertain calls, and checks that the lock is free and its queue is empty.
 func nothingHeld(t *testing.T, s *redistest.MiniServer) {
 	t.Helper()
 	time.Sleep(time.Minute)

@@ -115,7 +115,7 @@ func TestGivenOwnerGetsTokenPerAcquisition(t *testing.T) {
 	})
 }
 
-// Redisson takes the reply for such a lock, [-1, -1], for success with token -1.
+// Redisson takes the reply for such a lock, [-1, -1], to mean success with token -1.
 func TestLockWithoutTTLIsNotAcquired(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()

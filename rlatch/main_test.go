@@ -48,7 +48,7 @@ func count(t *testing.T, l *rlatch.Latch) int64 {
 	return n
 }
 
-// await calls Wait in a goroutine, and returns when it waits.
+// await calls Wait in a goroutine, and returns when it is waiting.
 func await(ctx context.Context, l *rlatch.Latch) <-chan error {
 	came := make(chan error, 1)
 	go func() { came <- l.Wait(ctx) }()
@@ -66,7 +66,7 @@ func opens(t *testing.T, came <-chan error) {
 	}
 }
 
-// listening checks how many connections have subscribed.
+// listening checks the number of connections that have subscribed.
 func listening(t *testing.T, s *redistest.MiniServer, n int64) {
 	t.Helper()
 	time.Sleep(time.Second)

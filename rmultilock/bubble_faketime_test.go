@@ -24,14 +24,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// inBubble returns a server inside a synctest bubble, and a client of it.
+// inBubble returns a server inside a synctest bubble, and a client for it.
 func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
 	return srv, callers.InProcess(t, srv, opts...)
 }
 
-// cut is a transport to a server that replies to no call while it is silent, and whose replicas never reply.
+// cut is a transport to a server that does not reply to any call while it is silent, and whose replicas
+// never reply.
 type cut struct {
 	transport.Transport
 	silent atomic.Bool
@@ -159,7 +160,7 @@ func TestReleaseRetriedForRequestedLease(t *testing.T) {
 }
 
 // A lock was reentered with a longer lease, and the release of that hold was lost: the lock may last for
-// that lease, and so must the release of all.
+// that lease, so the release of all locks must be retried for as long.
 func TestReleaseRetriedForInnerLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, tr, client := inCutBubble(t, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))

@@ -60,7 +60,7 @@ func TestWritersReadsRecoverAfterLostReply(t *testing.T) {
 		r := enter(t, rw.Read(), w)
 		s.LoseReplies(1)
 		require.NoError(t, r.Unlock())
-		r = enter(t, rw.Read(), w) // after the release was resolved
+		r = enter(t, rw.Read(), w) // after the release has been resolved
 		require.Equal(t, any([]byte("1")), reads())
 		require.NoError(t, w.Err())
 		unlock(t, w)

@@ -161,7 +161,7 @@ func TestForeignKeysRejectedAndKept(t *testing.T) {
 		require.Equal(t, dump, s.Do(t, "DUMP", rw.Name()))
 	}
 	s.Do(t, "DEL", rw.Name())
-	// A lock without time to live is held forever.
+	// A lock without a time to live is held forever.
 	s.Do(t, "HSET", rw.Name(), protocol.ModeField, protocol.ModeWrite, "11111111-1111-4111-8111-111111111111:7:write", "1")
 	_, err := rw.Read().Lock(within(t), rlock.WithWait(100*time.Millisecond))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)

@@ -47,7 +47,7 @@ func TestNestedReadKeepsWriterLease(t *testing.T) {
 	})
 }
 
-// javaReads has a reader of Redisson enter. It renews as Redisson does.
+// javaReads makes a Redisson reader enter. It renews as Redisson does.
 func javaReads(t *testing.T, s redistest.Target, name string, lease int64) (renew func()) {
 	t.Helper()
 	owner := "11111111-1111-4111-8111-111111111111:1"
@@ -59,7 +59,7 @@ func javaReads(t *testing.T, s redistest.Target, name string, lease int64) (rene
 	}
 }
 
-// The renewals of Redisson's readers shorten the lock. The reader dies after that.
+// The renewals of Redisson's readers shorten the lock's lease. The reader dies after that.
 func TestReaderRestoresShortenedLease(t *testing.T) {
 	for name, opt := range map[string]rlock.Option{
 		"fixed": rlock.WithLease(2 * time.Minute), "renewed": rlock.WithWatchdog(2 * time.Minute),

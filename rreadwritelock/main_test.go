@@ -95,7 +95,7 @@ func lost(t *testing.T, h *rlock.Hold, bound time.Duration) {
 	}
 }
 
-// free waits until nothing of the lock is left on the server.
+// free waits until nothing that belongs to the lock is left on the server.
 func free(t *testing.T, s redistest.Target, rw *rreadwritelock.Lock) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -56,7 +56,7 @@ func TestWriterAtMaxHoldKeepsPendingRead(t *testing.T) {
 	})
 }
 
-// The writer's ended read had a longer lease, which the lock still has.
+// The read that the writer has ended had a longer lease, which the lock still has.
 func TestWriterAtMaxHoldLeavesWithItsOwnLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// The first waiting reader of a process, its leader, has the subscription.
+// The first waiting reader in a process, its leader, owns the subscription.
 func TestCanceledLeaderReplacedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, far := inMemory(t)
@@ -43,7 +43,8 @@ func TestCanceledLeaderReplacedImmediately(t *testing.T) {
 
 type delayKey struct{}
 
-// delayed delays the attempts of followers after their leader was granted, by the value of delayKey.
+// delayed delays the attempts of followers after their leader has been granted the lock, by the value
+// of delayKey.
 func delayed() redlatch.Option {
 	return redlatch.WithObserver(redlatch.Observer{Woken: func(ctx context.Context, e redlatch.Woken) {
 		if d, ok := ctx.Value(delayKey{}).(time.Duration); ok && e.By == "turn" {
@@ -52,7 +53,7 @@ func delayed() redlatch.Option {
 	}})
 }
 
-// A writer of another process is faster than the follower, which becomes the leader and subscribes.
+// A writer in another process is faster than the follower, which becomes the leader and subscribes.
 func TestRefusedFollowerSubscribesAsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, far := inMemory(t)
@@ -83,8 +84,8 @@ func TestRefusedFollowerSubscribesAsLeader(t *testing.T) {
 	})
 }
 
-// The leader is canceled while a writer of the process waits. Its follower is held back until the poll
-// cap at most, since readers of other processes may hold the lock.
+// The leader is canceled while a writer in the process is waiting. Its follower is held back until the
+// poll cap at most, since readers in other processes may hold the lock.
 func TestReaderWithoutLeaderPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, far := inMemory(t)
@@ -105,7 +106,7 @@ func TestReaderWithoutLeaderPolls(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, (<-leader).Err, context.Canceled)
 		reads := enter(t, far.Read(), w)
-		unlock(t, w) // a downgrade sends no message
+		unlock(t, w) // a downgrade does not send a message
 		unlock(t, must(t, follower, 11*time.Second), reads)
 		stop()
 		if w := <-writer; w.Err == nil {
@@ -131,7 +132,7 @@ func TestRefusedReaderLeadsDespiteWaitingWriter(t *testing.T) {
 		tr.Stall(false)
 		synctest.Wait()
 		writer := queued(t.Context(), near.Write())
-		time.Sleep(400 * time.Millisecond) // the writer admits no further readers
+		time.Sleep(400 * time.Millisecond) // the writer does not admit any further readers
 		giveUp()
 		require.ErrorIs(t, (<-leader).Err, redlatch.ErrNotAcquired)
 		unlock(t, w)
@@ -170,7 +171,7 @@ func TestWaitingWriterHoldsReadersBackForOneSecond(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
 		w := queued(ctx, rw.Write())
-		time.Sleep(50 * time.Millisecond) // the writer admits no further readers
+		time.Sleep(50 * time.Millisecond) // the writer does not admit any further readers
 		refused(t, rw.Read())
 		r := must(t, later(t.Context(), rw.Read()), soon)
 		require.GreaterOrEqual(t, time.Since(began), time.Second)

@@ -176,7 +176,7 @@ func TestQueuedWritersAdmitReaders(t *testing.T) {
 	})
 }
 
-// Writers of other processes are notified later than writers of the process that releases.
+// Writers in other processes are notified later than writers in the process that releases the lock.
 func TestWritersOfTwoProcessesShareTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, one := inMemory(t)

@@ -111,7 +111,7 @@ func TestContextOfLostHoldCanAcquire(t *testing.T) {
 	})
 }
 
-// Any client may release a permit by its id, as Java's release(id) does.
+// Any client may release a permit by its id, like release(id) in Java.
 func TestPermitReleasedByOtherClientReported(t *testing.T) {
 	for name, learns := range map[string]func(h *rsemaphore.Hold) error{
 		"at its renewal": func(h *rsemaphore.Hold) error {
@@ -137,8 +137,8 @@ func TestPermitReleasedByOtherClientReported(t *testing.T) {
 	}
 }
 
-// The server is busy when the message of a release wakes a caller, for longer than a command timeout: the
-// caller must try again as soon as the server replies, since nothing else may wake it.
+// When the message from a release wakes a caller, the server is busy for longer than a command timeout:
+// the caller must try again as soon as the server replies, since nothing else may wake it.
 func TestWokenCallerRetriesAfterTimeout(t *testing.T) {
 	for name, opts := range map[string][]rsemaphore.Option{"any order": nil, "strict": {rsemaphore.WithStrictOrder()}} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,8 @@ func (l lateClaims) Settle(ctx context.Context, err error) (any, error) {
 	return l.taking.Settle(ctx, err)
 }
 
-// If only the command timeout ended the attempt, the call continues as if the reply were in time.
+// If only the command timeout ended the attempt, the call continues as if the reply had been in
+// time.
 func TestReplyBetweenTimeoutAndSettle(t *testing.T) {
 	loading := &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}
 	for name, c := range map[string]struct {

@@ -25,7 +25,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// inCounter returns a server inside a synctest bubble, a counter of n permits, and the same one on another
+// inCounter returns a server inside a synctest bubble, a counter with n permits, and the same one on another
 // client, whose calls can be delayed. The server knows its scripts.
 func inCounter(t *testing.T, n int) (srv *redistest.MiniServer, sem, far *rsemaphore.Semaphore, tr *faketransport.Stalling, client *redlatch.Client) {
 	t.Helper()
@@ -198,13 +198,13 @@ func TestCounterLostReplyIsUncertain(t *testing.T) {
 		available(t, far, 2)
 		srv.LoseReplies(1)
 		require.ErrorIs(t, far.Release(t.Context(), 1), redlatch.ErrUncertain)
-		time.Sleep(time.Minute) // no retry, and no release of the first
+		time.Sleep(time.Minute) // there is no retry, and the first is not released
 		available(t, sem, 3)
 	})
 }
 
-// The reply of a grant arrives after the caller has returned. At first the server may reject the release, as
-// one without replicas or memory does.
+// The reply to a grant arrives after the caller has returned. At first the server may reject the release, as
+// a server without replicas or memory does.
 func TestLateGrantIsReleased(t *testing.T) {
 	for _, rejects := range []string{"", "NOREPLICAS Not enough good replicas to write.", "OOM command not allowed"} {
 		t.Run(rejects, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestLateGrantIsReleased(t *testing.T) {
 	}
 }
 
-// The reply of a grant arrives while Close waits for it. A counter's permits never expire.
+// The reply to a grant arrives while Close waits for it. A counter's permits never expire.
 func TestGrantDuringCloseIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, sem, far, tr, client := inCounter(t, 3)

@@ -29,8 +29,8 @@ const promptly = 15 * time.Second
 // noPoll makes waiters that miss a message sleep for longer than a test waits.
 func noPoll() redlatch.Option { return redlatch.WithPollCap(time.Hour) }
 
-// bubble returns a server inside a synctest bubble, and a function that returns a semaphore of n permits on a
-// new client.
+// bubble returns a server inside a synctest bubble, and a function that returns a semaphore with n permits on
+// a new client.
 func bubble(t *testing.T, n int, opts ...rsemaphore.Option) (*redistest.MiniServer, func(...redlatch.Option) *rsemaphore.Expirable) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
@@ -41,7 +41,7 @@ func bubble(t *testing.T, n int, opts ...rsemaphore.Option) (*redistest.MiniServ
 	return srv, open
 }
 
-// inBubble returns a semaphore of one permit, which is acquired by another client.
+// inBubble returns a semaphore with one permit, which is acquired by another client.
 func inBubble(t *testing.T, near redlatch.Option, opts ...rsemaphore.Option) (*redistest.MiniServer, *rsemaphore.Expirable, *rsemaphore.Hold) {
 	t.Helper()
 	srv, open := bubble(t, 1, opts...)

@@ -238,7 +238,7 @@ func TestWaiterForVeryLongLeaseDoesNotSpin(t *testing.T) {
 	})
 }
 
-// The process with the permits dies.
+// The process that holds the permits dies.
 func TestPermitsOfKilledProcessExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Second

@@ -64,7 +64,7 @@ func TestConformsOnOneServer(t *testing.T) {
 	})
 }
 
-// failoverOptions returns options of a Sentinel client that reaches the master through proxy.
+// failoverOptions returns options for a Sentinel client that reaches the master through proxy.
 func failoverOptions(set *redistest.Sentinels, master string, proxy *redistest.Proxy) *redis.FailoverOptions {
 	opt := &redis.FailoverOptions{
 		MasterName: redistest.MasterName, SentinelAddrs: set.Addrs(),

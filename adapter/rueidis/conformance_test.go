@@ -121,7 +121,7 @@ func TestConformsWithSentinel(t *testing.T) {
 	})
 }
 
-// sentinels returns options of a client to the master of set's Sentinels.
+// sentinels returns options for a client that connects to the master of set's Sentinels.
 func sentinels(set *redistest.Sentinels) lib.ClientOption {
 	return lib.ClientOption{
 		InitAddress: set.Addrs(), Sentinel: lib.SentinelOption{MasterSet: redistest.MasterName},
@@ -200,7 +200,7 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// plainly returns options of a client to one server.
+// plainly returns options for a client that connects to one server.
 func plainly(addr string) lib.ClientOption {
 	return lib.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 }

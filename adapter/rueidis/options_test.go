@@ -156,7 +156,8 @@ func TestSlowReplyAwaitedDespiteClientTimeout(t *testing.T) {
 	})
 }
 
-// The test subscribes to many channels concurrently. The user has the right to every other one.
+// The test subscribes to many channels concurrently. The user has permission to subscribe to every
+// other one.
 func TestRefusedChannelErrorIsDistinct(t *testing.T) {
 	t.Parallel()
 	const channels = 60
