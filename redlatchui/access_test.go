@@ -153,7 +153,8 @@ func TestViewerWithoutRightSeesNoFormAndIsRejected(t *testing.T) {
 	})
 }
 
-// oneForm follows the link on the page of a lock that takes it from one owner, and sends the form.
+// oneForm follows the link on a lock's page that releases the lock for one owner, and submits the
+// form.
 func oneForm(t *testing.T, page *redlatchui.Page, told *audits, name, owner, says string) {
 	t.Helper()
 	link := "unlock?name=" + name + "&owner=" + base64.RawURLEncoding.EncodeToString([]byte(owner))

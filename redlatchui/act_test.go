@@ -27,7 +27,7 @@ var (
 	target = regexp.MustCompile(`<form class="act" method="post" action="([^"]*)">`)
 )
 
-// formOf reads the form on a page as a browser does, all boxes checked.
+// formOf reads the form on a page as a browser does, with all boxes checked.
 func formOf(t *testing.T, text string) (address string, form url.Values) {
 	t.Helper()
 	to := target.FindStringSubmatch(text)

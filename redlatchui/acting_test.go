@@ -25,7 +25,7 @@ func by(user, remote string, r *http.Request) *http.Request {
 
 func userOf(r *http.Request) string { return r.Header.Get("X-User") }
 
-// busy starts actions that watch a long lease, by requests of a viewer each, until leave is called.
+// busy starts one action for each viewer; the actions watch a long lease until leave is called.
 func busy(t *testing.T, s *server, page http.Handler, viewers [][2]string) (leave func()) {
 	t.Helper()
 	s.Do(t, "HSET", "long", program.SomeOwner, 1)

@@ -47,7 +47,7 @@ func (s *server) dial(ctx context.Context) (redis.Conn, error) {
 	return redis.NewConn(counted{c, s}, 0, 0), err
 }
 
-// count returns how often clients sent a command since the last call.
+// count returns the number of times that clients have sent a command since the last call.
 func (s *server) count(command string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

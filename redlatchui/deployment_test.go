@@ -116,7 +116,7 @@ func TestSentinelMasterLocksAreShown(t *testing.T) {
 	}
 }
 
-// slotted is a transport to a cluster that cannot reach each master, such as an adapter.
+// slotted is a transport to a cluster that cannot reach every master, such as an adapter.
 type slotted struct{ transport.Transport }
 
 func (slotted) Slot(string) int        { return 0 }

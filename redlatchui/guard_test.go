@@ -145,8 +145,8 @@ func TestCrossSiteFormsAreRejected(t *testing.T) {
 	})
 }
 
-// proxyOf serves a page as docs/ui.md has it behind a proxy: with TLS, below a path that the proxy
-// takes off, and, if the proxy keeps it, with the host that the browser names.
+// proxyOf serves a page behind a proxy as docs/ui.md describes: with TLS, below a path that the
+// proxy strips, and, if the proxy keeps it, with the host that the browser names.
 func proxyOf(t *testing.T, page http.Handler, keepsHost bool) *httptest.Server {
 	t.Helper()
 	behind := httptest.NewServer(page)
@@ -209,7 +209,7 @@ func TestPageWorksBehindProxy(t *testing.T) {
 	stream := ask(t, front, http.MethodGet, "events?name=job", nil, nil)
 	require.Equal(t, "no", stream.Header.Get("X-Accel-Buffering"))
 	lines := bufio.NewScanner(stream.Body)
-	for range 2 { // it arrives change by change, not when it ends
+	for range 2 { // it arrives change by change, not only when it ends
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
 			continue
 		}

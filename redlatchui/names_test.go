@@ -298,7 +298,7 @@ func TestUserMustExistOnReplicas(t *testing.T) {
 	defer func() { require.NoError(t, errors.Join(page.Close(), client.Close())) }()
 	text := says(t, page, "/lock?name=app:fair", "1 unknown")
 	require.Contains(t, text, "replica "+replica.Addr())
-	// As docs/ui.md has it.
+	// As described in docs/ui.md.
 	replica.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", ">password", "+pubsub|numsub")
 	says(t, page, "/lock?name=app:fair", "1 dead")
 	says(t, page, "/", "Dead waiter in front")

@@ -184,7 +184,7 @@ func textOf(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// says returns the text of a page, when it says something.
+// says returns the text of a page once it contains what.
 func says(t *testing.T, page http.Handler, address, what string) (text string) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(time.Second) {
@@ -292,7 +292,7 @@ func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
 		text = says(t, page, "/", "2 in trouble")
 		require.Contains(t, text, "Owners wait for each other in a cycle")
 		require.Contains(t, text, "x fair In a wait cycle")
-		// Another thread waits: that may go on.
+		// A different thread is waiting, so this may not be a deadlock.
 		s.Do(t, "LSET", "redisson_lock_queue:{y}", 0, javaA+":5")
 		program.Listen(t, s, "y", javaA+":5")
 		text = says(t, page, "/who", "Clients that wait for each other's locks")

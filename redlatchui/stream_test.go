@@ -60,7 +60,8 @@ func TestViewerCannotCrowdOutOthers(t *testing.T) {
 					return all
 				}
 				require.Empty(t, lost())
-				// The viewer gets one more page, without a stream if it would displace a lock.
+				// The viewer can open one more page, which has no stream if the stream would displace a
+				// lock.
 				status, text := load(t, page, request(t.Context(), c.viewer(70), "/lock?name=held:70"))
 				require.Equal(t, http.StatusOK, status)
 				require.Contains(t, text, "Held by")
@@ -91,8 +92,8 @@ func TestViewerCannotCrowdOutOthers(t *testing.T) {
 	}
 }
 
-// visit opens tabs that reload their page at each event, for some time, and returns how often clients
-// sent a command.
+// visit opens tabs that reload their page at each event, for some time, and returns the number of times
+// that clients sent a command.
 func visit(t *testing.T, s *server, path, stream, command string, tabs int) int {
 	t.Helper()
 	page := open(t, s, redlatchui.Options{Every: 300 * time.Millisecond})

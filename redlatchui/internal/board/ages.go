@@ -49,7 +49,7 @@ type look struct {
 	anew    bool // messages show a new acquisition
 }
 
-// sees records a look, and returns the ages of the holders.
+// sees records a look and returns the holders' ages.
 func (a *ages) sees(name string, l *look) []Age {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -27,7 +27,7 @@ func since(a *ages, l *look) (second float64, exact bool) {
 	return age.Since.Sub(at(0)).Seconds(), age.Exact
 }
 
-// sighted is a look with the age that it shows of its first holder.
+// sighted is a look, and the age that it shows for the first holder.
 type sighted struct {
 	look  *look
 	since float64

@@ -57,7 +57,7 @@ type Seen struct {
 	// At is zero if it has never been seen. Took is how long that took; the next look is due by Next.
 	At, Next time.Time
 	Took     time.Duration
-	// Err is why it could not be seen again.
+	// Err is the reason why it could not be seen again.
 	Err error
 }
 

@@ -42,7 +42,7 @@ func (l *Locks) sure() (all []Circle) {
 	return all
 }
 
-// shown is a circle in short: "A1 x B1, B1 y A1".
+// shown is a circle in short form: "A1 x B1, B1 y A1".
 func shown(c *Circle) string {
 	var parts []string
 	for _, s := range c.Steps {
@@ -58,7 +58,8 @@ func short(owner string) string {
 	return owner
 }
 
-// scans are scans a second apart, in which the waiters in dead, such as "x A1", have no subscriber.
+// scans are scans one second apart, in which the waiters in dead, such as "x A1", do not have a
+// subscriber.
 type scans struct {
 	memory
 	dead []string
@@ -162,7 +163,7 @@ func TestCyclesNeedLiveWaitersInTwoScans(t *testing.T) {
 func TestDeadCyclesHideNoLiveCycle(t *testing.T) {
 	t.Parallel()
 	m := newScans()
-	locks := []string{"y A99 B99", "z B99 A99"} // the last ones by their names
+	locks := []string{"y A99 B99", "z B99 A99"} // the last ones in name order
 	for i := range 2 * shownCircles {
 		locks = append(locks, fmt.Sprintf("a%d A%d B%d", i, i, i), fmt.Sprintf("b%d B%d A%d", i, i, i))
 		m.dead = append(m.dead, fmt.Sprintf("a%d B%d", i, i))
