@@ -142,7 +142,7 @@ func (s *Server) String() string { return s.at.String() }
 // GoString is String, so that no format shows a password.
 func (s *Server) GoString() string { return s.String() }
 
-// Host returns the server's host, "" for a unix socket and a deployment.
+// Host returns the server's host, or "" for a unix socket and a deployment.
 func (s *Server) Host() string {
 	if s.at.Kind != redisurl.Single {
 		return ""
@@ -151,13 +151,13 @@ func (s *Server) Host() string {
 	return host
 }
 
-// User returns the user of connections, "default" if the address has none.
+// User returns the user for connections, or "default" if the address has none.
 func (s *Server) User() string {
 	user, _, _ := s.at.Credentials() // checked by New
 	return cmp.Or(user, "default")
 }
 
-// Open is redlatch.Open with errors of Problem.
+// Open is redlatch.Open with errors from Problem.
 func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if s.tls != nil {
 		opts = append(opts, redlatch.WithTLSConfig(s.tls))
@@ -170,7 +170,7 @@ func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.C
 	return client, nil
 }
 
-// OpenedBy returns the server whose Open made the client, nil for other clients.
+// OpenedBy returns the server whose Open made the client, or nil for other clients.
 func OpenedBy(client *redlatch.Client) *Server {
 	s, _ := engine.EngineOf(client).Opener.(*Server)
 	return s
@@ -220,8 +220,8 @@ func (s *Server) tlsConfig() *tls.Config {
 // Dialer makes a connection.
 type Dialer func(context.Context) (redis.Conn, error)
 
-// Use calls do with a connection, and closes it afterwards or when ctx ends. The error is that of
-// dial or do, or the cause of ctx.
+// Use calls do with a connection, and closes it afterwards or when ctx ends. The error comes from
+// dial or do, or is the cause of ctx.
 func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	c, err := dial(ctx)
 	if err != nil {
@@ -238,8 +238,8 @@ func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	return err
 }
 
-// Master returns host:port of the master that the server replicates, "" if none or unknown, and for
-// deployments.
+// Master returns host:port of the master that the server replicates, or "" if there is none, if it
+// is unknown and for deployments.
 func (s *Server) Master(ctx context.Context) (master string, err error) {
 	if s.IsDeployment() {
 		return "", nil
@@ -274,7 +274,7 @@ func (s *Server) OfReplica(master string) string {
 	return fmt.Sprintf("%s is a replica of %s: its data may be stale, and it cannot take locks", s, master)
 }
 
-// OnReplica is the error of a writing command on a replica.
+// OnReplica is the error for a writing command on a replica.
 type OnReplica struct {
 	Server, Master *Server
 }
@@ -285,7 +285,7 @@ func (e *OnReplica) Error() string {
 		e.Server, e.Master.Place(), e.Master)
 }
 
-// NeedMaster returns an *OnReplica for a replica, and otherwise the error of Master.
+// NeedMaster returns an *OnReplica for a replica, and otherwise the error from Master.
 func (s *Server) NeedMaster(ctx context.Context) error {
 	master, err := s.Master(ctx)
 	if err != nil || master == "" {

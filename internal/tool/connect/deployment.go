@@ -16,10 +16,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// IsCluster reports whether the address is that of a cluster.
+// IsCluster reports whether the address belongs to a cluster.
 func (s *Server) IsCluster() bool { return s.at.Kind == redisurl.Cluster }
 
-// IsDeployment reports whether the address is that of a cluster or of Sentinels.
+// IsDeployment reports whether the address belongs to a cluster or to Sentinels.
 func (s *Server) IsDeployment() bool { return s.at.Several() }
 
 // Place is host:port, the path of a unix socket, or the String of a deployment.

@@ -55,7 +55,7 @@ func isUnanswered(err error) bool {
 	return call && !isBadReply(err) && !errors.As(err, &op) && !errors.As(err, &errno) && !hungUp(err)
 }
 
-// silence explains a missing answer, "" if another error says more.
+// silence explains a missing answer, or returns "" if another error says more.
 func (s *Server) silence(err error) string {
 	why := ""
 	for _, one := range s.suspects(err) {
@@ -105,8 +105,8 @@ const (
 
 const delayed = 250 * time.Millisecond
 
-// health sends PING, and EVAL of an empty script: a server that pauses writes delays every script.
-// The script has no key: a cluster may redirect keys, and users may lack rights to them.
+// health sends PING and EVAL with an empty script, because a server that pauses writes delays every
+// script. The script has no key: a cluster may redirect keys, and users may lack rights to them.
 func (s *Server) health() health {
 	if !s.accepts() {
 		return closed
@@ -181,7 +181,7 @@ const unreadable = "(possible server error or unsupported concurrent read by app
 
 const shownAnswer = 60
 
-// stranger describes a program that does not answer as Redis does, "" for other errors.
+// stranger describes a program that does not answer like Redis, or returns "" for other errors.
 func (s *Server) stranger(err error) string {
 	if !strings.Contains(err.Error(), unreadable) {
 		return ""
@@ -204,13 +204,13 @@ func (s *Server) stranger(err error) string {
 
 const otherPort = "Check the host and the port in --redis or REDIS_URL."
 
-// A TLS server rejects plain text with an alert, which begins so.
+// A TLS server rejects plain text with an alert, which begins like this.
 const (
 	alertRecord = 21
 	tlsMajor    = 3
 )
 
-// answer returns the first line of a server that does not answer as Redis does.
+// answer returns the first line from a server that does not answer like Redis.
 func (s *Server) answer() []byte {
 	network, hosts := s.places()
 	for _, host := range hosts {

@@ -44,7 +44,7 @@ func (s *Server) Problem(err error) error {
 	return &problem{s.line(err), err}
 }
 
-// Explain adds the remedy of a refusal. Other errors are returned unchanged.
+// Explain adds the remedy for a refusal. Other errors are returned unchanged.
 func Explain(err error) error {
 	text, refused := refusal(err)
 	if said := (*problem)(nil); !refused || errors.As(err, &said) {
@@ -215,7 +215,7 @@ func encryption(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// alert returns the server's TLS alert, "" for none. Its type is unexported.
+// alert returns the server's TLS alert, or "" if there is none. Its type is unexported.
 func alert(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "remote error" {
@@ -224,7 +224,7 @@ func alert(err error) string {
 	return ""
 }
 
-// The place in a script: Redis 6 puts it before the message, later servers behind.
+// The place in a script: Redis 6 puts it before the message, later servers put it after.
 var (
 	scriptBefore = regexp.MustCompile(`^ERR Error (running|compiling) script \([^)]*\): (@?user_script: ?\d+: )*-?`)
 	scriptBehind = regexp.MustCompile(` script: [0-9a-f]{40}, on @user_script:\d+\.?$`)
@@ -281,7 +281,7 @@ func Denied(err error) bool {
 	return refused && isDenial(text)
 }
 
-// Remedy returns the remedy of a refusal, "" for another error. Missing rights are words of ACL
+// Remedy returns the remedy for a refusal, or "" for another error. Missing rights are words of ACL
 // SETUSER; without them, Remedy reads the text.
 func Remedy(err error, rights ...string) string {
 	text, refused := refusal(err)

@@ -107,7 +107,7 @@ func TestExplainAddsRemedyForRejection(t *testing.T) {
 	}
 }
 
-// program listens, and answers each connection in its way.
+// program listens, and answers each connection in its own way.
 func program(t *testing.T, answer func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -143,7 +143,7 @@ func answers(text string) func(net.Conn) {
 	}
 }
 
-// talk says something, and reads on: closing a connection with unread bytes takes the text back.
+// talk sends text and keeps reading, because closing a connection with unread bytes would discard the text.
 func talk(c net.Conn, text string) {
 	_ = c.SetDeadline(time.Now().Add(200 * time.Millisecond))
 	_, _ = io.WriteString(c, text)

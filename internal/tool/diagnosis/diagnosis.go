@@ -35,7 +35,7 @@ const (
 	Error
 )
 
-// String returns the level in a word.
+// String returns the level as a word.
 func (l Level) String() string { return [...]string{"ok", "unknown", "warning", "error"}[l] }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -51,7 +51,7 @@ type Finding struct {
 	Command string `json:"command,omitempty"`
 }
 
-// Worst returns the worst level, OK without findings.
+// Worst returns the worst level, or OK if there are no findings.
 func Worst(findings []Finding) Level {
 	worst := OK
 	for i := range findings {
@@ -143,11 +143,11 @@ func (e *examination) checks() []check {
 
 // Examination configures Examine.
 type Examination struct {
-	// Server is examined as its user. Of a deployment all masters are examined.
+	// Server is examined as its user. All masters of a deployment are examined.
 	Server *connect.Server
 	Prefix string
-	// Needs are IDs of Needs; plain locks are added if one builds on these. nil means the usual
-	// needs; then only plain locks cause errors.
+	// Needs are IDs from Needs; plain locks are added if one of them builds on these. nil means the
+	// usual needs, in which case only plain locks cause errors.
 	Needs []string
 }
 
@@ -169,13 +169,13 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	})
 }
 
-// Look makes the checks of Examine that change nothing and try nothing. So a user with few rights
-// gets findings about the server. An error means that the connections were lost.
+// Look makes those of Examine's checks that neither change nor try anything. So a user with few
+// rights gets findings about the server. An error means that the connections were lost.
 func Look(ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool) ([]Finding, error) {
 	return findings(ctx, masters, client, cluster, nil)
 }
 
-// NotLooked returns the checks of Examine that Look omits.
+// NotLooked returns the Examine checks that Look omits.
 func NotLooked() (names []string) {
 	for _, c := range (&examination{}).checks() {
 		if !c.look {

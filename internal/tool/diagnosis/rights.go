@@ -110,7 +110,7 @@ func (e *examination) has(ids ...string) bool {
 	return len(e.needs) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.needs, id) })
 }
 
-// lacking is an error if the need was named.
+// lacking is an error if the need has been named.
 func (e *examination) lacking(id string) Level {
 	if len(e.needs) > 0 || id == acl.Plain {
 		return Error

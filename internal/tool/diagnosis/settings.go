@@ -153,7 +153,7 @@ func (e *examination) clock() Finding {
 	return good("the server's clock is %s", offset(ahead))
 }
 
-// ahead returns the server's lead over our clock. In a cluster the client would query any master.
+// ahead returns how far the server's clock is ahead of ours. In a cluster the client would query any master.
 func (e *examination) ahead() (time.Duration, error) {
 	if e.masters == 0 {
 		return engine.EngineOf(e.client).Clock.Offset(e.ctx)

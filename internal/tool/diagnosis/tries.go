@@ -109,7 +109,7 @@ func (e *examination) try(args []any) error {
 	return err
 }
 
-// grow tries a command that always changes something: by ACL DRYRUN, or on a key of another type.
+// grow tries a command that always changes something: with ACL DRYRUN, or on a key of another type.
 func (e *examination) grow(command, key string, values ...any) verdict {
 	args := append([]any{command, key}, values...)
 	if said, err := redis.String(e.c.Do("ACL", append([]any{"DRYRUN", e.user()}, args...)...)); err == nil {

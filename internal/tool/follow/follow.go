@@ -1,7 +1,8 @@
-// Package follow reports changes of locks, from looks at them and messages on their channels. A
-// message means that a lock was released; no message is published when a lock is acquired, when its
-// lease expires, or when a fair lock with an empty queue is released. So an event is a change
-// between two looks, and a lock that changes faster than it is read has fewer events than changes.
+// Package follow reports changes to locks, by looking at them and from messages on their channels.
+// A message means that a lock was released; no message is published when a lock is acquired, when
+// its lease expires, or when a fair lock with an empty queue is released. So an event is a change
+// between two looks, and a lock that changes faster than it is read produces fewer events than
+// changes.
 package follow
 
 import (
@@ -29,18 +30,18 @@ const (
 	Woken    = "woken"
 )
 
-// Event is a change of a lock.
+// Event is a change to a lock.
 type Event struct {
 	At   time.Time
 	Name string
 	What string
-	// Owner is "" if unknown. For Passed, From held the lock before.
+	// Owner is "" if unknown. For Passed, From is the previous holder.
 	Owner, From string
-	// Count is how often the owner has entered, "" if it does not hold the lock.
+	// Count is how often the owner has entered, or "" if it does not hold the lock.
 	Count, Mode string
-	// Lease is the remaining lease, negative for none.
+	// Lease is the remaining lease, negative if there is none.
 	Lease time.Duration
-	// Place is the owner's place in the queue, 0 for none.
+	// Place is the owner's place in the queue, or 0 if it has none.
 	Place int
 	Queue int
 	Next  string
@@ -76,9 +77,9 @@ func (l *Lock) Receive(m *Message) {
 	}
 }
 
-// frees reports whether a message shows that the lock was free since the last look: one to all
-// waiters, or one to the holder, which must have queued again; but not one from before the last
-// look, nor the late one that woke the holder then.
+// frees reports whether a message shows that the lock has been free since the last look: a message
+// to all waiters, or to the holder, which must have queued again, but not a message from before the
+// last look, nor the late one that woke the holder at that time.
 func (l *Lock) frees(m *Message) bool {
 	switch {
 	case l.last != nil && !m.At.After(l.last.Answered):
@@ -93,10 +94,10 @@ func (l *Lock) frees(m *Message) bool {
 	return !late
 }
 
-// Unseen reports whether there was a message since the last look.
+// Unseen reports whether there has been a message since the last look.
 func (l *Lock) Unseen() bool { return l.received.messages > 0 }
 
-// Look records a look, and returns what happened since the last one.
+// Look records a look, and returns what has happened since the last one.
 func (l *Lock) Look(now *inspect.Snapshot) []Event {
 	before, heard, first := l.last, l.received, l.last == nil
 	if first {

@@ -25,7 +25,7 @@ type family struct {
 	calls   bool
 }
 
-// families has that of read/write locks last.
+// families lists the family of read/write locks last.
 var families = [...]family{
 	{codec.LockChannel, strings.TrimSuffix(codec.LockChannel("{"), "{"), true},
 	{protocol.ReadWriteChannel, strings.TrimSuffix(protocol.ReadWriteChannel("{"), "{"), false},
@@ -55,8 +55,8 @@ func (f *family) patterns(name string, isPattern bool) []string {
 	return []string{f.prefix + "{" + begins + "*", f.prefix + begins + "*"}
 }
 
-// Parse returns the name of a channel's lock, and the owner for a fair lock's waiter. The names a
-// and {a} share a channel; Parse returns a.
+// Parse returns the name of a channel's lock and, for the channel of a fair lock's waiter, the
+// owner. The names a and {a} share a channel; Parse returns a.
 func Parse(channel string) (name, owner string) {
 	if rest, is := strings.CutPrefix(channel, families[1].prefix); is {
 		return inspect.Unbraced(rest), ""
@@ -78,7 +78,7 @@ const (
 	subscribeWait = time.Second
 )
 
-// ChannelSubscriber receives the messages of locks in a cluster, where patterns do not match
+// ChannelSubscriber receives the messages about locks in a cluster, where patterns do not match
 // sharded messages. It is not safe for concurrent use.
 type ChannelSubscriber struct {
 	// Messages is never closed.
@@ -100,9 +100,9 @@ func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 	return &ChannelSubscriber{Messages: make(chan Message, backlog), t: t, subs: map[string]map[string]*channelSub{}}
 }
 
-// Follow subscribes to the channels of a lock, also as a read/write lock, and of the first waiters,
-// and unsubscribes from those of former waiters. It skips a channel that the server does not
-// confirm within a second, until the next call.
+// Follow subscribes to the channels of a lock, including those it would have as a read/write lock,
+// and of the first waiters, and unsubscribes from those of former waiters. It skips a channel that
+// the server does not confirm within a second, until the next call.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
 	if mine == nil {
@@ -187,13 +187,13 @@ const (
 // set, messages may be missed from now on, otherwise they arrive again.
 type Message struct {
 	At time.Time
-	// Owner is the waiter that is woken, "" for all.
+	// Owner is the waiter that is woken, or "" for all.
 	Name, Owner string
 	// Gap is why the connection was lost.
 	Gap error
 }
 
-// PatternSubscriber receives the messages of locks by patterns.
+// PatternSubscriber receives the messages about locks by using patterns.
 type PatternSubscriber struct {
 	// Messages is never closed.
 	Messages chan Message
@@ -221,8 +221,8 @@ func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, is
 	return s, err
 }
 
-// Unheard returns the server's refusal of the channels of read/write locks, a right that not all
-// users need. Call it before Run.
+// Unheard returns the server's refusal to subscribe to the channels of read/write locks, a right
+// that not all users need. Call it before Run.
 func (s *PatternSubscriber) Unheard() error { return s.unheard }
 
 // subscribe waits until the server has confirmed all patterns, except refused ones of read/write

@@ -1,8 +1,8 @@
-// Package inspect reads locks, and has the JSON types that commands print. It writes nothing. Read
-// gets one lock and its queue by one script; the script reads all holders, so Glance first checks
-// the hash with a short command. Run finds locks by their shape, and its commands are short
-// regardless of the number of keys. Locks may change between two commands, and a lock that is gone
-// is omitted.
+// Package inspect reads locks, and contains the JSON types that commands print. It doesn't write
+// anything. Read gets one lock and its queue with a single script; the script reads all holders, so
+// Glance first checks the hash with a short command. Run finds locks by their shape, and its
+// commands are short regardless of the number of keys. Locks may change between two commands, and a
+// lock that is gone is omitted.
 package inspect
 
 import (
@@ -50,13 +50,13 @@ func (k Kind) IsNumber() bool { return k == Semaphore || k == Latch || k == Coun
 // Lock is a lock that a scan found.
 type Lock struct {
 	Name string
-	// Mode is that of a read/write lock, "read" or "write".
+	// Mode is the mode of a read/write lock, "read" or "write".
 	Kind Kind
 	Mode string
 	// Holders are some of the holders if More is set.
 	Holders []Holder
 	More    bool
-	// TTL is the remaining lease at At: redlatch.NoTTL for none, 0 for a free lock.
+	// TTL is the remaining lease at At, redlatch.NoTTL if there is none, or 0 for a free lock.
 	TTL time.Duration
 	At  time.Time
 	// Queue is the length of the queue.
@@ -65,12 +65,12 @@ type Lock struct {
 	NextLabel string
 	// NotSubscribed is the number of waiters without a subscriber. A scan leaves it 0.
 	NotSubscribed int
-	// Token is the last fencing token, 0 for none.
+	// Token is the last fencing token, or 0 if there is none.
 	Token int64
 	// Number is set if the name holds a number; then only Name, Kind and TTL are set.
 	Number *Number
-	// PlainWaiters counts connections that wait as for a plain lock on a lock with a queue or a
-	// read/write lock; ReadWriteWaiters counts the reverse. Both are 0 if unknown.
+	// PlainWaiters counts connections that wait on a queued or read/write lock as if it were a plain
+	// lock; ReadWriteWaiters counts the reverse. Both are 0 if unknown.
 	PlainWaiters, ReadWriteWaiters int64
 	// Places are the first owners in the queue. Waiting counts the connections that wait for a lock
 	// without a queue.
@@ -115,12 +115,12 @@ func Kinds() []string {
 	}
 }
 
-// KindNames returns all kinds in words.
+// KindNames returns all kinds as words.
 func KindNames() string {
 	return "plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter"
 }
 
-// WithToken returns the kind of a lock with a last token, 0 for none.
+// WithToken returns the kind of a lock with this last token, which is 0 if there is none.
 func (k Kind) WithToken(token int64) Kind {
 	switch {
 	case token < 1:
@@ -158,10 +158,10 @@ type Holder struct {
 	Owner string `json:"owner"`
 	Count Count  `json:"count"`
 	Client
-	// Mode is that of a read/write lock, or "permit".
+	// Mode is the mode of a read/write lock, or "permit".
 	Mode string `json:"mode,omitempty"`
-	// LeftMillis is the remaining lease of a reader or a permit, 0 if it has expired, nil if
-	// unknown or none.
+	// LeftMillis is the remaining lease of a reader or a permit, 0 if it has expired, or nil if it is
+	// unknown or there is none.
 	LeftMillis *int64 `json:"left_ms,omitempty"`
 	// Renewed is "" if the lease was not watched.
 	Renewed string `json:"renewed,omitempty"`
@@ -256,7 +256,7 @@ func SetLabels(c redis.Conn, holders []Holder, waiters []Waiter) error {
 // IsOver reports whether the lease of a reader or permit has expired.
 func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 0 }
 
-// Describe describes a holder except for owner and count. Show formats milliseconds.
+// Describe describes a holder except for its owner and count. show formats milliseconds.
 func (h *Holder) Describe(show func(ms int64) string) string {
 	said := h.String()
 	switch h.Mode {

@@ -20,7 +20,7 @@ type Number struct {
 	Available int64
 	// Taken is the number of taken permits, including expired ones.
 	Taken int64
-	// PermitWaiters and LatchWaiters count waiting connections, 0 if unknown.
+	// PermitWaiters and LatchWaiters count waiting connections, and are 0 if unknown.
 	PermitWaiters, LatchWaiters int64
 	// Uncounted is why they are unknown.
 	Uncounted error
@@ -94,7 +94,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*
 	return found, nil
 }
 
-// NumberAt returns the number of a name, nil if it holds none. An error means a broken connection.
+// NumberAt returns the number under a name, or nil if it holds none. An error means a broken connection.
 func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	found, err := (&scan{Request: Request{Conn: c, Labels: c}}).readNumbers(ctx, []string{name}, false)
 	if err != nil || len(found) == 0 {
@@ -103,9 +103,8 @@ func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	return found[0], nil
 }
 
-// PermitEnds returns when the leases of permits end, in ms since 1970, keyed by raw ID, and the
-// time by the server's clock, or by ours without the right to TIME. It omits permits that are not
-// taken.
+// PermitEnds returns when the leases of permits end, in ms since 1970, keyed by raw ID, and the time by the server's
+// clock, or by ours if the user may not use TIME. It omits permits that are not taken.
 func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64, now int64, err error) {
 	calls := []call{command("TIME")}
 	for _, id := range ids {
@@ -177,7 +176,7 @@ type ShownNumber struct {
 	Kind      Kind  `json:"kind"`
 	Available int64 `json:"available"`
 	Taken     int64 `json:"taken"`
-	// TTLMillis is how long the number lives, nil forever.
+	// TTLMillis is how long the number lives, or nil if it never expires.
 	TTLMillis     *int64 `json:"ttl_ms"`
 	PermitWaiters int64  `json:"permit_waiters,omitempty"`
 	LatchWaiters  int64  `json:"latch_waiters,omitempty"`

@@ -177,9 +177,9 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 }
 
-// WaitersOf returns the connections that wait for a lock without a queue, and the ones that wait
-// for its name as for a plain and a read/write lock, which it is not. Listening counts subscribers
-// of the channels of the plain and the read/write lock.
+// WaitersOf returns the connections that wait for a lock without a queue, and those that wait for
+// its name as if it were a plain or a read/write lock, which it is not. Listening counts the
+// subscribers to the channels of the plain and the read/write lock.
 func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
 	switch {
 	case kind == ReadWrite:
@@ -205,7 +205,7 @@ func tokenOf(reply any) int64 {
 	return token
 }
 
-// Token returns the last token of a lock, 0 if it is unknown. An error means a broken connection.
+// Token returns the last token of a lock, or 0 if it is unknown. An error means a broken connection.
 func Token(c redis.Conn, name string) (int64, error) {
 	replies, err := ask(c, []call{tokenCall(name)})
 	if err != nil {
@@ -255,7 +255,7 @@ func refusal(reply any) (redis.Error, bool) {
 	return refused, is && !strings.HasPrefix(string(refused), "WRONGTYPE")
 }
 
-// unanswered returns why a node of a cluster did not answer, nil if it did.
+// unanswered returns why a node of a cluster did not answer, or nil if it did.
 func unanswered(reply any) error {
 	if _, refused := reply.(redis.Error); refused {
 		return nil

@@ -30,7 +30,7 @@ type Request struct {
 	Conn redis.Conn
 	// Labels, if not nil, replaces Conn for labels and subscribers.
 	Labels redis.Conn
-	// Pattern selects names, "" for all.
+	// Pattern selects names; "" selects all.
 	Pattern string
 	// Permits adds semaphores with taken permits. Numbers looks for numbers instead of locks.
 	Permits, Numbers bool
@@ -120,8 +120,8 @@ func (s *scan) passes() []pass {
 	return all
 }
 
-// Run finds the locks. It ends with ctx between two commands. Errors are those of the connection,
-// of SCAN and of Found.
+// Run finds the locks. It ends with ctx between two commands. Errors come from the connection, from
+// SCAN and from Found.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
 	if s.Pattern == "" {
@@ -246,7 +246,7 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 
 // RunOn finds the locks on masters, in order, on its own connections. labels dials all nodes of a
 // cluster, where a label may be on another node than its lock; it is nil for one server. If some
-// masters fail, Unread has the reason; if all do, it is the error.
+// masters fail, Unread contains the reason; if all do, the reason is the error.
 func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r Request) (unread Unread, err error) {
 	if labels != nil {
 		if r.Labels, err = labels(ctx); err != nil {
@@ -277,7 +277,7 @@ func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r
 }
 
 func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread, err error) {
-	var broken error // an error of Found, not of the server
+	var broken error // an error from Found, not from the server
 	found := r.Found
 	err = connect.Use(ctx, master.Dial, func(c redis.Conn) error {
 		r.Conn, r.Found = c, func(l *Lock) error {
@@ -299,5 +299,5 @@ func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread,
 	return unread, nil
 }
 
-// PauseFactor times the duration of a look is the least pause after it.
+// PauseFactor times the duration of a look is the minimum pause after it.
 const PauseFactor = 4

@@ -19,7 +19,7 @@ import (
 
 // Shape is the kind of lock that a hash looks like.
 type Shape struct {
-	// Kind is Plain for a lock that may be fair, "" if the hash is not a lock.
+	// Kind is Plain for a lock that may be fair, or "" if the hash is not a lock.
 	Kind    Kind
 	Mode    string
 	Holders []Holder
@@ -64,7 +64,7 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 	return s
 }
 
-// oddField returns why a field is not that of a lock. It quotes no values, which may be secrets.
+// oddField returns why a field does not belong to a lock. It quotes no values, which may be secrets.
 func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], ":lock_count") {
 		return "it looks like a multi-lock group (Redisson's getMultiLock of one group), which Redlatch does not know"

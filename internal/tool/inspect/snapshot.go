@@ -49,7 +49,7 @@ type Snapshot struct {
 	Kind    Kind
 	Mode    string
 	Holders []Holder
-	// TTL is the remaining lease, redlatch.NoTTL for none, 0 for a free lock.
+	// TTL is the remaining lease, redlatch.NoTTL if there is none, or 0 for a free lock.
 	TTL     time.Duration
 	Queue   []admin.Waiter
 	Waiting int
@@ -136,7 +136,7 @@ func (r *Renewal) See(now *Snapshot) {
 	}
 }
 
-// Known returns whether the lease is renewed, "" if there is none.
+// Known returns whether the lease is renewed, or "" if there is none.
 func (r *Renewal) Known() string {
 	switch {
 	case r.since == nil:
@@ -181,7 +181,7 @@ const (
 type Waiter struct {
 	Position int `json:"position"`
 	Owned
-	// DeadlineMillis is the time to the deadline, nil for none.
+	// DeadlineMillis is the time until the deadline, or nil if there is none.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
 	Subscribed     string `json:"subscribed"`
 	Client
@@ -205,7 +205,7 @@ func WaiterOf(q *admin.Waiter, now time.Time) Waiter {
 	return w
 }
 
-// NotCounted returns in few words why listeners cannot be counted.
+// NotCounted returns in a few words why listeners cannot be counted.
 func NotCounted(err error) string {
 	var at *redlatch.LockError
 	if errors.As(err, &at) {
@@ -224,7 +224,7 @@ const (
 	CountedAtOnce = 1000
 )
 
-// Part is the places First to Last, from 1, of a fair lock's queue.
+// Part is the places First to Last of a fair lock's queue, counting from 1.
 type Part struct {
 	Name        string
 	First, Last int

@@ -48,11 +48,11 @@ type Forced struct {
 	QueueLength *int   `json:"queue_length"`
 	QueueError  string `json:"queue_error,omitempty"`
 	Taken       bool   `json:"taken"`
-	// TakenFrom is set if others may keep the lock.
+	// TakenFrom is set if other holders may keep the lock.
 	TakenFrom []string `json:"taken_from,omitempty"`
 	// Notified is "" if the lock was not taken.
 	Notified string `json:"notified,omitempty"`
-	// Subscribers counts those of the waiters' channel, nil if unknown.
+	// Subscribers counts the subscribers to the waiters' channel, and is nil if unknown.
 	Subscribers *int64 `json:"subscribers,omitempty"`
 	Refused     string `json:"refused,omitempty"`
 	// Now is the lock afterwards: a waiter may have it.
@@ -72,7 +72,7 @@ type After struct {
 	inspect.Lease
 }
 
-// String returns the state in words.
+// String returns the state as text.
 func (a *After) String() string {
 	if len(a.Holders) == 0 {
 		return "free"
@@ -220,8 +220,8 @@ func (f *Forced) whyUnknown() string {
 	return "it was not watched long enough to see a renewal"
 }
 
-// hearing returns, before the release, which waiters it notifies, the subscribers of their channel,
-// nil if unknown, and the first waiter of a fair lock.
+// hearing returns, before the release, which waiters it notifies, the subscribers to their channel,
+// or nil if unknown, and the first waiter of a fair lock.
 func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notified string, subscribers *int64, first string) {
 	channel, notified := codec.LockChannel(u.Name), notifiedAll
 	switch {

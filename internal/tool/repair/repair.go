@@ -38,7 +38,7 @@ const (
 type Refusal struct {
 	Why  string
 	Text string
-	// Hint is how redlatch does it anyway, "" for nothing.
+	// Hint is how redlatch does it anyway, or "" if it cannot.
 	Hint string
 }
 
@@ -149,7 +149,7 @@ func (e *Evict) refused(err error) error {
 }
 
 // EvictAll evicts the owners without a subscriber. It returns them in the order of the queue, and
-// the owner that was woken, "" for none.
+// the owner that was woken, or "" if there was none.
 func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
 	l := hold.Of(rfairlock.New(client, at.Name))
 	kind, _ := l.Kind.(fairqueue.Inspected) // true for a fair lock

@@ -171,8 +171,8 @@ func (u *Unlock) unread(f *Forced) error {
 		with("--even-if-alive with --owner removes one holder anyway")
 }
 
-// doubt refuses if a holder may be alive: not stated to be dead, and not a reader with an expired
-// lease.
+// doubt refuses if a holder may be alive, that is, if the caller has not declared it dead and it is
+// not a reader with an expired lease.
 func (u *Unlock) doubt(f *Forced) error {
 	var still, alive []string
 	for _, j := range f.judged {
@@ -277,7 +277,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	return from, nil
 }
 
-// lockOf returns the lock in the role of its holder, "" for all.
+// lockOf returns the lock in the role of its holder, which is "" for all.
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
 	_, writes := protocol.WriterOf(owner)
 	switch {

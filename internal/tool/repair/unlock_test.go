@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// targetOf returns a server as commands have it.
+// targetOf returns a server as commands use it.
 func targetOf(t *testing.T, s redistest.Target) Target {
 	t.Helper()
 	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }

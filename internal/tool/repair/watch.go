@@ -29,7 +29,7 @@ type look struct {
 // judged is the verdict on a holder, until its hold changes.
 type judged struct {
 	owner, count string
-	left         time.Duration // at the first look, negative for none
+	left         time.Duration // at the first look, negative if there is none
 	last         time.Duration
 	renewed      string // "" while that is not known
 	unread       bool   // its lease could not be read
@@ -73,7 +73,7 @@ func order(b bool) int {
 	return 0
 }
 
-// lease is negative for none or an unknown one. Readers and permits have their own leases.
+// lease is negative if there is none or it is unknown. Readers and permits have their own leases.
 func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	switch {
 	case h.LeftMillis != nil:

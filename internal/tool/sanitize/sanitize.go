@@ -1,5 +1,5 @@
-// Package sanitize makes untrusted text (names, owners, labels, answers of servers) safe for terminals:
-// no control characters, bounded length.
+// Package sanitize makes untrusted text (names, owners, labels, answers from servers) safe for terminals: no control
+// characters, bounded length.
 package sanitize
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// programName begins each error line, and the errors of the library.
+// programName begins each error line, and errors from the library.
 const programName = "redlatch: "
 
 // maxWord bounds each word of a message, in bytes.
