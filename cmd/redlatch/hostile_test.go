@@ -98,7 +98,7 @@ func command(in *bufio.Reader) (name string, err error) {
 	return name, nil
 }
 
-// asksNone reports whether a command uses no server, or an embedded one.
+// asksNone reports whether a command uses no server or an embedded one.
 func asksNone(path string) bool {
 	switch path {
 	case "demo", "release", "serve":

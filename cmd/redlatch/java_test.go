@@ -68,7 +68,7 @@ func (j *javaClient) do(t *testing.T, c peer.Command) peer.Reply {
 	return reply
 }
 
-// lock acquires a lock for a lease, 0 for a renewed one.
+// lock acquires a lock for a lease, which is 0 for a renewed one.
 func (j *javaClient) lock(t *testing.T, kind, name string, lease time.Duration) {
 	t.Helper()
 	c := peer.Command{"op": "lock", "kind": kind, "name": name}
@@ -88,7 +88,7 @@ func (j *javaClient) unlock(t *testing.T, kind, name string) {
 	j.do(t, peer.Command{"op": "unlock", "kind": kind, "name": name})
 }
 
-// fixture is a server with a client of Redlatch and one of Redisson.
+// fixture is a server with a Redlatch client and a Redisson client.
 type fixture struct {
 	server *redistest.Server
 	client *redlatch.Client
@@ -116,7 +116,7 @@ func (f *fixture) awaitQueue(t *testing.T, name string, n int) (last string) {
 	return last
 }
 
-// One Java process serves all scenes, except for locks of dead processes.
+// One Java process serves all scenes, except for the locks of dead processes.
 func TestCommandsWithRedisson(t *testing.T) {
 	testlevel.All(t, "a Java machine")
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestCommandsWithRedisson(t *testing.T) {
 	}
 }
 
-// testShow shows locks of Redisson, with waiters, in each command that reads.
+// testShow shows Redisson's locks, with waiters, in each command that reads.
 func (f *fixture) testShow(t *testing.T) {
 	t.Helper()
 	f.java.lock(t, "plain", "nightly-report", time.Hour)
@@ -207,7 +207,7 @@ func (f *fixture) testWatch(t *testing.T) {
 	require.Contains(t, program.AwaitPassed(p), owners[0])
 }
 
-// testUnlock leaves the locks of a live Java process, and takes those of a dead one.
+// testUnlock leaves the locks of a live Java process alone, and takes those of a dead one.
 func (f *fixture) testUnlock(t *testing.T) {
 	t.Helper()
 	p := startJava(t, javaRelease)

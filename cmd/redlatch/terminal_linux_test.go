@@ -87,7 +87,7 @@ func TestLostOutputIsError(t *testing.T) {
 	requireLost(t, toFull(t, program.NoServer(t), "--version"))
 }
 
-// Scripts depend on the code of a lock that is held elsewhere.
+// Scripts depend on the exit code for a lock that is held elsewhere.
 func TestLostOutputKeepsConflictExitCode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
@@ -118,7 +118,7 @@ func toFull(t *testing.T, url string, args ...string) program.Outcome {
 
 func requireLost(t *testing.T, got program.Outcome) {
 	t.Helper()
-	require.Contains(t, []int{1, 3, 125}, got.Code, got.Stderr) // 3: unlock --force of a free lock
+	require.Contains(t, []int{1, 3, 125}, got.Code, got.Stderr) // 3: unlock --force on a free lock
 	require.Contains(t, got.Stderr, "write /dev/stdout: no space left on device\n")
 }
 

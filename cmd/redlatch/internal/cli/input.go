@@ -51,7 +51,7 @@ func CompleteFiles(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// Confirm prompts for an answer. Any answer but yes counts as no.
+// Confirm prompts for an answer. Any answer other than yes counts as no.
 func Confirm(in io.Reader, out io.Writer, question string) bool {
 	fmt.Fprint(out, Fit(out, question+" [y/N] "))
 	answer, _ := bufio.NewReader(in).ReadString('\n') // an end of input is no

@@ -1,4 +1,4 @@
-// Package cli has the code that all commands of redlatch share.
+// Package cli contains the code that all redlatch commands share.
 //
 //	Execute ─▶ NewRoot ─▶ each Constructor, with the Globals ─▶ the command
 //	                                                              │ error
@@ -56,7 +56,7 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 
 const runFails = "run fails"
 
-// RunFails are the annotations of a command that passes on the code of another program: its own
+// RunFails are the annotations for a command that returns another program's exit code: its own
 // errors exit with [CodeRunFailed].
 var RunFails = map[string]string{runFails: "true"}
 

@@ -136,8 +136,7 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 	return srv.Problem(err)
 }
 
-// Client returns a client to inspect and repair locks of any name. It returns the errors of
-// [connect.Server.Open].
+// Client returns a client to inspect and repair locks with any name. It returns the errors from [connect.Server.Open].
 func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) {
 	client, err := srv.Open(ctx, redlatch.WithServerTime()) // independent of this machine's clock
 	if err == nil {
@@ -179,7 +178,7 @@ func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Targe
 	})
 }
 
-// WarnOfReplica prints a warning if the server is a replica, and returns its master, "" for none.
+// WarnOfReplica prints a warning if the server is a replica, and returns its master, or "" if it has none.
 func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (master string, err error) {
 	if master, err = srv.Master(ctx); err == nil && master != "" {
 		Messagef(w, "warning: %s", srv.OfReplica(master))

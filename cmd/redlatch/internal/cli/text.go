@@ -141,7 +141,7 @@ func fold(text string, width int) string {
 
 const reset = "\x1b[0m"
 
-// Colour is an escape sequence, "" for plain text.
+// Colour is an escape sequence, or "" for plain text.
 type Colour string
 
 // The colours in use.

@@ -16,9 +16,9 @@ type process struct {
 	orders io.WriteCloser // nil before the start
 
 	client  string // prefix of its owners; empty before it has connected
-	waiting int    // workers that wait
+	waiting int    // workers that are waiting
 	rounds  int64
-	failure string // why it ended, empty for success
+	failure string // why it ended, or empty for success
 }
 
 type finished struct {
@@ -164,7 +164,7 @@ func (a *audit) violations() (n int) {
 	return n
 }
 
-// inversions counts the rounds out of turn and all that can be judged: see the package comment.
+// inversions counts the rounds out of turn and all rounds that can be judged; see the package comment.
 func (a *audit) inversions() (inverted, judged int) {
 	rounds := slices.SortedFunc(slices.Values(a.rounds), func(a, b finished) int { return cmp.Compare(a.round, b.round) })
 	turn := make(map[string]int64, len(rounds)) // the last round of each owner

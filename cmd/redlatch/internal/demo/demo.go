@@ -10,8 +10,8 @@
 // script, so the counter must equal the length of the journal. A marker names the visit inside:
 // another's marker is a violation, unless that visit was killed or lost its hold.
 //
-// Each round reads the queue while the lock is held: the next round must be that of the first owner
-// in it that ever finishes one. The first owner after an empty queue cannot be judged.
+// Each round reads the queue while the lock is held: the next round must belong to the first queued
+// owner that ever completes one. The first owner after an empty queue cannot be judged.
 package demo
 
 import (

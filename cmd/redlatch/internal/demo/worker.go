@@ -51,7 +51,7 @@ type event struct {
 	Wait  time.Duration `json:"wait,omitempty"`
 	Text  string        `json:"text,omitempty"`
 
-	// The place of a released visit in the journal, from 1, and the queue then.
+	// The place of a released visit in the journal, counting from 1, and the queue at that time.
 	Round int64    `json:"round,omitempty"`
 	Queue []string `json:"queue,omitempty"`
 }
@@ -70,7 +70,7 @@ type keys [6]string
 
 // Indexes of keys.
 const (
-	insideKey = iota // the marker: the visit inside, empty for none
+	insideKey = iota // the marker: the visit inside, or empty if there is none
 	counterKey
 	journalKey  // a list: the process and the new counter of each round
 	queueKey    // the lock's queue

@@ -26,7 +26,7 @@ import (
 type collector struct {
 	server  *connect.Server
 	by      groups
-	pattern string // of names; "" for all
+	pattern string // for names; "" for all
 
 	seen   *seen
 	absent absentees // at the last look
@@ -41,8 +41,8 @@ type look struct {
 	waiters []waiter // to check for subscribers
 }
 
-// look returns the errors of connect.Server.Problem, which discard the pass. notCounted is why the
-// dead waiters are unknown, or nil.
+// look returns the errors from connect.Server.Problem, which discard the pass. notCounted is why
+// the dead waiters are unknown, or nil.
 func (c *collector) look(ctx context.Context) (found *figures, notCounted, err error) {
 	if c.seen == nil {
 		c.seen, c.began = newSeen(), make([]int64, len(c.by.names))
@@ -158,7 +158,7 @@ type pattern struct {
 
 var groupName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
-// A lock belongs to the first group with a matching pattern, else to rest.
+// A lock belongs to the first group with a matching pattern, otherwise to rest.
 func parseGroups(texts []string) (groups, error) {
 	var g groups
 	index := map[string]int{}

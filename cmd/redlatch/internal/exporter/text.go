@@ -17,7 +17,7 @@ import (
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 type status struct {
-	figures   *figures // of the last successful look, nil before
+	figures   *figures // of the last successful look, nil before that
 	stale     bool
 	deadKnown bool
 
@@ -31,7 +31,7 @@ func (t *text) metric(name, kind, help string) {
 	fmt.Fprintf(&t.Buffer, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// Labels are names and values in turn. No value needs escaping.
+// Labels are alternating names and values. No value needs escaping.
 func (t *text) number(name string, value float64, labels ...string) {
 	t.WriteString(name)
 	before := "{"

@@ -1,4 +1,4 @@
-// Package force has the commands that take something from another client: evict and unlock.
+// Package force contains the commands that take something from another client: evict and unlock.
 //
 //	unlock:  look ─▶ is the lease renewed? ─▶ ask ─▶ look once more ─▶ take ─▶ audit
 package force
@@ -146,8 +146,8 @@ func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextIn
 	return n
 }
 
-// An owner without a subscriber by now had one if it holds the lock; it is unknown if it has left
-// the queue.
+// An owner that no longer has a subscriber had one if it holds the lock; if it has left the queue,
+// that is unknown.
 func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name string) string {
 	in, err := inspect.Read(ctx, client, name, 1)
 	switch {
@@ -256,8 +256,8 @@ func (a *allDead) failed(name string, done *allEvicted, err error) error {
 	return err
 }
 
-// evict starts from the end, so that the first of the rest is woken. With an error it returns the
-// waiters evicted before.
+// evict starts from the end, so that the first of the remaining waiters is woken. On error it
+// returns the waiters that had already been evicted.
 func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
 	if err != nil {

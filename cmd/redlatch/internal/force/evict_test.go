@@ -84,7 +84,7 @@ func TestEvictPrintsJSON(t *testing.T) {
 	require.InDelta(t, time.Hour.Milliseconds(), reported["deadline_in_ms"], 30_000)
 }
 
-// The next one acquires the lock at once, and unsubscribes before evict looks whether it is there.
+// The next one acquires the lock immediately, and unsubscribes before evict checks whether it is there.
 func TestEvictConfirmsNextWaiterWasNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

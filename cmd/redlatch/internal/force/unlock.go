@@ -224,7 +224,7 @@ type audit struct {
 	repair.Forced
 	EvenIfAlive bool   `json:"even_if_alive"`
 	Reason      string `json:"reason"`
-	// Outcome is "taken", "free" if the lock was free by then, or the error.
+	// Outcome is "taken", "free" if the lock was already free, or the error.
 	Outcome string `json:"outcome"`
 }
 

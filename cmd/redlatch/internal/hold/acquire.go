@@ -54,7 +54,7 @@ func (h *held) disconnect() { _ = h.client.Close() }
 // errNotNeeded means that the process ended for which the lock was acquired.
 var errNotNeeded = errors.New("it is no longer needed")
 
-// acquire connects and acquires the lock. A signal ends the wait, and so does over, which then is an
+// acquire connects and acquires the lock. A signal ends the wait, and so does over, in which case the error is
 // errNotNeeded.
 func (o *lockFlags) acquire(parent context.Context, name string, signals <-chan os.Signal, over <-chan struct{}) (*held, error) {
 	ctx, cancel := context.WithCancel(parent)
@@ -202,7 +202,7 @@ func (o *lockFlags) needs() []string {
 	return needs
 }
 
-// why is the reason of an error after the acquire.
+// why is the reason for an error after the acquire.
 func (h *held) why(ctx context.Context, err error) string {
 	if connect.Denied(err) {
 		return h.denied(ctx, h.srv, h.lock.Name(), err)
@@ -310,7 +310,7 @@ func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (lo
 	return lock, hold, err
 }
 
-// setPermits leaves another number alone if no permit is taken: that may be a counter or a latch.
+// setPermits does not change a different number while no permit is taken, because the key may be a counter or a latch.
 func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) error {
 	made, err := sem.TrySetPermits(ctx, o.count)
 	if made || err != nil {
@@ -329,7 +329,7 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 	return sem.SetPermits(ctx, o.count)
 }
 
-// noPermit describes a failed acquire of a permit. It returns nil for an error of any lock.
+// noPermit describes a failed acquire of a permit. It returns nil for an error that any lock may return.
 func (o *lockFlags) noPermit(err error) error {
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.count == 1:

@@ -26,7 +26,7 @@ type process struct {
 	guard   *guard
 	tty     *terminal      // nil unless standard input is the controlling terminal
 	started chan error     // receives the result of the start, once
-	stops   chan os.Signal // receives signals that suspend redlatch, or have suspended the command
+	stops   chan os.Signal // receives signals that suspend redlatch or that have suspended the command
 	done    chan struct{}
 
 	pid  int // set before started receives

@@ -33,7 +33,7 @@ type lockFlags struct {
 	conflict int // exit code if the lock was not acquired
 
 	fair, fenced, read, write bool
-	permits                   string // NAME:N, "" for a lock
+	permits                   string // NAME:N, or "" for a lock
 
 	bounded bool // --wait was given
 	// The parts of permits.
@@ -74,7 +74,7 @@ func (o *lockFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// wrong describes the error in the flags, "" for nothing.
+// wrong describes the error in the flags, or returns "" if there is none.
 func (o *lockFlags) wrong(changed func(string) bool) string {
 	o.bounded = changed("wait")
 	switch {
@@ -105,7 +105,7 @@ func (o *lockFlags) wrong(changed func(string) bool) string {
 	return o.wrongAtLeast(changed)
 }
 
-// The name of --permits may contain colons.
+// The name in --permits may contain colons.
 func (o *lockFlags) wrongPermits(changed func(string) bool) string {
 	switch {
 	case o.fair, o.fenced, o.read, o.write:

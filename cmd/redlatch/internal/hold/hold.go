@@ -1,5 +1,5 @@
-// Package hold has the commands that hold a lock: run, hold, and release, which ends a hold -s in
-// the background.
+// Package hold contains the commands that hold a lock: run, hold, and release, which ends a hold -s
+// in the background.
 //
 //	run:   acquire ─▶ startCommand ─▶ supervise ─▶ giveUp ─▶ exit code
 //	hold:  acquire ─▶ print the owner ─▶ a signal, a loss or the end of a process ─▶ giveUp
@@ -46,7 +46,7 @@ type holdFlags struct {
 	shell        bool
 	forPID       int
 	onLostSignal string
-	watched      *watched // the process of --for-pid, nil for none
+	watched      *watched // the process given by --for-pid, or nil if there is none
 }
 
 // New returns the command hold.
@@ -196,7 +196,7 @@ func (o *holdFlags) end(ctx context.Context, h *held) answer {
 
 type answer struct {
 	Code int `json:"code"`
-	// Text is the message, "" for success.
+	// Text is the message, or "" for success.
 	Text string `json:"text,omitempty"`
 }
 

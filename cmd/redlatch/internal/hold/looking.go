@@ -96,8 +96,8 @@ func (o *lockFlags) look(ctx context.Context, srv *connect.Server, name string) 
 
 func pauses(ctx context.Context, d time.Duration) bool { return inspect.Pause(ctx, d) == nil }
 
-// hopeless returns why the lock cannot be acquired on this server, nil if it may be or if the user
-// lacks the rights to inspect it.
+// hopeless returns why the lock cannot be acquired on this server, or nil if it may be possible or
+// if the user lacks the rights to inspect it.
 func (o *lockFlags) hopeless(ctx context.Context, srv *connect.Server, name string) error {
 	var other *inspect.NotLock
 	if o.permits == "" && errors.As(inspect.CheckIsLock(ctx, srv, name), &other) {

@@ -94,7 +94,7 @@ func NewGuard(*cli.Globals) *cobra.Command {
 	}
 }
 
-// completeRun completes the dashes after the name, and then as the shell does for any command.
+// completeRun completes the dashes after the name, and then behaves like the shell does for any command.
 func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	// Cobra adds dashes to the command line that it parses, and does not report whether there were
 	// any.

@@ -178,7 +178,7 @@ func (w *watched) await() {
 	}
 }
 
-// exists reports whether the process exists, also as another user's.
+// exists reports whether the process exists, even if it belongs to another user.
 func exists(p *os.Process) bool {
 	err := p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, syscall.EPERM)

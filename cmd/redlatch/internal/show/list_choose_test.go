@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// addChoice makes locks that differ in everything to choose by.
+// addChoice makes locks that differ in every property to choose by.
 func addChoice(t *testing.T, s redistest.Target) {
 	t.Helper()
 	s.Do(t, "HSET", "soon", program.SomeOwner, 1)

@@ -1,4 +1,4 @@
-// Package show has the commands that only read: status, list, watch and doctor.
+// Package show contains the commands that only read: status, list, watch and doctor.
 //
 //	status:  question.ask ─▶ watch: once, again ─▶ complete: the queue ─▶ readDetails ─▶ print
 //	list:    scan ─▶ choice.wants ─▶ printer, or collection ─▶ printer
@@ -75,7 +75,7 @@ type question struct {
 	look time.Duration
 	// Also watch a held lock until its lease is renewed.
 	lease bool
-	// Show so many waiters, 0 for all, from the place from on.
+	// Show this many waiters, or all if 0, starting at the place from.
 	show, from int
 	exitCode   bool
 	errors     io.Writer

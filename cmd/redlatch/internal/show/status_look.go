@@ -187,8 +187,8 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads the waiters to show, or else the queue up to inspect.LookedAt places, and counts
-// their listeners.
+// complete reads the waiters to show, or otherwise the queue up to inspect.LookedAt places, and
+// counts their listeners.
 func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
 	if s.QueueLength == nil {
 		return nil
@@ -206,8 +206,8 @@ func (q *question) complete(ctx context.Context, client *redlatch.Client, s *sta
 	return nil
 }
 
-// read reads n places from first on, 0 for inspect.LookedAt. If it fails, it leaves the queue as it
-// is, or empty.
+// read reads n places starting at first, or inspect.LookedAt places if n is 0. If it fails, it
+// leaves the queue as it is or empty.
 func (s *status) read(ctx context.Context, client *redlatch.Client, first, n int) error {
 	if n == 0 || first == 1 {
 		n = inspect.LookedAt
@@ -279,7 +279,7 @@ func (s *status) count(ctx context.Context, client *redlatch.Client, part []insp
 	return nil
 }
 
-// The inspection counts on the master only, where a waiter of a replica has no listener.
+// The inspection counts on the master only, where a waiter that is subscribed on a replica has no listener.
 func (s *status) record(part []inspect.Waiter, counts []int64, err error) {
 	if err != nil {
 		s.Uncounted = inspect.NotCounted(err)

@@ -145,7 +145,7 @@ type counter struct {
 
 type permit struct {
 	ID string `json:"id"`
-	// LeftMillis is 0 for an expired lease and nil for none.
+	// LeftMillis is 0 for an expired lease, and nil if there is none.
 	LeftMillis *int64 `json:"left_ms"`
 }
 

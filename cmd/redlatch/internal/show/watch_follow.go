@@ -37,10 +37,10 @@ type follower struct {
 
 type followed struct {
 	follow.Lock
-	idle time.Time // since when it is free, zero if it is not
+	idle time.Time // since when it has been free, or zero if it is not
 }
 
-// run returns an error of the first inspection; it reports later ones and goes on.
+// run returns an error from the first inspection; it reports later ones and continues.
 func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <-chan discovery) error {
 	if f.single {
 		f.add(f.pattern)
@@ -225,7 +225,7 @@ type eventJSON struct {
 	From  string        `json:"from,omitempty"`
 	Count inspect.Count `json:"count,omitempty"`
 	Mode  string        `json:"mode,omitempty"`
-	// LeaseMillis is nil for no lease.
+	// LeaseMillis is nil if there is no lease.
 	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
 	NoTTL       bool   `json:"no_ttl,omitempty"`
 	Position    int    `json:"position,omitempty"`

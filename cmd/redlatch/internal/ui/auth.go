@@ -76,8 +76,8 @@ func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	return &gate{users: c, page: page, errors: errors, secret: []byte(rand.Text())}
 }
 
-// cookieName names the cookie of a browser that has given a user's password. Its guesses are
-// counted separately, so that those of others behind the same proxy do not keep it out.
+// cookieName names the cookie set in a browser that has entered a user's password. Its guesses are
+// counted separately, so that those of others behind the same proxy do not lock it out.
 const cookieName = "redlatch-known"
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
