@@ -21,7 +21,7 @@ const (
 	Limit Role = "limit"
 )
 
-// Kind is a kind of lock and a suffix of names.
+// Kind is a kind of lock and a suffix for names.
 type Kind string
 
 // Kinds of locks.
@@ -45,7 +45,7 @@ const PoolSize = 64
 // Settings are a case's settings for a contestant.
 type Settings struct {
 	Addr string
-	// Lease is a fixed lease, 0 the contestant's default, which it may renew.
+	// Lease is a fixed lease, or 0 for the contestant's default, which it may renew.
 	Lease time.Duration
 	// Permits is the size of a semaphore; 0 means one.
 	Permits int

@@ -74,7 +74,7 @@ func count(t *testing.T, c contest.Contestant, lockers []contest.Locker, times i
 	return counter.Load()
 }
 
-// slept is when another library's waiter counts as never woken.
+// slept is how long another library's waiter must sleep to count as never woken.
 const slept = 10 * time.Second
 
 // lock acquires a lock. It retries for a waiter of another library that sleeps while the lock is free:

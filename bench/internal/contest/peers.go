@@ -155,8 +155,8 @@ func (h redislockHeld) Unlock() error { return h.lock.Release(context.Background
 
 const closeGrace = 50 * time.Millisecond
 
-// openRueidislock follows rueidislock's README. An attempt without a reply after 20 ms, its
-// default, may leave its caller blocked, which shows as a long wait rather than an error.
+// openRueidislock follows rueidislock's README. An attempt that gets no reply within 20 ms, its
+// default, may leave its caller blocked, which shows up as a long wait rather than an error.
 func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	o := rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.Addr}},

@@ -18,12 +18,12 @@ var redlatchKinds = []Contestant{
 	// TIME is part of the search for dead waiters.
 	own(Fair, lockOf(rfairlock.New), "time"),
 	own(ReadWrite, readWriteLock),
-	// TIME is the clock of the leases.
+	// TIME is the clock for the leases.
 	own(Permits, permits, "time"),
 	own(Counter, counter),
 }
 
-// own returns a kind of Redlatch's locks.
+// own returns one of Redlatch's kinds of locks.
 func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
 	c := Contestant{Name: "redlatch" + string(kind), Role: Own, Kind: kind, Waits: true, Renews: kind != Counter}
 	// HELLO, ROLE and PUBSUB check for waiters in other processes when a turn takes long.

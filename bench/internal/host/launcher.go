@@ -33,7 +33,7 @@ func (l *Launcher) Close() {
 	<-l.done
 }
 
-// Start starts cmd on these processors, on any if there are none.
+// Start starts cmd on these processors, or on any if none are given.
 func (l *Launcher) Start(cmd *exec.Cmd, cpus []int) error {
 	s := start{cmd: cmd, cpus: cpus, err: make(chan error, 1)}
 	l.starts <- s
@@ -61,10 +61,10 @@ const (
 	Free Placement = "free"
 )
 
-// Possible reports whether this machine can place processes so.
+// Possible reports whether this machine can place processes in this way.
 func (p Placement) Possible() bool { return p != Apart || len(processors()) >= 2 }
 
-// Server returns the processors for the server, none for any.
+// Server returns the processors for the server; none means any.
 func (p Placement) Server() []int {
 	if p != Apart {
 		return nil
@@ -72,7 +72,7 @@ func (p Placement) Server() []int {
 	return processors()[:1]
 }
 
-// Clients returns the processors for the clients, none for any.
+// Clients returns the processors for the clients; none means any.
 func (p Placement) Clients() []int {
 	if p != Apart {
 		return nil

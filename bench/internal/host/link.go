@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Link is a proxy that delays traffic by half of a round trip in each direction. Its goroutines
-// have their own threads, because the runtime's timers are too coarse.
+// Link is a proxy that delays traffic by half a round trip in each direction. Its goroutines have
+// their own threads, because the runtime's timers are too coarse.
 type Link struct {
 	listener net.Listener
 	target   string

@@ -71,7 +71,7 @@ func (h redlatchHolder) key(name string) string { return name }
 func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may have been away
 
 // rueidisHolder may take a second to acquire instead of 20 ms, because a trial on a busy machine
-// would fail.
+// would otherwise fail.
 type rueidisHolder struct{ locker rueidislock.Locker }
 
 func openRueidis(_ context.Context, addr string, lease time.Duration) (holder, error) {

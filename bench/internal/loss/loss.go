@@ -81,7 +81,7 @@ func (p Plan) turn(ctx context.Context, client Client) ([]Outcome, error) {
 	return all, errors.Join(errs...)
 }
 
-// Cell is a number of equal concurrent trials.
+// Cell is a number of identical concurrent trials.
 type Cell struct {
 	Client Client
 	Way    Way
@@ -89,22 +89,22 @@ type Cell struct {
 	Holds  int
 }
 
-// Outcome is the result of a cell for a signal of its client.
+// Outcome is the result of a cell for one of its client's signals.
 type Outcome struct {
 	Client string `json:"client"`
 	Tells  string `json:"tells"`
 	Way    string `json:"way"`
 	Lease  int64  `json:"lease_ms"`
-	// Before has how long before another client could acquire each lock its holder noticed the
-	// loss, in microseconds; negative if later.
+	// Before records, for each lock, how long before another client could acquire it the holder
+	// noticed the loss, in microseconds. It is negative if the holder noticed later.
 	Before []float64 `json:"before_us"`
-	// Gap has the time between the last two checks of each trial, in microseconds.
+	// Gap records the time between the last two checks in each trial, in microseconds.
 	Gap []float64 `json:"gap_us"`
 	// Never counts holders that had not noticed the loss when the cell timed out. GivenBack counts
 	// keys that their holders released early.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
-	// Rival has how long after its expiry the rival found a key free, in microseconds.
+	// Rival records how long after its expiry the rival found each key free, in microseconds.
 	Rival []float64 `json:"rival_us,omitempty"`
 }
 

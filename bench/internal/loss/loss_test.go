@@ -27,7 +27,7 @@ func needsServer(t *testing.T) {
 	}
 }
 
-// lease is the shortest that a busy machine can hold.
+// lease is the shortest lease that a busy machine can keep.
 const lease = 3 * time.Second
 
 func plan(clients ...Client) Plan {
@@ -112,8 +112,8 @@ func TestTrialUsesServerAndRivalTimes(t *testing.T) {
 	at := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
 	const expiry, patience = 1000, 5000
 	tests := map[string]struct {
-		notified, valid int // 0: never
-		free            int // 0: no rival
+		notified, valid int // 0 if never
+		free            int // 0 if there is no rival
 		forgets         bool
 		want            Outcome
 	}{

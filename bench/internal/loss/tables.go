@@ -33,8 +33,8 @@ func Merge(outcomes []Outcome) []Outcome {
 	return all
 }
 
-// Late counts the holders for which a check after another client could acquire found the hold
-// valid.
+// Late counts the holders for which a check found the hold valid after another client could have
+// acquired it.
 func (o Outcome) Late() int {
 	late := 0
 	for i, us := range o.Before {

@@ -14,7 +14,7 @@ import (
 
 // Change compares a figure of two builds.
 type Change struct {
-	// What identifies the measurement, Figure its column.
+	// What identifies the measurement, and Figure its column.
 	What   []string
 	Figure run.Figure
 	// Tree and Base are the medians of the builds.
@@ -85,8 +85,8 @@ func Verdict(changes []Change) string {
 		moved, len(changes))
 }
 
-// Least returns an error if a rate is less than share of the base's. A share of 0 allows
-// everything.
+// Least returns an error if a rate is less than the given share of the base's rate. A share of 0
+// allows everything.
 func Least(changes []Change, share float64) error {
 	if share == 0 {
 		return nil

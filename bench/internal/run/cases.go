@@ -27,7 +27,7 @@ type Case struct {
 	RoundTrip time.Duration
 	// Masters is the size of the cluster for cluster contestants; 0 means none.
 	Masters int
-	// Mixed replaces half of the processes by Redisson's.
+	// Mixed replaces half of the processes with Redisson's.
 	Mixed bool
 	// Log selects a logarithmic scale for plots.
 	Log bool
@@ -37,7 +37,7 @@ type Case struct {
 
 // Figure is a column of a table.
 type Figure struct {
-	// Name is the value's name, Title the column's.
+	// Name is the value's name, and Title the column's.
 	Name, Title string
 	// More reports whether larger values are better.
 	More bool

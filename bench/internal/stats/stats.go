@@ -1,4 +1,4 @@
-// Package stats has the statistics of the benchmark.
+// Package stats implements the statistics for the benchmark.
 package stats
 
 import (
@@ -64,7 +64,7 @@ type Ratio struct {
 	Median float64
 	// Low and High are the ends of its 95 % interval.
 	Low, High float64
-	// Rounds is the number of rounds with both.
+	// Rounds is the number of rounds in which both were measured.
 	Rounds int
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// javaEnv has the class path that scripts/bench-java.sh prints.
+// javaEnv contains the class path that scripts/bench-java.sh prints.
 const javaEnv = "REDLATCH_BENCH_JAVA"
 
 func startJava(t *testing.T) *worker {

@@ -27,7 +27,7 @@ type pipeline struct {
 
 type half struct {
 	acquire, release [][]any
-	taking           bool // acquiring, else releasing
+	taking           bool // acquiring, otherwise releasing
 	began            time.Time
 }
 

@@ -57,7 +57,7 @@ type Spec struct {
 	Goroutines int `json:"goroutines"`
 	// Reads is the percentage of Turns' acquisitions that read, chosen at random.
 	Reads int `json:"reads,omitempty"`
-	// Permits is the size of a semaphore, 0 for a lock.
+	// Permits is the size of a semaphore, or 0 for a lock.
 	Permits int `json:"permits,omitempty"`
 	// Separate gives each waiter of Idle its own lock.
 	Separate bool `json:"separate,omitempty"`
@@ -71,7 +71,7 @@ type Spec struct {
 func (s Spec) warmup() time.Duration   { return time.Duration(s.Warmup) * time.Millisecond }
 func (s Spec) duration() time.Duration { return time.Duration(s.Duration) * time.Millisecond }
 
-// Events of a worker.
+// Events from a worker.
 const (
 	EventReady    = "ready"
 	EventMeasured = "measured"
@@ -104,7 +104,7 @@ const (
 	P50     = "p50"
 	P99     = "p99"
 	Longest = "longest"
-	// Whole is the P50 of wake-ups from the unlock's call.
+	// Whole is the P50 of wake-ups, measured from the call to Unlock.
 	Whole = "whole"
 	// Allocs are heap allocations per count, CPU is the process's CPU time.
 	Allocs = "allocs"

@@ -145,10 +145,10 @@ const settle = 3 * time.Millisecond
 
 // Two clients of this process share only the server, so one clock measures both ends.
 type wakeups struct {
-	common  // times are from the unlock's return
+	common  // times are measured from the return of Unlock
 	lockers [2]contest.Locker
 	keys    [2]contest.Key
-	whole   stats.Histogram // from the unlock's call
+	whole   stats.Histogram // measured from the call to Unlock
 }
 
 type got struct {
