@@ -207,7 +207,7 @@ func (k *captor) futures() {
 	}
 }
 
-// waits has waiters time out after they had time to subscribe on a slow machine.
+// waits makes waiters time out after they have had time to subscribe on a slow machine.
 func (k *captor) waits() {
 	k.t.Helper()
 	const wait = 500

@@ -93,7 +93,7 @@ func connectTo(t *testing.T, p *peer.Peer, url string, fields peer.Command) *jav
 }
 
 func (j *java) begin(c peer.Command) *peer.Call {
-	// Prefix thread names with the client: another test's thread of that name may be blocked.
+	// Prefix thread names with the client: another test's thread with that name may be blocked.
 	thread := j.client
 	if name, ok := c["thread"]; ok {
 		thread += " " + fmt.Sprint(name)
@@ -139,7 +139,7 @@ func (j *java) owner(t *testing.T, thread string) string {
 	return fmt.Sprintf("%s:%d", j.id, j.thread(t, thread))
 }
 
-// verdicts has a line per comparison and a column per release. It is safe for concurrent use.
+// verdicts contains a line per comparison and a column per release. It is safe for concurrent use.
 type verdicts struct {
 	mu       sync.Mutex
 	lines    []string

@@ -18,10 +18,10 @@ import (
 )
 
 // withinLease bounds the wait for a lock whose holder died. No message is sent, so the waiter must have slept for the
-// lease in its refusal.
+// lease named in its refusal.
 const withinLease = watchdogMS*time.Millisecond + wakeBound
 
-// fairVictimWait is a Java victim's wait, and how long its place outlasts the holder's.
+// fairVictimWait is how long a Java victim waits, and how long its place outlasts the holder's.
 const fairVictimWait = 6 * time.Second
 
 type crash struct {

@@ -56,7 +56,7 @@ func (c *compat) testFairContention(t *testing.T) {
 	result = fmt.Sprintf("%d turns, Go %d %%%s", queue.waited, 100*all.rounds(t)/count, theirs.timeouts())
 }
 
-// queueTape tracks a fair lock's queue by the commands of the scripts.
+// queueTape tracks a fair lock's queue by the commands that the scripts send.
 type queueTape struct {
 	lock, queue string
 	line        []string
@@ -100,7 +100,7 @@ func (q *queueTape) read(conn redis.Conn, end string) error {
 	}
 }
 
-// add requires that a new owner was first, or the queue empty.
+// add requires that a new owner was first, or that the queue was empty.
 func (q *queueTape) add(args []string) {
 	switch command := strings.ToUpper(args[0]); {
 	case len(args) < 2:
@@ -136,7 +136,7 @@ const (
 	orderHold                 = time.Millisecond
 )
 
-// turnsLoop has each goroutine acquire the lock once per line of input.
+// turnsLoop makes each goroutine acquire the lock once per line of input.
 func turnsLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url)

@@ -33,7 +33,7 @@ const (
 	leastShare = 30
 
 	// mostTimeouts is the permitted number of subscription timeouts of a Java thread, a defect of Redisson
-	// (docs/compatibility.md, "Which Redisson"). Each takes 7.5 seconds: after two, the thread is back before Redlatch
+	// (docs/compatibility.md, "Which Redisson"). Each takes 7.5 seconds: after two, the thread returns before Redlatch
 	// considers it dead.
 	mostTimeouts = 2
 )

@@ -46,7 +46,7 @@ func (c *compat) multiPair(t *testing.T) *multiPair {
 		name := base + strconv.Itoa(i+1)
 		names, reverse = append(names, name), append([]string{name}, reverse...)
 	}
-	// The watchdog's lease exceeds wakeBound, so a waiter in time was woken by a message.
+	// The watchdog's lease exceeds wakeBound, so a waiter that returns in time must have been woken by a message.
 	p := &pair{c, s, connect(t, c.peer, s, nil), client, base, lockKinds[0], rlock.New(client, names[1])}
 	theirs := peer.Command{"kind": "multi", "members": reverse, "thread": "multi"}
 	return &multiPair{p, names, rmultilock.New(client, names...), theirs}
@@ -168,7 +168,7 @@ const (
 	multiRest = 20
 )
 
-// testMultiFleet has Java pause between rounds. Since 3.27.2, Redisson releases the locks sequentially: without a
+// testMultiFleet makes Java pause between rounds. Since 3.27.2, Redisson releases the locks sequentially: without a
 // pause, the next thread has the first lock before the last is free, and our client rarely succeeds
 // (docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {

@@ -28,7 +28,7 @@ type objectPair struct {
 	latch   *rlatch.Latch
 }
 
-// objectPoll is so long that a waiter in time was woken by a message.
+// objectPoll is so long that a waiter that returns in time must have been woken by a message.
 const objectPoll = 20 * time.Second
 
 func (c *compat) objectPair(t *testing.T, opts ...redlatch.Option) *objectPair {

@@ -118,7 +118,7 @@ func (p *pair) requireFree(t *testing.T) {
 	p.await(t, 0)
 }
 
-// jobThread is no Java thread's ID: it identifies a job.
+// jobThread is not the ID of any Java thread: it identifies a job.
 const jobThread = 4_000_000_057
 
 func (p *pair) job(t *testing.T) (codec.Owner, peer.Command) {

@@ -44,7 +44,7 @@ func (p *lockPlayer) passTime() error {
 	return err
 }
 
-// waiter returns the first waiter in the queue, or with place −1 the last.
+// waiter returns the first waiter in the queue, or the last one if the place is −1.
 func (p *lockPlayer) waiter(name string, place int) (owner string, ok bool, err error) {
 	reply, err := p.twin.Do("LINDEX", codec.QueueKey(name), place)
 	owner, ok = reply.(string)

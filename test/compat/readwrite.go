@@ -152,7 +152,8 @@ func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
 }
 
-// defect requires the condition within two leases if the release has the defect, else never.
+// defect requires the condition within two leases if the release has the defect, and otherwise requires that it never
+// holds.
 func (p *rwPair) defect(t *testing.T, has bool, what string, condition func() bool) {
 	t.Helper()
 	seen := false
@@ -317,7 +318,7 @@ func (c *compat) testReadRenewalFails(t *testing.T) {
 	}
 }
 
-// testSilentDowngrade: Java's waiting readers sleep for the lease, ours at most for the poll cap.
+// testSilentDowngrade: Java's waiting readers sleep for the lease, and ours at most for the poll cap.
 func (c *compat) testSilentDowngrade(t *testing.T) {
 	c.beside(t)
 	const lease, pollCap = 20 * time.Second, 4 * time.Second

@@ -41,7 +41,7 @@ func (t *Theirs) Learn(op *Operation, call monitor.Call) error {
 	return nil
 }
 
-// Missing returns the operations of a kind without a learned script.
+// Missing returns the operations of a kind for which no script has been learned.
 func (t *Theirs) Missing(k *Kind) []*Operation {
 	return slices.DeleteFunc(k.OperationsOf(t.Release), func(op *Operation) bool { return t.scripts[op] != "" })
 }

@@ -41,7 +41,7 @@ type Result struct {
 type Change struct {
 	Reply    Reply    `json:"reply"`
 	Messages []string `json:"messages"`
-	// After has the keys that differ; nil for one that ours lacks.
+	// After contains the keys that differ, with nil for a key that ours lacks.
 	After map[string]*Entry `json:"after,omitempty"`
 }
 
@@ -59,7 +59,7 @@ func (v Vector) Change(ours Ours) **Change {
 	return &v.Own
 }
 
-// Change returns the difference of ours, or nil.
+// Change returns how ours differs, or nil.
 func (o *Outcome) Change() *Change {
 	if len(o.Diffs) == 0 {
 		return nil

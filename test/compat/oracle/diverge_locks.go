@@ -185,13 +185,13 @@ func isLonger(o *Outcome, d Diff) bool {
 		o.lasts(d.Key) && o.Prior[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// lasts allows for a remaining time that is set again after the script ran a while.
+// lasts allows for a remaining time that is set again after the script has been running for a while.
 func (o *Outcome) lasts(key string) bool {
 	late := o.Ours.After[key].Expires - o.Prior[key].Expires
 	return late >= 0 && late <= o.Elapsed
 }
 
-// isSpoiltRenewal: Redisson fails if the batch has a key of another type.
+// isSpoiltRenewal: Redisson fails if the batch contains a key of another type.
 func isSpoiltRenewal(o *Outcome, d Diff) bool {
 	list, _ := o.Theirs.Reply.([]any)
 	failed := o.Theirs.Reply == wrongType || slices.Contains(list, wrongType)

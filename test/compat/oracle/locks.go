@@ -79,7 +79,7 @@ var (
 	}
 )
 
-// AcquireToken returns the token, the other only counts.
+// AcquireToken returns the token; the other operation only counts.
 var (
 	AcquireToken   = &Operation{Name: "acquire-token", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}
 	AcquireCounted = &Operation{Name: "acquire-counted", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}

@@ -29,7 +29,7 @@ type Diff struct {
 	// What is "reply", "messages", "key", "value" or "ttl".
 	What string
 	Key  string
-	// For "key", whether it exists; for "ttl", when it expires.
+	// For "key", it is whether the key exists; for "ttl", when the key expires.
 	Theirs, Ours any
 }
 

@@ -85,7 +85,7 @@ var (
 
 func (s Step) writer() string { return protocol.WriterField(s.Owner) }
 
-// Field returns the step's field of the lock's hash.
+// Field returns the step's field in the lock's hash.
 func (s Step) Field() string {
 	if s.Op.role == &luasrc.Writer {
 		return s.writer()
