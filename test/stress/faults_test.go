@@ -23,8 +23,8 @@ type fault struct {
 	name        string
 	lane        lane
 	least, most time.Duration
-	// begin starts the fault and returns the function that ends it. Forgot is the key that
-	// the server lost, "*" for all keys, empty for none.
+	// begin starts the fault and returns the function that ends it. Forgot is the key that the server
+	// lost, "*" for all keys, or empty for none.
 	begin func(c *campaign, e event) (end func(), forgot string)
 	// after is how long after the fault a lock may stay free because of it, and fairly the same for
 	// a fair lock; add the lease for faults that may leave a lock to expire.

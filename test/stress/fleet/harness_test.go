@@ -22,7 +22,7 @@
 // Package history of test/stress judges the histories. This package adds the checks that a busy
 // machine would disturb: a lock with waiters is free for half a second at most, fair locks are
 // granted in the order of the calls, and a renewed hold is lost only near a fault. Faults excuse as
-// little as possible, and a quarter of the fleets has no faults.
+// little as possible, and a quarter of the fleets have no faults.
 //
 // # When a hold is valid
 //

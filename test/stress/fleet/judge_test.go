@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// idle is how long a lock with waiters may stay free in a calm period: some round trips. A
-	// waiter without a message would wait for a heartbeat, a lease or the poll cap.
+	// idle is how long a lock with waiters may stay free in a calm period: some round trips. A waiter
+	// that gets no message would wait for a heartbeat, a lease or the poll cap.
 	idle = 500 * time.Millisecond
 	// look is the interval of checks of a free fair lock whose first waiter may be dead.
 	look = time.Second
@@ -113,7 +113,7 @@ func (f *fleet) aftermath(_ history.Record, _ string) time.Duration {
 	return f.longestLease() + 2*commandTimeout + keepAlive + 3*grace
 }
 
-// audit records the server's state of a valid hold.
+// audit records the server's state for a valid hold.
 func (f *fleet) audit(p *process, h *held) {
 	if h.Err() != nil {
 		return

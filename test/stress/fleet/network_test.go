@@ -41,8 +41,8 @@ type network struct {
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	dials   uint64
-	held    [2]time.Time // no data arrives before, by direction
-	refused time.Time    // no connection is accepted before
+	held    [2]time.Time // no data arrives before this, by direction
+	refused time.Time    // no connection is accepted before this
 	gone    bool         // no connection is accepted again
 	conns   map[*link]struct{}
 }
@@ -227,7 +227,7 @@ func (l *link) tear() {
 	_ = l.near.Close()
 }
 
-// packet has the data of one write; without data it is the end of the connection.
+// packet contains the data of one write; without data it marks the end of the connection.
 type packet struct {
 	at   time.Time
 	data []byte

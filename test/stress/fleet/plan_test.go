@@ -172,7 +172,7 @@ func genFault(clients, keys int) *rapid.Generator[fault] {
 	})
 }
 
-// plans generates all fleets. A quarter of them has no faults, so every bound is tight.
+// plans generates all fleets. A quarter of them have no faults, so every bound is tight.
 var plans = rapid.Custom(func(t *rapid.T) plan {
 	p := plan{Seed: rapid.Uint64Max(1<<32).Draw(t, "seed"), Keys: rapid.SliceOfN(genKey, 1, 3).Draw(t, "keys")}
 	p.Clients = rapid.SliceOfN(genClient(p.Keys), 1, 5).Draw(t, "clients")

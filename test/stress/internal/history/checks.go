@@ -70,7 +70,7 @@ func (s *Story) excuse(o Overlap) Overlap {
 	return o
 }
 
-// excuse considers the first fault only: if that did not end the hold in time, a later one is not the reason.
+// excuse considers the first fault only: if it did not end the hold in time, a later one is not the reason.
 func (o *Overlap) excuse(faults []Record, h *Hold) {
 	period := h.Lease
 	if h.Renewed {

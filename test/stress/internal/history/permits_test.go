@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// share is one hold of a semaphore of three, or of a read/write lock if n is 0.
+// share is one hold on a semaphore with three permits, or on a read/write lock if n is 0.
 type share struct {
 	deed
 	n     int64
@@ -20,7 +20,7 @@ type share struct {
 
 const most = 3
 
-// marked returns a story of holds, each with a mark at its begin and its end.
+// marked returns a story of holds, each with a mark at its beginning and its end.
 func marked(shares []share, more ...Record) *Story {
 	all := more
 	for i, p := range shares {

@@ -1,9 +1,9 @@
 //go:build linux
 
 // Package history records how several processes used locks, and checks it. Each process appends records to its own file
-// with one write(2) each, so that they survive its kill. Times are CLOCK_MONOTONIC, which all processes of a machine
-// share. The life of a hold is Call, Return, Grant, Valid (repeated), Give, Return; or Over instead of Give; with Marks
-// and Audits in between. See [Story.Judge] for the checks.
+// with one write(2) each, so that they survive if it is killed. Times are CLOCK_MONOTONIC, which all processes on a
+// machine share. The life of a hold is Call, Return, Grant, Valid (repeated), Give, Return; or Over instead of Give;
+// with Marks and Audits in between. See [Story.Judge] for the checks.
 package history
 
 import (
@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Time is a reading of CLOCK_MONOTONIC, or a difference of two.
+// Time is a reading of CLOCK_MONOTONIC, or the difference between two.
 type Time = time.Duration
 
 // Now reads the clock that all processes share.

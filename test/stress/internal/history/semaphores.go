@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// checkPermits finds moments at which holds had more permits than were set. A hold has its permits as late and as briefly
-// as its calls and samples allow, so a violation is proven if they don't fit. A model checker says no more, because a
-// rejected attempt may have met permits of calls in doubt.
+// checkPermits finds moments at which holds had more permits than were set. A hold is assumed to have its permits as
+// late and as briefly as its calls and samples allow, so a violation is proven if they don't fit. A model checker says
+// no more, because a rejected attempt may have met permits of calls in doubt.
 func (s *Story) checkPermits() (findings []Finding) {
 	for _, key := range sortedKeys(s.BySemaphore) {
 		if s.mayForget(key) {
@@ -71,7 +71,7 @@ func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
 }
 
 // checkStocks: available and taken permits are never more than were set, nor fewer if none can have been lost. At most
-// those are available that holds valid throughout the query leave.
+// those permits are available that are left by holds valid throughout the query.
 func (s *Story) checkStocks() (findings []Finding) {
 	for _, q := range s.Stocks {
 		if s.mayForget(q.Key) {
@@ -122,7 +122,7 @@ func (p place) String() string { return fmt.Sprintf("%d-%d", p.ms, p.n) }
 
 // stay is an owner's time inside in one role, from its first mark to its last.
 type stay struct {
-	hold        *Hold // the first to leave one
+	hold        *Hold // the first hold to leave one
 	first, last place
 	end         Time
 }
@@ -187,7 +187,7 @@ func (s *Story) marksExcused(a, b *stay) bool {
 
 // Idle is a span in which a lock was free and had waiters.
 type Idle struct {
-	// Span is from the reply to the unlock until the next grant, and Calm its longest part without effects of faults.
+	// Span is from the reply to the unlock until the next grant, and Calm is its longest part unaffected by faults.
 	Key  string
 	Span Span
 	Calm Time

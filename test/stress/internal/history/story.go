@@ -19,7 +19,7 @@ type Hold struct {
 	Token            int64
 	Read             bool
 	Permits, Most    int64
-	// Cause is the reason of a loss.
+	// Cause is the reason for a loss.
 	Cause string
 	// Early is how long before its deadline it was seen to have ended.
 	Early Time

@@ -117,7 +117,7 @@ func (c *Config) shortest() time.Duration {
 	return least
 }
 
-// Lock returns the lock, of a role for a read/write lock.
+// Lock returns the lock, in a role if it is a read/write lock.
 func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 	var l *rfencedlock.Lock
 	switch {

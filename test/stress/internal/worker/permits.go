@@ -170,7 +170,7 @@ func (counted) Remaining() time.Duration { return time.Hour }
 
 func (counted) Context(parent context.Context) context.Context { return parent }
 
-// lookAtPermits returns how many of some permits a semaphore has, and the shortest of their remaining leases.
+// lookAtPermits returns how many of the given permits a semaphore contains, and the shortest of their remaining leases.
 const lookAtPermits = `local left, n, now = -1, 0, redis.call('TIME')
 for i = 1, #ARGV do
   local ends = redis.call('ZSCORE', KEYS[1], (string.gsub(ARGV[i], '..', function(c) return string.char(tonumber(c, 16)) end)))
