@@ -30,7 +30,7 @@ const (
 	Onlooker   = "onlooker"
 )
 
-// Need is the rights of a user for one purpose.
+// Need is the set of rights that a user needs for one purpose.
 type Need struct {
 	// ID is one of the constants.
 	ID string

@@ -75,7 +75,7 @@ func (p *Pattern) Example(name string) string {
 // IsChannels reports whether the pattern is for channels, not keys.
 func (p *Pattern) IsChannels() bool { return p.sign == "&" }
 
-// Listened returns the argument of PSUBSCRIBE for the pattern, "" for single channels.
+// Listened returns the argument of PSUBSCRIBE for the pattern, or "" for single channels.
 func (p *Pattern) Listened() string {
 	if p.IsChannels() {
 		return p.fixed

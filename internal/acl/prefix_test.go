@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// intrusions are attempts of one prefix's user on a lock of another prefix.
+// intrusions are attempts by one prefix's user on a lock with another prefix.
 func intrusions(ctx context.Context, l *rlock.Lock) map[string]func() error {
 	owner := codec.NewOwner(uuid.New(), 7)
 	return map[string]func() error{

@@ -113,7 +113,7 @@ func unpublished(t *testing.T, s *redistest.Server, kind string, words ...any) *
 	return c
 }
 
-// requireRefusal requires an error of the server that is not ErrNotNotified.
+// requireRefusal requires an error from the server that is not ErrNotNotified.
 func requireRefusal(t *testing.T, err error, kind string) {
 	t.Helper()
 	var refusal *transport.ServerError

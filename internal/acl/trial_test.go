@@ -178,7 +178,7 @@ func (x *trial) listening(name string) int {
 	return n
 }
 
-// waiting is a call of Lock on a separate goroutine.
+// waiting is a call to Lock on a separate goroutine.
 type waiting struct {
 	done   chan struct{}
 	cancel context.CancelFunc
