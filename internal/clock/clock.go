@@ -79,7 +79,7 @@ const (
 	DefaultMax = time.Second
 )
 
-// Backoff is a pause that doubles from Min to Max, less a random part of up to one half. The zero
+// Backoff is a pause that doubles from Min to Max, minus a random part of up to one half. The zero
 // value is ready. It is not safe for concurrent use.
 type Backoff struct {
 	// Min and Max bound the pause. Defaults: DefaultMin, and the larger of DefaultMax and Min.
