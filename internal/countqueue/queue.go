@@ -19,7 +19,7 @@ import (
 // name is a client's semaphore: one key may have two kinds.
 type name struct{ kind, key string }
 
-// queue has a process's callers for one semaphore, until their wait is over.
+// queue holds a process's callers for one semaphore, until their wait is over.
 type queue struct {
 	name   name
 	queues *engine.Registry[name, *queue]

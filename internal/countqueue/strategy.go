@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// New returns the strategy for callers of n permits. All waiters of the kind have one channel. A strict caller
+// New returns the strategy for callers that want n permits. All waiters of the kind have one channel. A strict caller
 // neither passes others nor is passed.
 func New(e *engine.Engine, k acquire.Waitable, n int64, strict bool) acquire.Strategy {
 	return &strategy{e, name{k.Name(), k.Key()}, n, strict}
@@ -56,7 +56,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return granted, err
 }
 
-// begin reports whether the caller may try, or, for TryAcquire, whether others come first. Else it waits.
+// begin reports whether the caller may try, or, for TryAcquire, whether others come first. Otherwise it waits.
 func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
 	q.mu.Lock()
