@@ -18,7 +18,7 @@ import (
 // Fair is the fair lock, Redisson's getFairLock. It is safe for concurrent use.
 type Fair struct {
 	Hash
-	// Queues give the server's time and take owners out of queues.
+	// Queues provide the server's time and remove owners from queues.
 	Queues *fairqueue.Queues
 
 	engine  *engine.Engine
