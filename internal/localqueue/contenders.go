@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// seenFor is how long a client counts after it was seen.
+	// seenFor is how long a client counts after it has been seen.
 	seenFor = 5 * time.Second
 	// foreignFor is how long another kind of client is expected back.
 	foreignFor = time.Minute
@@ -24,7 +24,7 @@ const (
 // subscribers held the lock within seenFor, and no other client within foreignFor.
 type contenders struct {
 	self      uuid.UUID
-	counted   time.Time // zero: a guess
+	counted   time.Time // zero if it is a guess
 	foreignAt time.Time // last time
 	seen      []contender
 }
@@ -88,7 +88,7 @@ type yield struct {
 	turns int
 	// least is how long each must hold the lock before it counts: single callers release after each turn.
 	least time.Duration
-	// most is how long each may have the lock, 0 for no limit: an unknown process may have bursts.
+	// most is how long each may have the lock, or 0 for no limit, since an unknown process may have bursts.
 	most time.Duration
 	// patience bounds a contender's time to acquire the lock.
 	patience time.Duration
@@ -130,7 +130,7 @@ func (q *queue) due(now time.Time) bool {
 	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
 }
 
-// count records the number of other processes that wait.
+// count records the number of other processes that are waiting.
 func (q *queue) count(n int, counted bool) {
 	q.mu.Lock()
 	q.others, q.contenders.counted = n, time.Time{}

@@ -12,9 +12,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// queue is the callers in a process that want one lock. Only the caller with the turn sends calls about the lock,
-// until its hold ends. It passes the turn on, exactly once, as soon as the release was sent, or together with the
-// lock: see passLock.
+// queue is the callers in a process that want one lock. Only the caller with the turn sends calls about the lock, until
+// its hold ends. It passes the turn on, exactly once, as soon as the release has been sent, or together with the lock;
+// see passLock.
 type queue struct {
 	id     lockID
 	queues *queues
@@ -84,7 +84,7 @@ func (q *queue) put() {
 }
 
 // tryEnter takes the turn if it is free. Otherwise it reports whether the lock is certainly held: another caller here
-// waits for it.
+// is waiting for it.
 func (q *queue) tryEnter(c *caller) (refused bool, state acquire.QueueState) {
 	q.mu.Lock()
 	state, c.turn = q.state, !q.busy
@@ -129,7 +129,7 @@ func (q *queue) quit(c *caller) {
 	q.passUnused(c.transfer)
 }
 
-// first returns the first waiting caller, nil if none, mu held.
+// first returns the first waiting caller, or nil if there is none, mu held.
 func (q *queue) first() *caller {
 	if front := q.waiting.Front(); front != nil {
 		c, _ := front.Value.(*caller)
@@ -170,7 +170,7 @@ func (q *queue) Pass(held bool) {
 	q.put()
 }
 
-// granted records that the caller with the turn holds the lock. It closes the subscription if no caller waits.
+// granted records that the caller with the turn holds the lock. It closes the subscription if no caller is waiting.
 func (q *queue) granted(owner codec.Owner) {
 	q.mu.Lock()
 	q.state = acquire.QueueState{Known: true, Held: true, Holder: owner}
@@ -203,14 +203,14 @@ func (q *queue) subscription() transport.Subscription {
 	return q.sub
 }
 
-// keep stores sub for later callers, nil for a broken one. Only the caller with the turn may call it.
+// keep stores sub for later callers, or nil if it is broken. Only the caller with the turn may call it.
 func (q *queue) keep(sub transport.Subscription) {
 	q.mu.Lock()
 	q.sub = sub
 	q.mu.Unlock()
 }
 
-// The first waiter polls at an interval: see acquire.AwaitTurn. Waiters share one timer, to save memory.
+// The first waiter polls at an interval; see acquire.AwaitTurn. Waiters share one timer, to save memory.
 
 // startPolls starts the timer, mu held.
 func (q *queue) startPolls() {
@@ -261,8 +261,8 @@ func (q *queue) Transfer(owner any) *acquire.Transfer {
 }
 
 // passLock is Pass with a lock that the next waiter takes over. It returns false if the lock must be freed: no caller
-// waits, the next one makes attempts, other processes are next, or one may be of another kind and wait too long for a
-// message.
+// is waiting, the next one makes attempts, other processes are next, or one may be of another kind and wait too long
+// for a message.
 func (q *queue) passLock(t *acquire.Transfer) bool {
 	q.mu.Lock()
 	now := time.Now()

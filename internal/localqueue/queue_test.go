@@ -255,7 +255,7 @@ func TestRemoteTurnsOffsetLocalTurns(t *testing.T) {
 		for others, refusals := range []int{10, 10, 20, 30} {
 			qs := emptyQueues()
 			l, _ := enter(qs)
-			if others > 0 { // else they were not counted
+			if others > 0 { // otherwise they were not counted
 				l.count(others, true)
 			}
 			for range 10 {

@@ -1,7 +1,6 @@
-// Package localqueue is the strategy for locks with one owner at a time: the callers in a process wait in a FIFO
-// queue, and only the first one sends calls. After a burst of local turns, the next caller yields until other
-// processes had as many (see yield). While these are all clients of this library, the lock itself is transferred
-// within a burst.
+// Package localqueue is the strategy for locks with one owner at a time: the callers in a process wait in a FIFO queue,
+// and only the first one sends calls. After a burst of local turns, the next caller yields until other processes have
+// had as many (see yield). While these are all clients of this library, the lock itself is transferred within a burst.
 package localqueue
 
 import (
@@ -220,8 +219,8 @@ func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool
 
 const manyOthers = 4
 
-// letOthersGo yields to other processes, if due: until it is done, the next callers must. The others get as many
-// turns each as this process had: a mere pause would favor fast processes. It returns false if ctx has ended.
+// letOthersGo yields to other processes, if due: until it is done, the next callers must. The others get as many turns
+// each as this process has had: a mere pause would favor fast processes. It returns false if ctx has ended.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	q := c.queue
 	q.mu.Lock()
@@ -260,7 +259,7 @@ func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
 	}
 }
 
-// countOthers returns how many other processes wait, maybe guessed.
+// countOthers returns how many other processes are waiting, which may be a guess.
 func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int, counted bool) {
 	n, counted = a.Listeners(ctx)
 	switch {
@@ -272,7 +271,7 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 	return n, true
 }
 
-// yielding waits until the others had their turns, or none came for too long.
+// yielding waits until the others have had their turns, or none has come for too long.
 type yielding struct {
 	yield
 	began time.Time

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// native is an owner of a client of this library.
+// native is an owner from a client of this library.
 func native(t *testing.T) codec.Owner {
 	t.Helper()
 	id, err := uuid.NewV7()
@@ -183,7 +183,7 @@ func TestAllRedlatchRequiresRecentSightings(t *testing.T) {
 	now := time.Now()
 	one, two := native(t), native(t)
 	var c contenders
-	allRedlatch := func(n int, after time.Duration) bool { // with a count of just now
+	allRedlatch := func(n int, after time.Duration) bool { // with a count made just now
 		c.counted = now.Add(after)
 		return c.allRedlatch(n, now.Add(after))
 	}
