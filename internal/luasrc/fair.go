@@ -19,8 +19,7 @@ var (
 	FairInspect       = load("fair_inspect")        // reads the lock and its queue
 )
 
-// Fair fills calls of the scripts of one fair lock. now is the caller's clock in int64 milliseconds
-// since 1970.
+// Fair fills calls to the scripts of one fair lock. now is the caller's clock in int64 milliseconds since 1970.
 type Fair struct {
 	// All strings.
 	Key, Queue, Timeouts, Channel any
@@ -83,7 +82,7 @@ func (f *Fair) ForceRelease(c *transport.Call, now any) {
 	f.fill(c, FairForceRelease, now, f.Publish, protocol.MessageUnlock)
 }
 
-// GiveUp fills c with [FairGiveUp], or adds the owner to such a call of the same lock.
+// GiveUp fills c with [FairGiveUp], or adds the owner to such a call for the same lock.
 func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 	if c.Script == FairGiveUp {
 		c.Args = append(c.Args, owner, wait)
@@ -108,17 +107,17 @@ var (
 
 // Beat has the parameters of a heartbeat.
 type Beat struct {
-	// Keep is the least time to keep the waiters, FairWait the wait of an owner that sets none,
-	// both int64 milliseconds.
+	// Keep is the least time to keep the waiters, FairWait the wait of an owner that doesn't set one, both int64
+	// milliseconds.
 	Keep, FairWait any
 	// Window is how many places to return.
 	Window int
-	// Waiters is the number of [AddWaiter] calls that follow.
+	// Waiters is the number of calls to [AddWaiter] that follow.
 	Waiters int
 }
 
-// Heartbeat begins a call of [FairHeartbeat]. [AddWaiter] for each waiter of this process, and then
-// [AddOther] for each other known owner, complete it.
+// Heartbeat begins a call to [FairHeartbeat]. [AddWaiter] for each waiter of this process, and then [AddOther] for each
+// other known owner, complete it.
 func (f *Fair) Heartbeat(c *transport.Call, now any, b Beat) {
 	f.fill(c, FairHeartbeat, now, b.Keep, b.FairWait, int64(b.Window), int64(b.Waiters))
 }

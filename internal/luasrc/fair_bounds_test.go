@@ -219,7 +219,7 @@ func TestThousandWaiterHeartbeatRunsFewCommands(t *testing.T) {
 	}
 }
 
-// A user without the right to the fast commands gets the same result by slow ones.
+// A user without permission for the fast commands gets the same result from slow ones.
 func TestManyDeadlinesMoveTogether(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -254,7 +254,7 @@ func TestManyDeadlinesMoveTogether(t *testing.T) {
 				}
 				require.Equal(t, want, server.CommandStats(t)[c.moves])
 
-				// Only the client sets a TTL of the deadlines, and only it removes one.
+				// Only the client sets a TTL on the deadlines, and only it removes one.
 				timeouts := codec.TimeoutKey(f.l)
 				server.Do(t, "DEL", f.l)
 				server.Do(t, "PEXPIRE", timeouts, 1_000_000)

@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// fairLong are the stories of queues of thousands, whose deadlines move in parts.
+// fairLong are the stories about queues of thousands, whose deadlines move in parts.
 var fairLong = append([]fairStory{
 	{"the deadlines of a long queue fall by the wait", func(f *fairPlayer) {
 		for _, take := range []func(owner string, now, wait int64) *fairPlayer{f.try, f.acquire} {

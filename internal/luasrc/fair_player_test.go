@@ -290,7 +290,7 @@ type entry struct {
 	deadline int64
 }
 
-// in returns a waiter with a deadline so many milliseconds after t0.
+// in returns a waiter with a deadline this many milliseconds after t0.
 func in(owner string, ms int64) entry { return entry{owner, t0 + ms} }
 func (f *fairPlayer) enqueue(all ...entry) {
 	var owners, deadlines []any

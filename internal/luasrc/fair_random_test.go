@@ -59,7 +59,7 @@ const (
 	noDeadline      = 3
 )
 
-// skews are the differences of the owners' clocks from the time that passes here.
+// skews are the differences between the owners' clocks and the time that passes here.
 var skews = [fairOwners]int64{0, 7, -1500, 20000, -400000, 86400000}
 
 // Plays consist of acquisitions or of queue maintenance: a mix has too little of each.
@@ -188,7 +188,7 @@ func (f *fairPlayer) seen(op fairOp) (dead []reply.Place) {
 	for i, owner := range f.Queue[:min(op.Dead, len(f.Queue))] {
 		p := reply.Place{Owner: owner}
 		_, has := f.Deadlines[owner]
-		if has && !slices.Contains(f.Queue[:i], owner) { // else it leaves with the first place
+		if has && !slices.Contains(f.Queue[:i], owner) { // otherwise it leaves with the first place
 			text, err := redis.String(f.conn.Do("ZSCORE", codec.TimeoutKey(f.l), owner))
 			require.NoError(f.t, err)
 			p.Deadline = text

@@ -8,8 +8,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fairStories run on every server. A number is a section of docs/protocol.md with Redisson's behavior;
-// "ours" is a difference on purpose.
+// fairStories run on every server. A number is a section of docs/protocol.md that describes Redisson's behavior; "ours"
+// marks an intended difference.
 var fairStories = slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves, fairHeartbeats, fairEvictions)
 
 var fairVectors = []fairStory{
@@ -31,7 +31,7 @@ var fairVectors = []fairStory{
 	}},
 }
 
-// fairRows has the states of docs/protocol.md; these also verify the model.
+// fairRows contains the states in docs/protocol.md, which also verify the model.
 func fairRows(f *fairPlayer) {
 	f.acquire(a1, 0, fairWait)
 	f.leaves(lock(f.l, fairLease, a1, "1"))

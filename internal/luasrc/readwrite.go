@@ -37,7 +37,7 @@ var (
 	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, 1, protocol.ModeWrite, protocol.MessageWriterLeft}
 )
 
-// ReadWrite fills calls of the scripts for one role of one lock.
+// ReadWrite fills calls to the scripts for one role of one lock.
 type ReadWrite struct {
 	Role *Role
 	// Both strings.

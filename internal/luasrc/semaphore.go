@@ -25,7 +25,7 @@ var (
 	SemaphoreTrySet          = load("semaphore_try_set", guard)          // creates a semaphore; may run twice
 )
 
-// Counter fills calls of the scripts of one semaphore that only counts. Numbers of permits are
+// Counter fills calls to the scripts of one semaphore that only counts. Numbers of permits are
 // int64.
 type Counter struct {
 	// Both strings.
@@ -57,7 +57,7 @@ func (s *Counter) TrySet(c *transport.Call, n, ttl int64) {
 // IDSize is the size of a permit's id in bytes.
 const IDSize = 16
 
-// Permits fills calls of the scripts of one semaphore whose permits have ids. ids is a string of
+// Permits fills calls to the scripts of one semaphore whose permits have ids. ids is a string of
 // concatenated ids of [IDSize] bytes; now is in milliseconds since 1970.
 type Permits struct {
 	Counter
@@ -106,7 +106,7 @@ var (
 	LatchDelete    = load("latch_delete", guard)     // deletes the count
 )
 
-// Latch fills calls of the scripts of one count-down latch.
+// Latch fills calls to the scripts of one count-down latch.
 type Latch struct {
 	// Both strings.
 	Key, Channel any

@@ -45,7 +45,7 @@ func (v vector) String() string {
 
 type held struct {
 	counts map[string]string
-	pttl   int64 // milliseconds, about; -1: none
+	pttl   int64 // milliseconds, approximately; -1 if there is none
 }
 
 type queue []string
@@ -82,7 +82,7 @@ type stage struct {
 	marks    int
 	known    map[string]string // the digests of the texts that the server knows
 	calls    string            // commands that the script of the last run has run
-	// instead has replacements of scripts.
+	// instead contains replacements for scripts.
 	instead map[*transport.Script]*transport.Script
 }
 
@@ -167,7 +167,7 @@ func (s *stage) evaluation(v vector) []any {
 	return append(command, v.args...)
 }
 
-// replyOf returns want if the reply matches it, else the reply.
+// replyOf returns want if the reply matches it, otherwise the reply.
 func replyOf(reply any, err error, want any) any {
 	switch want := want.(type) {
 	case failure:

@@ -102,7 +102,7 @@ var readWriteOwed = []scenario{
 // leases are readers by number, in order of arrival, with their remaining leases.
 type leases [][2]int64
 
-// of returns the state of a lock of these readers with a TTL.
+// of returns the state of a lock held by these readers with a TTL.
 func (ls leases) of(l string, ttl int64) map[string]any {
 	fields, keys := []string{"mode", "read"}, map[string]any{}
 	for _, r := range ls {

@@ -31,7 +31,7 @@ func leaseOf(n int) int64 {
 	return readerLease
 }
 
-// readBy is a lock of readers by number, each with its key unless it is dead.
+// readBy is a lock held by readers by number, each with its key unless it is dead.
 func readBy(l string, ttl int64, dead bool, numbers ...int) map[string]any {
 	fields, keys := []string{"mode", "read"}, map[string]any{}
 	for _, n := range numbers {
