@@ -9,8 +9,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// FuzzPushes sends anything to a table with an acked and an asked channel. Its listeners can still be
-// ended.
+// FuzzPushes sends arbitrary data to a table with an acked and an asked channel. Its listeners can still be ended.
 func FuzzPushes(f *testing.F) {
 	for _, word := range []string{"message", "smessage", "subscribe", "unsubscribe", "sunsubscribe", "pong", "psubscribe", ""} {
 		f.Add(uint8(3), []byte(word), []byte("asked"), []byte("0"))

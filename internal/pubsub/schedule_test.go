@@ -86,7 +86,7 @@ func (r *radio) dial(context.Context) (redis.Conn, error) {
 	return w, nil
 }
 
-// publish returns the number of the message, which counts the channel's.
+// publish returns the number of the message, which counts the messages on its channel.
 func (r *radio) publish(name string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *radio) publishSome(a *schedule.Actor) {
 	}
 }
 
-// soon is more than all reads on the way of a message, and less than any timer of a Subscriber.
+// soon is longer than all reads during the delivery of a message, and shorter than any timer in a Subscriber.
 const soon = 5 * time.Second
 
 // channelOf picks a channel, a or b.
@@ -148,7 +148,7 @@ func (r *radio) breakSome(a *schedule.Actor) {
 
 // wire is a connection. Its actors are for the writing and the reading goroutine.
 type wire struct {
-	redis.ConnWithTimeout // nil: no other methods are called
+	redis.ConnWithTimeout // nil, since no other methods are called
 	*radio
 	reads, writes *schedule.Actor
 	sent          [][]string

@@ -146,7 +146,7 @@ type session struct {
 	broken chan struct{}
 }
 
-// serve uses conn until it breaks or the Subscriber is closed. useful means that the server answered for a channel.
+// serve uses conn until it breaks or the Subscriber is closed. useful means that the server has answered for a channel.
 func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 	x := &session{sub: s, conn: conn, born: time.Now(), broken: make(chan struct{})}
 	if !s.attach(x) {
@@ -250,7 +250,7 @@ func (x *session) send(ops []*op) error {
 
 func (x *session) read() {
 	defer close(x.broken)
-	// The writer notices a dead connection first, unless it blocks in a write.
+	// The writer notices a dead connection first, unless it is blocked in a write.
 	bound := x.sub.cfg.PingInterval + 2*x.sub.cfg.DeadAfter
 	for {
 		reply, refusal, err := respconn.Receive(x.conn, bound)
@@ -264,8 +264,8 @@ func (x *session) read() {
 	}
 }
 
-// take handles a message or an answer. PING is answered with an array if there are subscriptions, else a string.
-// Unknown replies are ignored. An error ends the connection.
+// take handles a message or an answer. PING is answered with an array if there are subscriptions, otherwise with a
+// string. Unknown replies are ignored. An error ends the connection.
 func (x *session) take(reply any, refusal *transport.ServerError) error {
 	x.heard.Store(int64(time.Since(x.born)))
 	if refusal != nil {

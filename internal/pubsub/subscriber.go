@@ -184,11 +184,12 @@ func (s *Subscriber) shut() *session {
 	return s.session
 }
 
-// Stats are the counts of a Subscriber, zero without listeners once the server has answered, except Connected and Dials.
+// Stats are the counts for a Subscriber. Without listeners, all except Connected and Dials are zero once the server has
+// answered.
 type Stats struct {
-	// Channels counts those with listeners, being unsubscribed, or refused within the last second.
+	// Channels counts the channels that have listeners, are being unsubscribed, or were refused within the last second.
 	Channels int
-	// Listeners counts subscriptions, Pending those not yet acknowledged.
+	// Listeners counts subscriptions, and Pending those that have not been acknowledged yet.
 	Listeners, Pending int
 	// Connected is true if there is a connection not known to be broken.
 	Connected bool
@@ -208,12 +209,12 @@ func (s *Subscriber) Stats() Stats {
 // Sink is a listener for [Subscriber.Listen]. Its methods run with the Subscriber's lock held, one at a time: they
 // must not block or call the Subscriber.
 type Sink interface {
-	// Acked reports an acknowledgement. With again it is not the first, and messages may have been missed.
+	// Acked reports an acknowledgement. If again is true, it is not the first one, and messages may have been missed.
 	Acked(again bool)
 	// Message reports a message.
 	Message(payload string)
-	// Failed reports an error of [Subscriber.Subscribe], after the last event. It also wraps [transport.ErrNotSent]
-	// if the connection, not the channel, was rejected, or the channel only for now.
+	// Failed reports an error from [Subscriber.Subscribe], after the last event. It also wraps [transport.ErrNotSent] if
+	// the connection, not the channel, was rejected, or the channel only for now.
 	Failed(err error)
 }
 
@@ -221,7 +222,7 @@ type Sink interface {
 // events.
 type listener struct {
 	sub    *Subscriber
-	sink   Sink // nil: events and ready are used
+	sink   Sink // if nil, events and ready are used
 	events chan transport.Event
 	ready  chan struct{} // closed when established or failed; nil if never pending
 

@@ -18,10 +18,10 @@ type table struct {
 	ops      []*op      // unanswered commands, oldest first
 
 	paused   []*channel    // refused for now
-	resumeAt time.Duration // age of the connection; 0: see resume
+	resumeAt time.Duration // age of the connection; if 0, see resume
 }
 
-// join adds l to channel name. It is established if that is acked, else it gets a ready channel.
+// join adds l to channel name. It is established if the channel is acked; otherwise it gets a ready channel.
 func (t *table) join(name string, l *listener) {
 	c := t.channels[name]
 	if c == nil {
@@ -49,7 +49,7 @@ func (t *table) leave(l *listener) {
 	}
 }
 
-// settle deletes a channel without listeners and state on the server, and otherwise marks it.
+// settle deletes a channel that has neither listeners nor state on the server, and otherwise marks it.
 func (t *table) settle(c *channel) {
 	switch {
 	case c.wanted() || c.asked:
@@ -157,8 +157,8 @@ func (t *table) unsolicited(k kind, name string) {
 	}
 }
 
-// refuse handles an error, which answers the oldest command, and returns that. A fatal error means that the server
-// serves nobody now: the connection must be closed.
+// refuse handles an error, which answers the oldest command, and returns that command. A fatal error means that the
+// server is not serving any client now, so the connection must be closed.
 func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	o = t.oldest()
 	switch {
@@ -189,7 +189,7 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	return o, nil
 }
 
-// unsubscribedAlready reports whether the connection has no subscriptions in the server's view, as in Valkey
+// unsubscribedAlready reports whether the connection has no subscriptions in the server's view, which happens in Valkey
 // after slots have moved.
 func unsubscribedAlready(err *transport.ServerError) bool { return transport.IsCode(err, "NOSUB") }
 
@@ -244,7 +244,7 @@ func (t *table) deliver(name, payload []byte) {
 	}
 }
 
-// count returns the listeners, and those not established.
+// count returns the number of listeners, and of those not yet established.
 func (t *table) count() (listeners, pending int) {
 	for _, c := range t.channels {
 		listeners += len(c.listeners)
