@@ -27,9 +27,9 @@ type Config struct {
 	// DialReplica connects to a replica. If nil, subscribers of a master with replicas cannot be counted. Clusters do
 	// not use it.
 	DialReplica NodeDial
-	// Command is the timeout of one reply.
+	// Command is the timeout for one reply.
 	Command time.Duration
-	// Lease is the default lease, zero without holds.
+	// Lease is the default lease, or zero if there are no holds.
 	Lease time.Duration
 	// DialTimeout bounds one dial.
 	DialTimeout time.Duration
@@ -116,7 +116,7 @@ func (c *Config) logRefusal(err error) {
 	c.Logger.Warn("redlatch: the server rejects CLIENT SETNAME", why...)
 }
 
-// NodeError is an error of one server, of a cluster or behind Sentinels.
+// NodeError is an error from one server, in a cluster or behind Sentinels.
 type NodeError struct {
 	// Addr is host:port.
 	Addr string
@@ -124,7 +124,7 @@ type NodeError struct {
 	Err error
 }
 
-// AtNode returns err as an error of the server at addr, unless nil or already a NodeError.
+// AtNode returns err as an error from the server at addr, unless it is nil or already a NodeError.
 func AtNode(addr string, err error) error {
 	var node *NodeError
 	if err == nil || errors.As(err, &node) {

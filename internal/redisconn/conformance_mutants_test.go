@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// dones wraps every done that Start is given.
+// dones wraps every done callback that Start is given.
 func (b *broken) dones(wrap func(call *transport.Call, done transport.Done) transport.Done) {
 	b.start = func(call *transport.Call, done transport.Done) { b.Redigo.Start(call, wrap(call, done)) }
 }
@@ -197,7 +197,7 @@ var leadMutants = []mutant{
 // forwarded is a subscription with other events, or another Close.
 type forwarded struct {
 	transport.Subscription
-	events chan transport.Event // nil: the subscription's
+	events chan transport.Event // if nil, the subscription's
 	close  func()
 }
 
@@ -308,7 +308,7 @@ func zeros(b *broken) {
 	}
 }
 
-// errorsOf changes every error of Replicate.
+// errorsOf changes every error from Replicate.
 func (b *broken) errorsOf(change func(err error) error) {
 	b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 		b.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) { done(reply, have, change(err)) })
