@@ -1,8 +1,8 @@
 // Package replication runs calls and waits until replicas have their writes. WAIT counts
-// acknowledged writes of its own connection and blocks later commands there, so a [Batcher] has a
+// acknowledged writes of its own connection and blocks later commands there, so a [Batcher] uses a
 // connection for calls and WAIT only. While a batch waits, the next one gathers; its calls share a
-// WAIT. Calls are resent if the connection breaks or another one to the master was replaced, so
-// they must be idempotent. One goroutine does the I/O and runs done. No mutex is held across
+// WAIT. Calls are resent if the connection breaks or another one to the master has been replaced,
+// so they must be idempotent. One goroutine does the I/O and runs done. No mutex is held across
 // either.
 package replication
 
@@ -32,7 +32,7 @@ var (
 	errReplaced = errors.New("the connection to the master was replaced")
 )
 
-// Config configures a [Batcher]. All fields but Replaced are required.
+// Config configures a [Batcher]. All fields except Replaced are required.
 type Config struct {
 	// Dial opens a connection for the Batcher alone. It must respect ctx, and return a
 	// redis.ConnWithTimeout.
@@ -40,8 +40,8 @@ type Config struct {
 	DialTimeout time.Duration
 	// Command is how long the server may take beyond the wait for replicas.
 	Command time.Duration
-	// Replaced, if not nil, returns a channel that is closed when another connection to the master
-	// was replaced: this one is then replaced as well.
+	// Replaced, if not nil, returns a channel that is closed when another connection to the master has
+	// been replaced; this one is then replaced as well.
 	Replaced func() <-chan struct{}
 }
 
@@ -71,9 +71,9 @@ func New(cfg Config) *Batcher {
 	return b
 }
 
-// Replicate is transport.Replicator's. done runs on the Batcher's goroutine, or on the caller's if
-// the Batcher is closed. With asking, ASKING is sent before the call, because this node does not
-// own the slot yet.
+// Replicate implements transport.Replicator. done runs on the Batcher's goroutine, or on the
+// caller's if the Batcher is closed. With asking, ASKING is sent before the call, because this node
+// does not own the slot yet.
 func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error), asking bool) {
 	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done, asking: asking})
 }
@@ -97,7 +97,7 @@ func (b *Batcher) add(r *request) {
 	}
 }
 
-// Close ends all calls and waits for the goroutine. It must not be called from a done.
+// Close ends all calls and waits for the goroutine. It must not be called from a done callback.
 func (b *Batcher) Close() {
 	b.mu.Lock()
 	b.closed = true

@@ -90,7 +90,7 @@ func await(t *testing.T, came <-chan outcome) outcome {
 	}
 }
 
-// has runs a call that so many replicas must have.
+// has runs a call that this many replicas must have.
 func has(t *testing.T, b *Batcher, call *transport.Call, timeout time.Duration, want int64) any {
 	t.Helper()
 	o := await(t, start(b, call, timeout))
