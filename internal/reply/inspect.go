@@ -16,7 +16,7 @@ type Held struct {
 	// Count is 0 if Text is not a number.
 	Count int64
 	Text  string
-	// Left is the remaining time of a reader's longest hold, else 0.
+	// Left is the remaining time of a reader's longest hold, otherwise 0.
 	Left time.Duration
 }
 
@@ -27,11 +27,11 @@ type Queued struct {
 	Deadline time.Time
 	// Score is as in [Place.Deadline].
 	Score string
-	// Listeners is the number of subscribers of the owner's channel, -1 if unknown.
+	// Listeners is the number of subscribers to the owner's channel, or -1 if unknown.
 	Listeners int64
 }
 
-// Inspection is the reply of an inspection.
+// Inspection is the reply to an inspection.
 type Inspection struct {
 	// Left is the remaining lease, [NoTTL], or [NoKey] if the lock is free.
 	Left time.Duration
@@ -44,7 +44,7 @@ type Inspection struct {
 	Waiting int64
 }
 
-// Inspected decodes the reply of an inspection.
+// Inspected decodes the reply to an inspection.
 func Inspected(reply any) (Inspection, error) {
 	var in Inspection
 	parts, ok := reply.([]any)
@@ -70,7 +70,7 @@ func Inspected(reply any) (Inspection, error) {
 	return in, nil
 }
 
-// InspectedReadWrite decodes the reply of an inspection of a read/write lock. Without a mode all
+// InspectedReadWrite decodes the reply to an inspection of a read/write lock. Without a mode all
 // fields are holders.
 func InspectedReadWrite(reply any) (Inspection, error) {
 	parts, ok := reply.([]any)
@@ -193,7 +193,7 @@ type Permits struct {
 	TTL time.Duration
 }
 
-// TakenPermits decodes the reply of an acquire of permits.
+// TakenPermits decodes the reply to an acquire of permits.
 func TakenPermits(reply any) (Permits, error) {
 	if left, ok := reply.(int64); ok {
 		return Permits{Granted: true, Exists: true, Available: left, TTL: NoTTL}, nil
@@ -224,7 +224,7 @@ func ReturnedPermits(reply any) (returned, over int64, err error) {
 	return n[0], n[1], nil
 }
 
-// AvailablePermits decodes the reply of a count of permits.
+// AvailablePermits decodes the reply to a count of permits.
 func AvailablePermits(reply any) (int64, error) {
 	n, err := numbers("count", reply, 3, 3)
 	if err != nil {
@@ -273,7 +273,7 @@ type Permit struct {
 	Ends float64
 }
 
-// InspectedPermits decodes the reply of an inspection of a semaphore.
+// InspectedPermits decodes the reply to an inspection of a semaphore.
 func InspectedPermits(reply any) (Semaphore, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 4 {

@@ -1,4 +1,4 @@
-// Package reply decodes the replies of scripts and commands. An unexpected reply is an error that
+// Package reply decodes the replies to scripts and commands. An unexpected reply is an error that
 // wraps [transport.ErrBadReply].
 package reply
 
@@ -15,9 +15,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquired decodes the reply of an acquire: nil if the lock was acquired, else the milliseconds
-// until the next attempt at the latest. [NoTTL] means that the lock has no expiry. Other negative
-// numbers, which a fair lock returns behind an overdue waiter, become 0.
+// Acquired decodes the reply to an acquire: nil if the lock was acquired, otherwise the
+// milliseconds until the next attempt at the latest. [NoTTL] means that the lock has no expiry.
+// Other negative numbers, which a fair lock returns behind an overdue waiter, become 0.
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
@@ -36,7 +36,7 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	return false, limits.FromMillis(max(ms, 0)), nil
 }
 
-// Refusal has the details of a refused acquire.
+// Refusal contains the details of a refused acquire.
 type Refusal struct {
 	// Holder is the zero Owner if the lock is free or its holder unknown.
 	Holder codec.Owner
@@ -86,7 +86,7 @@ func Foreign(reply any) (field string, foreign bool, err error) {
 // Reentered decodes whether the owner holds the lock.
 func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
 
-// Token decodes the reply of a script that grants with a token: a number, or its text where a
+// Token decodes the reply to a script that grants with a token: a number, or its text where a
 // number would lose digits. It returns false for a refusal.
 func Token(reply any) (token int64, granted bool, err error) {
 	switch r := reply.(type) {
@@ -144,7 +144,7 @@ func (o ReleaseOutcome) String() string {
 	return "unknown"
 }
 
-// Released decodes the reply of a release: nil is [NotHeld], 1 [Free], 0 [StillHeld], and 2, of a
+// Released decodes the reply to a release: nil is [NotHeld], 1 [Free], 0 [StillHeld], and 2, of a
 // fair lock that was free, [NotHeld].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {
@@ -161,7 +161,7 @@ func Released(reply any) (ReleaseOutcome, error) {
 // Forced decodes whether there was a holder.
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }
 
-// Exists decodes the reply of EXISTS for one key, or of HEXISTS.
+// Exists decodes the reply to EXISTS for one key, or of HEXISTS.
 func Exists(reply any) (bool, error) { return flag("exists", reply) }
 
 func flag(of string, reply any) (bool, error) {
@@ -174,7 +174,7 @@ func flag(of string, reply any) (bool, error) {
 	return false, badReply(of, reply)
 }
 
-// RenewedAt decodes the i-th of the n replies to a batched renewal, from 0. It does not allocate.
+// RenewedAt decodes the i-th of the n replies to a batched renewal, counting from 0. It does not allocate.
 func RenewedAt(reply any, i, n int) (bool, error) {
 	answers, ok := reply.([]any)
 	if !ok || len(answers) != n || i < 0 || i >= n {
@@ -183,7 +183,7 @@ func RenewedAt(reply any, i, n int) (bool, error) {
 	return flag("renewal", answers[i])
 }
 
-// Count decodes the reply of HGET for a hold count, 0 for none.
+// Count decodes the reply to HGET for a hold count, which is 0 if there is none.
 func Count(reply any) (int64, error) {
 	text, isText := bulk(reply)
 	if reply == nil {
@@ -195,7 +195,7 @@ func Count(reply any) (int64, error) {
 	return 0, badReply("count", reply)
 }
 
-// Millis decodes the reply of PTTL: the time left, [NoTTL] or [NoKey].
+// Millis decodes the reply to PTTL: the time left, [NoTTL] or [NoKey].
 func Millis(reply any) (time.Duration, error) {
 	ms, ok := reply.(int64)
 	switch {
@@ -261,7 +261,7 @@ type Place struct {
 	Deadline string
 }
 
-// Other is a waiter of another process.
+// Other is a waiter in another process.
 type Other struct {
 	Owner string
 	// Wait is its probable wait in milliseconds, the distance to the previous deadline at first
@@ -275,7 +275,7 @@ type Other struct {
 type Beat struct {
 	// Left is the lock's remaining time in milliseconds, -1 without expiry, -2 if it is free.
 	Left int64
-	// Front has the first places of the queue.
+	// Front contains the first places in the queue.
 	Front []Place
 	// Missing has the given owners that must queue again.
 	Missing []string
@@ -285,7 +285,7 @@ type Beat struct {
 // Free reports whether the lock is free.
 func (b Beat) Free() bool { return b.Left == -2 }
 
-// DecodeBeat decodes the reply of a heartbeat.
+// DecodeBeat decodes the reply to a heartbeat.
 func DecodeBeat(reply any) (Beat, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 4 {
