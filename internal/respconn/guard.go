@@ -33,7 +33,7 @@ type Guarded struct {
 
 	owned   bool
 	fillBy  time.Time // the current deadline of fills
-	socket  looker    // the socket; nil: it cannot be peeked at
+	socket  looker    // the socket; nil if it cannot be peeked at
 	covered bool      // by TLS: its bytes may not be replies
 }
 
@@ -160,7 +160,7 @@ func (g *Guarded) Whole() bool {
 // Empty reports whether the buffer is empty.
 func (g *Guarded) Empty() bool { return g.read == g.end }
 
-// Ended reports whether an error of Fill means that the connection is unusable.
+// Ended reports whether an error from Fill means that the connection is unusable.
 func Ended(err error) bool { return !errors.Is(err, os.ErrDeadlineExceeded) }
 
 // Within makes Fill time out after between d/2 and d.

@@ -38,7 +38,7 @@ func (s *script) SetReadDeadline(time.Time) error { return nil }
 
 func (s *script) Close() error { return nil }
 
-// says returns a guarded connection that receives text, at most so many bytes at a time.
+// says returns a guarded connection that receives text, at most this many bytes at a time.
 func says(text string, most int) net.Conn {
 	return respconn.Guard(&script{said: strings.NewReader(text), most: most})
 }

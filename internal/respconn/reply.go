@@ -11,7 +11,7 @@ import (
 )
 
 // Receive returns the next reply, with *transport.ServerError on every level. refusal is set if the
-// whole reply is an error. After err the connection is unusable: also if the client library
+// whole reply is an error. After err the connection is unusable, even if the client library
 // panicked on a length beyond memory.
 func Receive(conn redis.Conn, timeout time.Duration) (reply any, refusal *transport.ServerError, err error) {
 	defer func() {

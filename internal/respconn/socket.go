@@ -11,7 +11,7 @@ type looker interface {
 	Look() (some bool, err error)
 }
 
-// lookable returns the socket below conn, nil if it cannot be peeked at, and whether TLS covers it.
+// lookable returns the socket below conn, or nil if it cannot be peeked at, and whether TLS covers it.
 func lookable(conn net.Conn) (at looker, covered bool) {
 	for {
 		switch c := conn.(type) {
