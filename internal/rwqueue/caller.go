@@ -68,7 +68,8 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return false, a.IsLate(ctx, c.State())
 }
 
-// begin reports whether the caller may try, or, for TryLock, whether it certainly fails or is behind others. Else it waits in the queue.
+// begin reports whether the caller may try, or, for TryLock, whether it certainly fails or is behind others. Otherwise
+// it waits in the queue.
 func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
 	q.mu.Lock()

@@ -1,7 +1,7 @@
-// Package rwqueue is the strategy for read/write locks. The callers of one process share one queue per lock. Only the
+// Package rwqueue is the strategy for read/write locks. The callers in one process share one queue per lock. Only the
 // writer with the turn contends in Redis, until its hold ends; waiting writers send nothing. One refused reader, the
-// leader, is subscribed; when it is granted the lock, the parked readers try. A waiting writer holds back new
-// readers, so that those of this process drain: see holdsBack.
+// leader, is subscribed; when it is granted the lock, the parked readers try. A waiting writer holds back new readers,
+// so that those of this process drain: see holdsBack.
 package rwqueue
 
 import (
@@ -22,7 +22,7 @@ const (
 	patience  = time.Second
 )
 
-// queue has a process's callers for one lock, until they leave or their hold is over.
+// queue holds a process's callers for one lock, until they leave or their hold is over.
 type queue struct {
 	key    string
 	queues *engine.Registry[string, *queue]
@@ -31,7 +31,7 @@ type queue struct {
 	state   acquire.QueueState
 	writers []*caller // in turn order
 	readers []*caller // parked
-	leader  *caller   // the subscribed reader, nil if none was refused
+	leader  *caller   // the subscribed reader, nil if none has been refused
 	writer  *caller   // with the turn, waiting after a refusal
 	turn    bool      // a writer has it, or gets it next
 	asking  int       // readers that try before the next writer
@@ -226,8 +226,8 @@ func (q *queue) mustPause() bool {
 	return due
 }
 
-// letOthersGo lets waiters of other processes, notified by the last release, try first. It returns false if the wait
-// is over.
+// letOthersGo lets waiters in other processes, notified by the last release, try first. It returns false if the wait is
+// over.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	if !c.queue.mustPause() || !c.hasOthers(ctx, a) {
 		return ctx.Err() == nil
