@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is the command timeout.
 const patience = 3 * time.Second
 
-// errGone is the error of an unreachable node.
+// errGone is the error for an unreachable node.
 var errGone = fmt.Errorf("%w: connection refused", transport.ErrNotSent)
 
 // silence withholds the reply until Close.
@@ -86,7 +86,7 @@ func (n *node) set(command string, answer any) {
 	n.answers[command] = answer
 }
 
-// asked counts the calls of a command.
+// asked counts the calls to a command.
 func (n *node) asked(command string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
