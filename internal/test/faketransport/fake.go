@@ -26,7 +26,7 @@ type Fake struct {
 	closed bool
 }
 
-// SentCall is a call that was started.
+// SentCall is a call that has been started.
 type SentCall struct {
 	// Call may be reused after its end.
 	Call   *transport.Call

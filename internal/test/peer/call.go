@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Command is a command's fields, see the Java program.
+// Command contains a command's fields; see the Java program.
 type Command map[string]any
 
 // With returns the command with added or replaced fields.

@@ -159,11 +159,11 @@ const (
 	RedlatchOwner = SomeOwner
 	// RedlatchSince is as in text output.
 	RedlatchSince = "2024-12-21T01:06:31Z"
-	// LabelText is the label of a client of Redlatch.
+	// LabelText is the label of a Redlatch client.
 	LabelText = "billing@host-3 pid 812"
 )
 
-// ClientID is another client of Redlatch.
+// ClientID is the ID of another Redlatch client.
 var ClientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
 
 // These scripts run until a signal.

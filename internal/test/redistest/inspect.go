@@ -66,8 +66,8 @@ func (s *Server) BytesSent(tb testing.TB) int {
 	return n
 }
 
-// CommandStats returns the calls of each command by its lower-case name (INFO commandstats), including commands in
-// scripts and the package's own. CONFIG RESETSTAT resets it.
+// CommandStats returns the number of calls to each command by its lower-case name (INFO commandstats), including
+// commands in scripts and the package's own. CONFIG RESETSTAT resets it.
 func (s *Server) CommandStats(tb testing.TB) map[string]int64 {
 	tb.Helper()
 	stats := map[string]int64{}
