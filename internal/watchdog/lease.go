@@ -1,8 +1,8 @@
-// Package watchdog renews leases and reports losses, on one goroutine for all holds of a client. A lease's deadline
-// is the send time of the last acknowledged call, plus the lease, less the loss margin, by the earlier of the wall
-// and the monotonic clock: a loss is reported before the server can grant the lock again. Renewals are sent every
-// third of a lease, in batches of up to [BatchSize], and after a doubt (a lost connection, a new master). Call
-// [Loop.Remove] before a release.
+// Package watchdog renews leases and reports losses, on one goroutine for all holds of a client. A lease's deadline is
+// the send time of the last acknowledged call, plus the lease, less the loss margin, by the earlier of the wall and the
+// monotonic clock: a loss is reported before the server can grant the lock again. Renewals are sent every third of a
+// lease, in batches of up to [BatchSize], and after a doubt (a lost connection or a new master). Call [Loop.Remove]
+// before a release.
 package watchdog
 
 import (
@@ -14,11 +14,12 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Holder has a lease.
+// Holder is the holder of a lease.
 type Holder interface {
 	// LockOf returns the lock's name and kind.
 	LockOf() (name, kind string)
-	// Owed returns the lease that the same owner's holds need, less than the lease or negative if less.
+	// Owed returns the lease that the same owner's holds need. Any result below the lease, even a negative one, means that
+	// they need less.
 	Owed() time.Duration
 	// LeaseLost is called once, on the loop's goroutine, at the end of the lease or loop. It must not block. It may
 	// call the loop.
@@ -37,15 +38,15 @@ type Renewal struct {
 type Lease struct {
 	// Key and Owner, boxed strings.
 	Key, Owner any
-	// TTL is the lease; TTLArg is it in milliseconds, a boxed int64.
+	// TTL is the lease, and TTLArg the same in milliseconds, as a boxed int64.
 	TTL    time.Duration
 	TTLArg any
 	// Fixed leases are not renewed.
 	Fixed bool
-	// Trust is how long a confirmation counts if other owners' renewals may shorten the lock's TTL; 0: the whole
+	// Trust is how long a confirmation counts if other owners' renewals may shorten the lock's TTL; 0 means the whole
 	// lease. A longer lease, even a fixed one, is confirmed every third of it.
 	Trust time.Duration
-	// Max is the longest time from the grant, 0 for none.
+	// Max is the longest time from the grant, or 0 if there is no limit.
 	Max time.Duration
 	// Renewal is the lease's script. Leases with the same script are batched.
 	Renewal *Renewal
@@ -64,7 +65,7 @@ type Lease struct {
 	newer   *Lease
 	sent    time.Time // send time of the last confirmed call
 	next    time.Time // when the loop looks again
-	due     time.Time // renewal time before a doubt; zero: none
+	due     time.Time // renewal time before a doubt, zero if there was none
 	retry   time.Duration
 	index   int
 	pending bool // a renewal is in flight
@@ -107,7 +108,7 @@ func (l *Lease) Ends() time.Time {
 	return d
 }
 
-// Final returns the end of a fixed lease or Max, else zero.
+// Final returns the end of a fixed lease or Max, otherwise zero.
 func (l *Lease) Final() time.Time {
 	switch {
 	case l.Fixed:

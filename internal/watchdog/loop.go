@@ -21,13 +21,13 @@ type Config struct {
 	// Renew sends a script for leases, which share it, and passes to done an error, or for each lease whether the server has it.
 	// done may run on any goroutine.
 	Renew func(leases []*Lease, done func(held []bool, err error))
-	// Group returns the group of a lease; one script renews one group. nil: one group for all.
+	// Group returns the group of a lease; one script renews one group. If nil, all leases form one group.
 	Group func(l *Lease) int
 	// Margin returns the loss margin of a lease.
 	Margin func(lease time.Duration) time.Duration
 	// Doubt, if not nil, returns a channel that is closed when the server may have forgotten locks.
 	Doubt func() <-chan struct{}
-	// Logger receives failed renewals and losses.
+	// Logger logs failed renewals and losses.
 	Logger *slog.Logger
 }
 
@@ -42,14 +42,14 @@ type Loop struct {
 
 	// Owned by the goroutine.
 	last    time.Time
-	recheck time.Time // renewal of all leases; zero: never
+	recheck time.Time // renewal of all leases; zero if never
 
 	// mu guards the fields below. It is not held during calls and callbacks.
 	mu      sync.Mutex
 	sched   schedule
 	oldest  *Lease
 	newest  *Lease
-	armed   time.Time // when the goroutine wakes; zero: never
+	armed   time.Time // when the goroutine wakes; zero if never
 	added   bool      // a lease, since it woke
 	results []result
 	empty   chan struct{} // closed when the schedule is empty, for Drain
@@ -60,7 +60,8 @@ type Loop struct {
 	doubted time.Time // earlier confirmations are doubtful
 	doubtAt time.Time
 
-	// doubt is the next doubt. Set by New, so that none is missed, and then by the goroutine, which may read it without mu.
+	// doubt is the next doubt. It is set by New, so that none is missed, and then by the goroutine, which may read it
+	// without mu.
 	doubt <-chan struct{}
 }
 
@@ -125,14 +126,14 @@ func (w *Loop) drop(l *Lease) bool {
 	return true
 }
 
-// Tried reports whether a renewal was started, also after [Loop.Remove].
+// Tried reports whether a renewal was started, even after [Loop.Remove].
 func (w *Loop) Tried(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return l.tried
 }
 
-// Doubted reports whether a doubt came after the last confirmation, also after [Loop.Remove].
+// Doubted reports whether a doubt came after the last confirmation, even after [Loop.Remove].
 func (w *Loop) Doubted(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +172,7 @@ func (w *Loop) Oldest() time.Time {
 	return w.oldest.began
 }
 
-// All returns the watched leases in the order of Add.
+// All returns the watched leases in the order in which they were added.
 func (w *Loop) All() []*Lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()

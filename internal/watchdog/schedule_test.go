@@ -191,7 +191,7 @@ func (o *orders) renew(leases []*Lease, done func([]bool, error)) {
 	})
 }
 
-// raise raises doubts. Each renews all leases within a second.
+// raise raises doubts. Each causes all leases to be renewed within a second.
 func (o *orders) raise(a *schedules.Actor) {
 	for range 3 {
 		a.Sleep(time.Duration(a.Pick(3)) * 500 * time.Millisecond)

@@ -63,7 +63,7 @@ func (w *Loop) suspect(now time.Time) {
 	}
 }
 
-// hasten makes the leases due that were not confirmed since now.
+// hasten makes the leases due that have not been confirmed since now.
 func (w *Loop) hasten(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +138,7 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 
 func (l *Lease) renewable() bool { return l.confirmed() && !l.pending }
 
-// early is how much earlier than due a lease may be renewed to share a script.
+// early is how long before it is due a lease may be renewed to share a script.
 func (l *Lease) early() time.Duration {
 	if l.retry > 0 {
 		return 0
@@ -229,7 +229,7 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 	return lost
 }
 
-// reschedule sets the next look at the lease, at the latest its deadline.
+// reschedule sets the time of the next look at the lease, which is at its deadline at the latest.
 func (w *Loop) reschedule(l *Lease, at time.Time) {
 	l.next = at
 	if end := l.Ends(); end.Before(at) {
