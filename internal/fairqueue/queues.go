@@ -29,8 +29,8 @@ type Kind interface {
 	GiveUp(c *transport.Call, r *acquire.Request)
 
 	// Heartbeat fills c with the call that keeps the places of the waiters, all of one process, and of other living
-	// waiters, and reads the first window places and whether the lock is free. If the first in the queue is one of these,
-	// it is kept only while the lock is held.
+	// waiters, and reads the first window places and whether the lock is free. If the first in the queue is one of those
+	// others, it is kept only while the lock is held.
 	Heartbeat(c *transport.Call, window int, waiters []Waiter, others []reply.Other)
 
 	// Evict fills c with the call that evicts dead owners from the front of the queue, each only if it still has the
