@@ -139,8 +139,8 @@ func (q *queue) take(dst []entry, r room) []entry {
 	return dst
 }
 
-// wait returns true when there are calls to take, and false when the queue or stop is closed. Calls for which there is
-// no room in flight do not count, so the queue must be roused when there is room again.
+// wait returns true when there are calls to take, and false when the queue or stop is closed. If flight is not nil,
+// calls without room in flight do not count, so the queue must be roused when there is room again.
 func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
 		r := all
