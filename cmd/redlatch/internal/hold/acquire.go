@@ -310,7 +310,7 @@ func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (lo
 	return lock, hold, err
 }
 
-// setPermits does not change a different number while no permit is taken, because the key may be a counter or a latch.
+// setPermits does not change a different number if no permit is taken, because the key may be a counter or a latch.
 func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) error {
 	made, err := sem.TrySetPermits(ctx, o.count)
 	if made || err != nil {
