@@ -169,7 +169,8 @@ var ClientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
 // These scripts run until a signal.
 const (
 	// EndsOnSIGTERM ends with SIGTERM, and prints that it did.
-	EndsOnSIGTERM = `trap 'echo term; exit 0' TERM; echo up; sleep 600 & wait`
+	// A child that has just been forked may miss the signal, so no child runs for long or keeps the output open.
+	EndsOnSIGTERM = `trap 'echo term; exit 0' TERM; echo up; while :; do sleep 1 >/dev/null 2>&1 & wait; done`
 	// IgnoresSIGTERM ends with SIGKILL alone.
 	IgnoresSIGTERM = `trap '' TERM; echo up; sleep 600 & wait`
 )

@@ -89,6 +89,7 @@ func TestSignalLeavesLockForRestOfAtLeast(t *testing.T) {
 	require.Equal(t, "up", p.Line())
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	p.Rest() // a second signal is not needed
+	require.Equal(t, 0, p.Code())
 	require.Empty(t, p.Stderr.String())
 	left := ttl(t, s, name)
 	require.Positive(t, left)
