@@ -116,9 +116,9 @@ type Waiter struct {
 	// Deadline is when other clients remove the waiter if it is first in the queue, or the zero time if it
 	// has none.
 	Deadline time.Time
-	// Subscribed is true if a connection is subscribed to the waiter's channel, so that the waiter is alive.
-	// A live waiter is briefly not subscribed after it has queued and while it reconnects. [Inspect] counts
-	// connections to the master only; [Evict] also counts connections to its replicas.
+	// Subscribed is true if a connection is subscribed to the waiter's channel, which means that the waiter is alive. A
+	// live waiter is briefly not subscribed after it has queued and while it reconnects. [Inspect] counts connections
+	// to the master only; [Evict] also counts connections to its replicas.
 	Subscribed bool
 	// Counted is false if Subscribed is unknown: counting requires permission to run PUBSUB NUMSUB, and
 	// Inspect counts subscribers only for the first 64 waiters.
@@ -225,9 +225,8 @@ type Eviction struct {
 // status does. Evict sends one EVALSHA for every 200 places in the queue, SUBSCRIBE, PUBSUB and UNSUBSCRIBE
 // to count, ROLE at most once every ten seconds, and two EVALSHA to evict.
 //
-// Errors are [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is
-// not fair, ErrUncertain if the reply was lost, after which Evict may be retried, and the errors of
-// Inspect.
+// Evict returns [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is not fair, or any
+// error that Inspect returns. If the reply was lost, it returns ErrUncertain, and Evict may be retried.
 func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, false)
 }

@@ -4,9 +4,9 @@
 //
 //	waiters, err := redis.Strings(conn.Do("LRANGE", codec.QueueKey("orders"), 0, -1))
 //
-// The functions take a lock's mapped name: the result of the client's NameMapper, if it has one. It
-// is also the key of the lock, a hash. Derived names contain it in braces, unless it contains an
-// opening brace, so that all of them are in one slot of a cluster.
+// The functions take a lock's mapped name: the result of the client's NameMapper, if it has one. The lock itself is a
+// hash, and the mapped name is its key. Derived names contain the mapped name in braces, unless it contains an opening
+// brace, so that all of them are in one slot of a cluster.
 //
 // All functions are pure and safe for concurrent use. docs/protocol.md describes the other keys,
 // the scripts and the messages.

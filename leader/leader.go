@@ -33,9 +33,8 @@ const defaultPause = time.Second
 
 // Config configures a candidate. Only Lead is required.
 type Config struct {
-	// Lead does the leader's work. It should run until ctx ends, for the reason that
-	// context.Cause(ctx) returns, and then return soon. If it returns earlier, Run returns its
-	// error.
+	// Lead does the leader's work. It should run until ctx ends and then return promptly;
+	// context.Cause(ctx) returns the reason. If Lead returns earlier, Run returns its error.
 	Lead func(ctx context.Context) error
 
 	// Fair makes candidates lead in order of arrival, across processes. By default, there is no
@@ -179,9 +178,9 @@ type Status struct {
 	ended atomic.Pointer[func() error] // the Err method of the last leadership's context
 }
 
-// IsLeader reports whether the candidate leads, which is whether Lead's context is live. It reads
-// the clocks, so it is correct after the machine was suspended. For work that must not be done
-// twice, use Lead's context.
+// IsLeader reports whether the candidate leads, that is, whether Lead's context is still live. It
+// reads the clocks, so it is correct even after the machine has been suspended. For work that must
+// not be done twice, use Lead's context.
 func (s *Status) IsLeader() bool {
 	ended := s.ended.Load()
 	return ended != nil && (*ended)() == nil

@@ -27,7 +27,8 @@ type frame struct {
 	keys  map[string]int // number of rows by key
 }
 
-// Key returns the ID of a row for updates: a hash of the identifying bytes, numbered if repeated.
+// Key returns the ID of a row for updates: a hash of the values that identify the row, followed by
+// a number if the page already has a row with that hash.
 func (f *frame) Key(about ...string) string {
 	if f.keys == nil {
 		f.keys = map[string]int{}
