@@ -59,8 +59,8 @@ type Server struct {
 	of  *Server     // the deployment of this master; nil if the user named it
 }
 
-// New reads files, and sends nothing. Its errors quote no part of the address: a mistyped one may
-// have a password anywhere.
+// New reads files, but does not send anything. Its errors do not quote any part of the address: a
+// mistyped address may have a password anywhere.
 func New(set Settings) (*Server, error) {
 	at, err := redisurl.Parse(set.Address)
 	if errors.Is(err, redisurl.ErrEscape) {
@@ -185,9 +185,9 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
 }
 
-// Dial connects to the server, to the current master of Sentinels, or to all masters of a cluster;
-// then commands find their nodes, and the connection cannot subscribe. ctx bounds connecting only;
-// replies are awaited for 5 s.
+// Dial connects to the server, to the current master of Sentinels, or to all masters of a cluster.
+// In a cluster, each command is sent to the node that serves it, and the connection cannot
+// subscribe. ctx limits only the time to connect; the timeout for a reply is 5 s.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	switch {
@@ -239,7 +239,7 @@ func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 }
 
 // Master returns host:port of the master that the server replicates, or "" if there is none, if it
-// is unknown and for deployments.
+// is unknown, or if the server is a Sentinel or cluster deployment.
 func (s *Server) Master(ctx context.Context) (master string, err error) {
 	if s.IsDeployment() {
 		return "", nil

@@ -150,8 +150,9 @@ type Caller interface {
 	Close() error
 }
 
-// Over returns a connection that sends commands through t, and closes it. It cannot subscribe, and
-// is for one goroutine, except for Close. Replies are bounded by t.
+// Over returns a connection that sends commands through t, and closes t when it is closed. It
+// cannot subscribe. It must be used by one goroutine at a time, except for Close. The wait for a
+// reply is limited by t only.
 func Over(t Caller) redis.Conn { return &routed{nodes: t} }
 
 func (s *Server) route(ctx context.Context) (redis.Conn, error) {

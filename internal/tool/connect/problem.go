@@ -281,8 +281,9 @@ func Denied(err error) bool {
 	return refused && isDenial(text)
 }
 
-// Remedy returns the remedy for a refusal, or "" for another error. Missing rights are words of ACL
-// SETUSER; without them, Remedy reads the text.
+// Remedy returns the remedy for an error that the server replied, or "" for another error. rights
+// are the missing rights, as rules of ACL SETUSER; if there are none, Remedy derives them from the
+// error text.
 func Remedy(err error, rights ...string) string {
 	text, refused := refusal(err)
 	if !refused {

@@ -120,7 +120,7 @@ func KindNames() string {
 	return "plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter"
 }
 
-// WithToken returns the kind of a lock with this last token, which is 0 if there is none.
+// WithToken returns the kind of a lock whose last token is token, which is 0 if there is none.
 func (k Kind) WithToken(token int64) Kind {
 	switch {
 	case token < 1:

@@ -177,9 +177,9 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 }
 
-// WaitersOf returns the connections that wait for a lock without a queue, and those that wait for
-// its name as if it were a plain or a read/write lock, which it is not. Listening counts the
-// subscribers to the channels of the plain and the read/write lock.
+// WaitersOf returns the number of connections that wait for a lock without a queue, and of those
+// that use the same name for a plain or a read/write lock, although the lock is of another kind.
+// listening has the numbers of subscribers to the channels of the plain and the read/write lock.
 func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
 	switch {
 	case kind == ReadWrite:

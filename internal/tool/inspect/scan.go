@@ -120,8 +120,8 @@ func (s *scan) passes() []pass {
 	return all
 }
 
-// Run finds the locks. It ends with ctx between two commands. Errors come from the connection, from
-// SCAN and from Found.
+// Run finds the locks. When ctx ends, it stops before the next command. Errors come from the
+// connection, from SCAN and from Found.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
 	if s.Pattern == "" {

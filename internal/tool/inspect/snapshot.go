@@ -291,9 +291,10 @@ func Listeners(ctx context.Context, client *redlatch.Client, name string, owners
 // Place is a place in the queue of a fair lock.
 type Place struct{ Lock, Owner string }
 
-// Subscribers counts the connections subscribed for each of places, on the master and its replicas:
-// -1 for a name that cannot be a lock in a cluster. Places of one lock should be adjacent. After an
-// error or the end of ctx, the result is shorter than places.
+// Subscribers counts the connections that are subscribed for each of the given places, on the
+// master and its replicas. The count is -1 for a name that cannot be a lock in a cluster. Places in
+// the same lock's queue should be adjacent. After an error or the end of ctx, the result is shorter
+// than places.
 func Subscribers(ctx context.Context, client *redlatch.Client, cluster bool, places []Place) (counts []int64, err error) {
 	for len(places) > 0 && ctx.Err() == nil {
 		n := min(len(places), CountedAtOnce)

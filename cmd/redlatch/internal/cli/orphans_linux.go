@@ -20,10 +20,11 @@ func init() {
 	}
 }
 
-// reaping returns the result of run. As process 1 it reaps orphans until then, on the main thread.
+// reaping returns the result of run. When running as process 1, it reaps orphans on the main thread
+// until run returns.
 //
-// WNOTHREAD waits for children of the calling thread only, and run starts none on the main thread:
-// so it never takes the status of a child that run started.
+// WNOTHREAD waits only for children of the calling thread. Because run starts no children on the
+// main thread, reaping never takes the status of a child that run started.
 func reaping(run func() int) int {
 	if !isInit {
 		return run()

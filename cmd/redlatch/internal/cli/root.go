@@ -56,8 +56,8 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 
 const runFails = "run fails"
 
-// RunFails are the annotations for a command that returns another program's exit code: its own
-// errors exit with [CodeRunFailed].
+// RunFails are the annotations for a command that returns another program's exit code. If the
+// command itself fails, it exits with [CodeRunFailed].
 var RunFails = map[string]string{runFails: "true"}
 
 func coded(cmd *cobra.Command, ran bool, err error) error {
@@ -79,8 +79,8 @@ func coded(cmd *cobra.Command, ran bool, err error) error {
 	return &ExitError{Code: code, Err: err}
 }
 
-// written keeps the exit code of another failure, which scripts depend on, and prints nothing about
-// a closed pipe.
+// If another failure has already set the exit code, written keeps that code, because scripts depend
+// on it. It prints nothing about a closed pipe.
 func written(err, lost error) error {
 	var exit *ExitError
 	coded, closed := errors.As(err, &exit), errors.Is(lost, syscall.EPIPE)

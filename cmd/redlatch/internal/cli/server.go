@@ -39,8 +39,8 @@ type Globals struct {
 	tls                connect.TLS
 }
 
-// Defaults omit the environment: help would print REDIS_URL. There is no flag for a password: all
-// users of a machine can read the arguments of its processes.
+// The flags' defaults are not taken from the environment, because the help text would then print REDIS_URL. There is no
+// flag for a password, because all users of a machine can read the arguments of its processes.
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&g.Redis, "redis", "",
