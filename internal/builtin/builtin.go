@@ -18,23 +18,24 @@ type Leader interface {
 	// false.
 	Leads(outermost transport.Transport) bool
 
-	// Lead is Start for a caller that only waits for the call: it may write the call and read
-	// the reply on the caller's goroutine. It returns when done has run, ctx ends, Interrupt
-	// was called, or other calls need the connection; done then runs later, as with Start. It
-	// does not wait for a connection that is missing or in use. caller must not be nil.
+	// Lead is like Start, for a caller that does nothing but wait for the call. It may write the
+	// call and read the reply on the caller's goroutine. It returns when done has run, ctx ends,
+	// Interrupt was called, or other calls need the connection. If done has not run by then, it
+	// runs later, as with Start. Lead does not wait for a connection that is missing or in use.
+	// caller must not be nil.
 	Lead(ctx context.Context, call *transport.Call, done transport.Done, caller Caller)
 
-	// Interrupt makes a waiting Lead of call return immediately. The call continues. It does
-	// not block and is safe for concurrent use.
+	// Interrupt makes a Lead that is waiting for call return immediately. The call continues.
+	// Interrupt does not block and is safe for concurrent use.
 	Interrupt(call *transport.Call)
 }
 
 // Caller is the caller of [Leader.Lead]. Its methods run on the goroutine that called Lead.
 type Caller interface {
-	// Started is called once, before the wait for the reply. A call started later, to the same
-	// server, is sent later.
+	// Started is called once, before Lead waits for the reply. Calls to the same server that are
+	// started after that are sent after this call.
 	Started()
-	// Waits reports whether the caller still waits; if not, Lead returns. After a change to
+	// Waits reports whether the caller is still waiting; if not, Lead returns. When this changes to
 	// false, the caller calls Interrupt.
 	Waits() bool
 }

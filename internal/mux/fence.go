@@ -12,8 +12,8 @@ import (
 // errNoFence means that the ID of the call's connection is unknown.
 var errNoFence = errors.New("mux: the server does not know the call's connection")
 
-// Fence returns nil if call, which was abandoned or whose done has run, has either run or never will. Any error
-// leaves the call in doubt. ctx bounds the wait.
+// Fence returns nil if call either has run or will never run. The call must have been abandoned, or its done must have
+// run. Any error leaves the call in doubt. ctx bounds the wait.
 //
 // A former connection is killed with CLIENT KILL ID. On the current one, the reply to a PING sent after the call proves
 // that the call is over, without affecting other calls. If the server rejects or lacks CLIENT KILL, later calls return

@@ -22,7 +22,8 @@ const (
 // flightOf is the bound on calls in flight by lane.
 var flightOf = [lanes]int{laneRepeat: boundless, laneVital: boundless, laneUrgent: urgentMax, laneNormal: flightMax}
 
-// resume is the number in flight at which a full lane accepts calls again: low enough for a batch to share a packet.
+// resume is the number of calls in flight at which a full lane accepts calls again: low enough for a batch to share a
+// packet.
 func resume(lane int) int { return flightOf[lane] / 4 * 3 }
 
 // room is how many calls of each lane may be added.
@@ -30,8 +31,8 @@ type room [lanes]int
 
 var all = room(flightOf)
 
-// inflight is the calls written to a connection, in reply order. The goroutine with the write token adds calls, and
-// the goroutine with the read token removes them.
+// inflight holds the calls written to a connection, in the order of their replies. The goroutine with the write token
+// adds calls, and the goroutine with the read token removes them.
 type inflight struct {
 	more func() // called when a full lane has room again
 
@@ -126,7 +127,8 @@ const (
 	withCaller
 )
 
-// readToken is the right to read from a connection and to take calls out of flight. It is guarded by inflight.mu.
+// readToken is the right to read from a connection and to remove calls from the calls in flight. It is guarded by
+// inflight.mu.
 //
 //	           a caller of Lead, with nothing queued, being written or in flight
 //	  free ◀──────────────────────────────────────────────▶ with a caller
@@ -139,8 +141,8 @@ const (
 // The write token, in queue, is with the run goroutine while it is awake, and with a leading caller until its call
 // is flushed. The invariants:
 //
-//   - Only the holder of the write token writes and puts calls in flight; only the holder of the read token reads and
-//     takes calls out.
+//   - Only the holder of the write token writes and adds calls; only the holder of the read token reads and
+//     removes them.
 //   - A caller gets both tokens or neither, and only while no call is queued, being written or in flight. So it reads
 //     its own reply and doesn't run the done callback of any other call.
 //   - The read token is taken while a flushed call is in flight.
@@ -246,7 +248,8 @@ func (f *inflight) free() {
 	f.armed, f.seen = true, f.given
 }
 
-// look gives the reader the token if no caller has held it since the last look, but leaves alone unchanged.
+// look gives the reader the token if no caller has held it since the previous call to look. It does not change the
+// field alone.
 func (f *inflight) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

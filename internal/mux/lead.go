@@ -18,8 +18,8 @@ const (
 	soundFor = time.Millisecond
 )
 
-// Lead is Start, but writes the call and reads its reply on the caller's goroutine if no other call is queued, being
-// written or in flight; see builtin.Leader.
+// Lead is like Start, but writes the call and reads its reply on the caller's goroutine if no other call is queued,
+// being written or in flight; see builtin.Leader.
 func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	var l *link
 	if small(call) {
@@ -33,7 +33,7 @@ func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Don
 	m.lead(ctx, l, entry{call: call, done: done}, caller)
 }
 
-// Interrupt makes a waiting Lead of call return.
+// Interrupt makes a Lead that is waiting for call return.
 func (m *Mux) Interrupt(call *transport.Call) {
 	if l := m.history.present(); l != nil {
 		l.flight.interrupt(call)

@@ -108,7 +108,7 @@ func (m *Mux) Start(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done})
 }
 
-// Ask is Start for a call that another node of a cluster redirected here: ASKING is sent before it.
+// Ask is like Start, for a call that another node of a cluster redirected here: ASKING is sent before it.
 func (m *Mux) Ask(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done, asking: true})
 }
@@ -149,8 +149,9 @@ func (m *Mux) finish(e entry, reply any, err error) {
 	e.done(reply, err)
 }
 
-// lateRunner runs functions in order on a goroutine that exists while there are any. Only goroutines counted in wg
-// may call do, and callers with the read token, whose reader is counted: so wg cannot reach zero in between.
+// lateRunner runs functions in order on a goroutine that exists while there are any. Only goroutines counted in wg may
+// call do, and callers that hold the read token, because the reader that waits for the token is counted. So wg cannot
+// reach zero in between.
 type lateRunner struct {
 	wg *sync.WaitGroup
 

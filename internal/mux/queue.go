@@ -36,8 +36,9 @@ func (e entry) lane() int {
 	return laneNormal
 }
 
-// queue holds the calls to write. Any goroutine adds calls; only the run goroutine takes them. It also holds the
-// write token: the run goroutine has it unless sleeps, else a caller if leads, else it is free.
+// queue holds the calls to write. Any goroutine adds calls; only the run goroutine takes them. It also holds the write
+// token. The run goroutine has the token unless sleeps is set. If sleeps is set, a caller has the token if leads is
+// set; otherwise the token is free.
 type queue struct {
 	wake chan struct{} // cap 1: work for the sleeping run goroutine
 
@@ -73,7 +74,7 @@ func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 	return first, true
 }
 
-// lead gives a caller both tokens of the returned link, on which it must write its call. It returns nil without a
+// lead gives a caller both tokens of the returned link, on which it must write its call. It returns nil if there is no
 // connection, or if other calls are queued, being written or in flight.
 func (q *queue) lead(call *transport.Call) *link {
 	q.mu.Lock()
@@ -192,8 +193,8 @@ func (q *queue) close() {
 	q.rouse()
 }
 
-// isClosed reports whether Close has begun, which closes the queue first. This distinguishes Close from a lost
-// connection.
+// isClosed reports whether Close has begun, since Close starts by closing the queue. This distinguishes Close from a
+// lost connection.
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -65,7 +65,7 @@ func (m *Mux) receive(l *link) bool {
 	return ok
 }
 
-// next reads one reply and takes its call out of flight. It returns false if l is broken.
+// next reads one reply and removes its call from the calls in flight. It returns false if l is broken.
 func (m *Mux) next(l *link) (e entry, reply any, refusal *transport.ServerError, ok bool) {
 	reply, refusal, err := respconn.Receive(l.conn, 0)
 	if err != nil {

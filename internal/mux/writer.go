@@ -80,8 +80,8 @@ func (w *writer) settle(m *Mux, l *link) bool {
 	return true
 }
 
-// write returns how many calls are done with: fewer than all if l broke. The call that was being written at that time
-// is in flight.
+// write returns the number of calls that need not be written again, which is fewer than all of them if l can no longer
+// be used. If l broke while a call was being written, that call is in flight.
 func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	if len(calls) == 0 {
 		return 0
@@ -101,7 +101,7 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 		}
 		w.unflushed++
 		err := w.args.send(l.conn, e)
-		// Not before: an unsolicited reply would end a call that is still being read.
+		// Do not push the call earlier: an unsolicited reply would end it while send is still reading it.
 		l.flight.push(e)
 		if err != nil {
 			l.fail(err)
@@ -111,8 +111,8 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	return len(calls)
 }
 
-// claim reports whether the call may be written to l. An abandoned call after NOSCRIPT or a redirection must not be
-// repeated; Fence relies on that.
+// claim reports whether the call may be written to l. An abandoned call must not be repeated after NOSCRIPT or a
+// redirection; Fence relies on that.
 func claim(e entry, l *link) bool { return e.call.Claim(l.who.name) && !e.call.Abandoned() }
 
 // encodeBuffer builds the arguments of EVALSHA and EVAL without allocating.
