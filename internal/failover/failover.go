@@ -1,7 +1,8 @@
 // Package failover is a transport to the master that Redis Sentinels name. It subscribes to the
 // messages that Sentinels publish on the servers, and closes connections to a former master
-// immediately. Without the right to subscribe it queries the Sentinels every second. One goroutine
-// watches, from the first call or subscription until Close, which waits for it.
+// immediately. If it is not permitted to subscribe, it queries the Sentinels every second. One
+// goroutine watches the master from the first call or subscription until Close, which waits for it
+// to end.
 package failover
 
 import (
@@ -20,9 +21,9 @@ import (
 )
 
 const (
-	// Silence is how long no Sentinel's message may arrive before the Sentinels are queried.
+	// Silence is the time without a message from a Sentinel after which the Sentinels are queried.
 	Silence = 2500 * time.Millisecond
-	// AskEvery is the interval of queries until a message arrives.
+	// AskEvery is the interval between queries until a message arrives.
 	AskEvery = time.Second
 	askBound = 3 * time.Second
 	// doubtful is how long Sentinels may name a former master.
@@ -41,7 +42,7 @@ type Config struct {
 	Conn redisconn.Config
 }
 
-// dial fails if the master is replaced meanwhile.
+// dial fails if the master is replaced during the dial.
 func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 	cuts := f.live.cutsSoFar()
 	addr, err := f.cfg.Master(ctx)
@@ -197,9 +198,9 @@ func (f *Failover) unsubscribed(err error) {
 	}
 }
 
-// settle queries until all connections lead to the named master after some were closed, or to addr,
-// which a Sentinel has named. It stops after a while, since a Sentinel may name the master by
-// another address than we do.
+// settle queries the Sentinels until all connections lead to the master that they name, after some
+// connections were closed, or until all connections lead to addr, which a Sentinel has named. It
+// gives up after a while, since a Sentinel may use a different address for the master than we do.
 func (f *Failover) settle(addr string) {
 	pause, cut := clock.Backoff{Min: retryMin, Max: retryMax}, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
@@ -214,8 +215,8 @@ func (f *Failover) settle(addr string) {
 	}
 }
 
-// check closes the connections to other servers than the master, and reports whether there were
-// any. addr is "" if the Sentinels name no master.
+// check closes the connections to servers other than the master, and reports whether there were
+// any. addr is "" if the Sentinels do not name a master.
 func (f *Failover) check() (addr string, cut bool) {
 	ctx, cancel := context.WithTimeout(f.ctx, askBound)
 	defer cancel()

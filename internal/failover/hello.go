@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/internal/pubsub"
 )
 
-// Channel is where every Sentinel names the master: every two seconds, and immediately after a
-// failover.
+// Channel is the channel on which every Sentinel publishes the master's address: every two seconds,
+// and immediately after a failover.
 const Channel = "__sentinel__:hello"
 
 type claim struct {
@@ -34,7 +34,8 @@ func parseHello(payload string) (c claim, ok bool) {
 	return claim{name: parts[4], addr: net.JoinHostPort(parts[5], parts[6]), epoch: epoch}, true
 }
 
-// forgetAfter is how long a claim counts without being repeated: new Sentinels start with epoch 0.
+// forgetAfter is how long a claim is valid unless it is repeated. Claims must expire because new
+// Sentinels start with epoch 0.
 const forgetAfter = 10 * time.Second
 
 // claims has the latest claim for each master name.
@@ -45,9 +46,9 @@ type datedClaim struct {
 	at time.Time
 }
 
-// take reports whether c is the first claim for its name, or reports a failover. It ignores older
-// claims, and other addresses with the same epoch; but after forgetAfter without a newer claim, an
-// older one counts as the first.
+// take reports whether c is the first claim for its name, and whether it announces a failover. It
+// ignores older claims, and claims with the same epoch but a different address. If the latest claim
+// has not been repeated for forgetAfter, an older claim is treated as the first.
 func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	last, known := s[c.name]
 	if c.epoch == last.epoch && c.addr != last.addr {
@@ -63,7 +64,8 @@ func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	return !known, known && c.epoch > last.epoch && c.addr != last.addr
 }
 
-// helloListener drops no message: a failover is reported once among others.
+// helloListener does not drop any messages, because the report of a failover is sent only once,
+// among other messages.
 type helloListener struct {
 	wake chan struct{} // cap 1: there are news
 

@@ -37,8 +37,9 @@ func (l *live) cutsSoFar() int {
 	return l.cuts
 }
 
-// begin adds a dial to addr, which cut ends with cancel. cuts is the number of cuts before the
-// query that returned addr: a later cut may follow a later failover.
+// begin registers a dial to addr, so that cut can end it by calling cancel. cuts is the number of
+// cuts before the query that returned addr. If there was another cut since then, there may have
+// been another failover, so begin fails unless that cut named addr as the master.
 func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*liveConn, error) {
 	c := &liveConn{addr: addr, of: l, cancel: cancel}
 	l.mu.Lock()
@@ -92,7 +93,8 @@ func (c *liveConn) Close() error {
 	return c.ConnWithTimeout.Close()
 }
 
-// leadTo reports whether all connections and dials, at least one, lead to addr.
+// leadTo reports whether all connections and dials lead to addr, and there is at least one
+// connection.
 func (l *live) leadTo(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// hurry is how long the others are waited for after the first answer.
+	// hurry is how long Master waits for more answers after the first.
 	hurry     = 250 * time.Millisecond
 	knownMost = 32
 )
@@ -44,9 +44,9 @@ type word struct {
 	err          error
 }
 
-// Master returns the address, host:port, of the master. It queries all Sentinels concurrently; of
-// the answers within 250 ms of the first, the one with the highest epoch counts, since a
-// partitioned Sentinel keeps naming the former master.
+// Master returns the address, host:port, of the master. It queries all Sentinels concurrently.
+// Among the answers that arrive within 250 ms of the first, it uses the one with the highest epoch,
+// since a partitioned Sentinel keeps naming the former master.
 func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	addrs := s.known()
 	if len(addrs) == 0 {
@@ -126,8 +126,8 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 		stop()
 		_ = conn.Close()
 	}()
-	// The epoch first: a newer address does no harm. During a failover, this reply has the former
-	// master's address.
+	// Read the epoch first: it does no harm if the address is newer than the epoch. During a
+	// failover, this reply contains the former master's address.
 	reply, err := conn.Do("SENTINEL", "MASTER", s.name)
 	if err != nil {
 		w.err = err

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-// Dialer makes every connection of the library and the commands to a server.
+// Dialer makes all connections of the library and the commands to servers.
 type Dialer struct {
 	// Timeout bounds the connect, the TLS handshake, and the wait for each reply.
 	Timeout time.Duration
@@ -111,8 +111,8 @@ func (c *tlsConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// NewConn returns a connection of the client library over conn, with a limit on each write if not
-// zero.
+// NewConn returns a connection of the client library over conn. If write is not zero, it is the
+// time limit for each write.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn {
 	g, ok := conn.(*Guarded)
 	if !ok {
@@ -124,7 +124,7 @@ func NewConn(conn net.Conn, write time.Duration) redis.Conn {
 	return over(g, 0)
 }
 
-// Timed takes the results of a caller's dial. It closes conn if that does not support
+// Timed takes the results of a caller's dial. It closes conn if conn does not support
 // redis.ConnWithTimeout, which [Receive] needs.
 func Timed(conn redis.Conn, err error) (redis.ConnWithTimeout, error) {
 	if err != nil {

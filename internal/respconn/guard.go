@@ -18,8 +18,8 @@ const (
 	aheadKeep = 64 << 10
 )
 
-// Guarded limits announced lengths. No Read returns bytes of more than one reply. Reads and Fills
-// must not overlap, nor writes.
+// Guarded limits the lengths that the server announces. A Read never returns bytes of more than one
+// reply. Calls to Read and Fill must not overlap, and neither may writes.
 type Guarded struct {
 	net.Conn
 	deadlines net.Conn // accepts read deadlines from any goroutine
@@ -121,9 +121,9 @@ var errEarly = errors.New("the server sent an unsolicited reply")
 
 const lookFor = time.Millisecond
 
-// Own lets Fill wait for replies in place of the client library. No command may be unanswered. It
-// returns false, and changes nothing, if the socket cannot be peeked at, and an error if
-// unsolicited replies have arrived.
+// Own lets Fill wait for replies in place of the client library. All commands must have been
+// answered. If the socket cannot be peeked at, Own returns false and changes nothing. If
+// unsolicited replies have arrived, it returns an error.
 func (g *Guarded) Own() (bool, error) {
 	if g.end > g.read {
 		return false, errEarly
@@ -188,9 +188,9 @@ func (g *Guarded) Resume() {
 	_ = g.deadlines.SetReadDeadline(g.fillBy)
 }
 
-// Sound returns an error if the connection has ended or unsolicited bytes have arrived. Nothing may
-// be reading. With TLS, whose bytes need not be a reply, it waits up to a millisecond. It removes
-// the timeout set by Within.
+// Sound returns an error if the connection has ended or unsolicited bytes have arrived. No read may
+// be in progress. With TLS, where incoming bytes are not necessarily a reply, it waits up to a
+// millisecond. It removes the timeout set by Within.
 func (g *Guarded) Sound() error {
 	some, err := g.socket.Look()
 	switch {
@@ -214,9 +214,9 @@ func (g *Guarded) Sound() error {
 	return nil
 }
 
-// Bounded returns conn with a timeout for each write, and without redundant deadlines, which cost
-// up to a tenth of a command. So write timeouts are between 3/4 of bound and bound; read deadlines
-// are exact. Reads must not overlap, nor writes.
+// Bounded returns conn with a timeout for each write, and without redundant deadlines, which take
+// up to a tenth of the time of a command. As a result, a write times out after between 3/4 of bound
+// and bound; read deadlines are exact. Neither reads nor writes may overlap.
 func Bounded(conn net.Conn, bound time.Duration) net.Conn {
 	return &bounded{Conn: conn, bound: bound, hasty: true}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Receive returns the next reply, with *transport.ServerError on every level. refusal is set if the
-// whole reply is an error. After err the connection is unusable, even if the client library
-// panicked on a length beyond memory.
+// Receive returns the next reply, in which errors at any depth are *transport.ServerError. If the
+// whole reply is an error, it is returned as refusal. After err, the connection is unusable, even
+// if the client library panicked because an announced length exceeded the memory.
 func Receive(conn redis.Conn, timeout time.Duration) (reply any, refusal *transport.ServerError, err error) {
 	defer func() {
 		if p := recover(); p != nil {
