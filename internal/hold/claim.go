@@ -109,8 +109,8 @@ func (h *Hold) Place() acquire.Request {
 	return r
 }
 
-// cleanUp returns how to undo an attempt that may have run, or nil for a shared owner, whose lock may belong to another
-// user.
+// cleanUp returns the cleanup of an attempt that may have run. For a shared owner, whose lock may belong to another
+// user, it only leaves the queue; if there is no queue, cleanUp returns nil.
 func (h *Hold) cleanUp() *engine.InDoubt {
 	o := h.ownership
 	queue := h.queue()

@@ -17,8 +17,8 @@ type proofKey struct {
 	family, key string
 }
 
-// Proof returns the hold of this lock that ctx proves, nil if there is none, if it was released or if the kind is not
-// reentrant, and an error if it was lost.
+// Proof returns the hold of this lock that ctx proves. It returns nil if there is none, if the hold was released or if
+// the kind is not reentrant, and an error if the hold was lost.
 func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	h, ok := ctx.Value(l.proof).(*Hold)
 	if !ok || l.Owning == nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
-// Group is several holds as one: when one is lost or reaches its maximum, all end, but their locks stay held until
-// Unlock or their leases expire. A hold joins at most one group. All methods are safe for concurrent use.
+// Group treats several holds as one: when one of them is lost or reaches its maximum, all of them end, but their locks
+// stay held until Unlock is called or their leases expire. A hold joins at most one group. All methods are safe for
+// concurrent use.
 type Group struct {
 	life
 	once sync.Once
@@ -127,9 +128,9 @@ func (g *Group) final() (first time.Time, ends bool) {
 	return first, ends
 }
 
-// Unlock releases all members concurrently, and returns their errors in the order in which they were added. For holds
-// added together that are the last of their owners, free returns nil, ErrLost, or the reason the outcome is unknown; in
-// that case it continues in the background.
+// Unlock releases all members concurrently, and returns their errors in the order in which the members were added. For
+// holds that were added together and are the last of their owners, free returns nil, ErrLost, or the reason why the
+// outcome is unknown; in that case it continues in the background.
 func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []error {
 	g.once.Do(func() {
 		if g.Err() == nil {

@@ -241,7 +241,8 @@ func (h *Hold) overdue() error {
 	return why.NotRenewed
 }
 
-// gone returns why the server does not have the lock: after a lost connection, probably a restart or a failover.
+// gone returns the likely reason why the server no longer has the lock. If a connection was lost, that is probably a
+// restart or a failover.
 func (h *Hold) gone() error {
 	e := h.ownership.lock.Engine
 	if e.Watchdog.Doubted(&h.lease) {

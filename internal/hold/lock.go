@@ -93,8 +93,8 @@ func (l *Lock) ask(ctx context.Context, guards bool, fill func(*transport.Call))
 	return acquire.Ask(ctx, l.Engine, l.Kind, guards, fill)
 }
 
-// Kind makes the calls about one lock and decodes their replies. Methods are safe for concurrent use. Each fills a
-// reset call.
+// Kind builds the calls for one lock and decodes their replies. Its methods are safe for concurrent use. A call to be
+// filled must have been reset.
 type Kind interface {
 	acquire.Waitable
 
@@ -178,8 +178,8 @@ type Terms struct {
 	// Owner is a shared owner if Given, otherwise zero.
 	Owner codec.Owner
 	Given bool
-	// TTL is the lease, and TTLArg the same in milliseconds, as a boxed int64. Watchdog is true if the lease was given for
-	// a renewed hold.
+	// TTL is the lease, and TTLArg is the same in milliseconds, as a boxed int64. Watchdog is true if the lease was
+	// given for a renewed hold.
 	TTL      time.Duration
 	TTLArg   any
 	Watchdog bool

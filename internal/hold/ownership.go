@@ -34,7 +34,8 @@ type ownership struct {
 	token atomic.Int64
 	// subscription is the subscription of a queued owner. It is set before the hold is returned.
 	subscription acquire.Reusable
-	// base is the owner's ownership in the outer role. While it lasts, holds may be added even if there are none.
+	// base is the ownership that the owner has in the outer role. While it lasts, holds may be added even if this
+	// ownership has none.
 	base *ownership
 
 	// mu guards the fields below. It is not held during I/O.
