@@ -26,7 +26,7 @@ const (
 	crowdRest    = 4 * time.Millisecond
 	crowdPermits = 3
 	// crowdShare is the minimum share of each language per kind, in percent. On a release message, a Redisson client
-	// wakes one waiter, and our client all its readers.
+	// wakes one of its waiters, whereas our client wakes all of its readers.
 	crowdShare = 10
 )
 

@@ -28,8 +28,8 @@ func (c *compat) testMulti(t *testing.T) {
 	t.Run("fair members in reverse order, each holding one", c.testMultiReverseFair)
 }
 
-// multiPair has six names. We lock them in our canonical order, Java in the reverse. Java's lock() restarts after 1.5 s
-// per member; with six that is well above wakeBound.
+// multiPair has six names. We lock them in our canonical order, and Java locks them in the reverse order. Java's lock()
+// restarts after 1.5 s per member; with six members, that is well above wakeBound.
 type multiPair struct {
 	*pair
 	names  []string

@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// watchdogMS tolerates a machine that stalls for 2 seconds. No explicit lease of the script tests equals it.
+// watchdogMS tolerates a machine that stalls for 2 seconds. No script test sets an explicit lease of the same length.
 const watchdogMS = 6000
 
 type observed struct {

@@ -58,8 +58,8 @@ func (o observed) parked(t *testing.T, name string) {
 	}
 }
 
-// rwParks allows for Java's writers, which wake only threads that are already parked; a thread about to park sleeps for
-// the time in its refusal.
+// rwParks allows for Java's writers, which wake only threads that are already parked. A thread that is about to park
+// sleeps for the time given in the reply that refused it the lock.
 const rwParks = 300 * time.Millisecond
 
 var wakeUps = []struct {

@@ -40,9 +40,9 @@ type Harness struct {
 	// New returns a new transport to the server, which the suite closes.
 	New func(tb testing.TB) transport.Transport
 
-	// Do runs a command over a connection that only Freeze and Stop affect, and in a cluster on the
-	// first argument's node. It returns the RESP2 reply: nil, int64, string or []byte, []any. An
-	// error must end the test.
+	// Do runs a command over a connection that only Freeze and Stop affect. In a cluster, the
+	// command runs on the node that serves its first argument. Do returns the RESP2 reply: nil,
+	// int64, string or []byte, or []any. An error must end the test.
 	Do func(tb testing.TB, cmd string, args ...any) any
 
 	// Subscribers returns the number of subscriptions to a channel. The default is PUBSUB NUMSUB
@@ -66,8 +66,8 @@ type Harness struct {
 	HoldReplies func(tb testing.TB) (release func())
 
 	// HoldRequest holds text and everything after it on the first connection that sends text, then
-	// closes seen. Other connections pass. CutConnections breaks only the transport's end: release
-	// still delivers the held bytes.
+	// closes seen. Other connections are not affected. CutConnections breaks only the transport's
+	// end: release still delivers the held bytes.
 	HoldRequest func(tb testing.TB, text string) (seen <-chan struct{}, release func())
 
 	// Stop breaks all connections and refuses new ones until Start, which starts an empty server.

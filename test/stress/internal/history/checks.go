@@ -27,7 +27,7 @@ type Overlap struct {
 	// Span is when both were valid; First was granted first.
 	First, Second *Hold
 	Span          Span
-	// After is the end of the overlap relative to the fault that lost the lock.
+	// After is the end of the overlap relative to the fault that caused the loss of the lock.
 	After   Time
 	Excused bool
 }
@@ -61,8 +61,8 @@ func exclude(first, second *Hold) bool {
 	return !first.Read || !second.Read
 }
 
-// excuse looks for the fault that lost the first hold, or either one if both were requested concurrently: the server
-// may have granted them in the other order.
+// excuse looks for the fault that caused the loss of the first hold. If both holds were requested concurrently, it also
+// tries the second hold: the server may have granted them in the other order.
 func (s *Story) excuse(o Overlap) Overlap {
 	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.sent < o.First.From {
 		o.excuse(s.Faults, o.Second)

@@ -38,14 +38,15 @@ const (
 	Life Kind = "life"
 	// LifeOver precedes the close of a client or the end of its process.
 	LifeOver Kind = "life-over"
-	// Call begins the call ID: T is before it, Wait is its bound, and Hold is its hold or the source of its proof.
+	// Call is the start of the call with this ID: T is the time before it, Wait is its time limit, and Hold is its hold
+	// or the source of its proof.
 	Call   Kind = "call"
 	Return Kind = "return"
-	// Grant is a hold of the call ID: Outer is the hold whose proof was used.
+	// Grant is a hold of the call with this ID: Outer is the hold whose proof was used.
 	Grant Kind = "grant"
-	// Valid is a sample: T is before Err was nil, Until is T plus the remaining time.
+	// Valid is a sample: T is the time before Err returned nil, and Until is T plus the remaining time.
 	Valid Kind = "valid"
-	// Over is the first sample with an error: Until is the last valid sample.
+	// Over is the first sample with an error: Until is the time of the last valid sample.
 	Over Kind = "over"
 	// Give precedes the end of a hold by Op.
 	Give Kind = "give"
@@ -53,16 +54,17 @@ const (
 	Kept Kind = "kept"
 	// Mark is an entry on the server without faults, after which Err was nil.
 	Mark Kind = "mark"
-	// Audit is the server's state, read after a sample of Until. Depth is 0 if unknown; Count may be higher unless
-	// Exact, because an inner unlock may be resolved in the background.
+	// Audit is the server's state, read after a sample that was taken at Until. Depth is 0 if unknown. Unless Exact is
+	// set, Count may be higher than Depth, because an inner unlock may be resolved in the background.
 	Audit Kind = "audit"
 	// Absent is the owner's count after a successful unlock.
 	Absent Kind = "absent"
-	// Stock is a semaphore's state between T and Until. Exact: no permit can have been lost.
+	// Stock is a semaphore's state between T and Until. If Exact is set, no permit can have been lost.
 	Stock Kind = "stock"
-	// Fault is an injected fault Op, from T until Until. Key is the forgotten key, or "*" for all.
+	// Fault is the injected fault named by Op, which lasted from T until Until. Key is the forgotten key, or "*" if the
+	// server forgot all keys.
 	Fault Kind = "fault"
-	// Stop reports that process P was stopped from T, read before, until Until.
+	// Stop reports that process P was stopped between T, which was read before the stop, and Until.
 	Stop Kind = "stop"
 	// Kill reports that process P was killed after T.
 	Kill Kind = "kill"

@@ -13,8 +13,8 @@ import (
 )
 
 // checkPermits finds moments at which holds had more permits than were set. A hold is assumed to have its permits as
-// late and as briefly as its calls and samples allow, so a violation is proven if they don't fit. A model checker says
-// no more, because a rejected attempt may have met permits of calls in doubt.
+// late and as briefly as its calls and samples allow, so a violation is proven if they don't fit. A model checker could
+// not prove more, because calls in doubt may have had the permits that a rejected attempt needed.
 func (s *Story) checkPermits() (findings []Finding) {
 	for _, key := range sortedKeys(s.BySemaphore) {
 		if s.mayForget(key) {
@@ -70,8 +70,8 @@ func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
 	return findings
 }
 
-// checkStocks: available and taken permits are never more than were set, nor fewer if none can have been lost. At most
-// those permits are available that are left by holds valid throughout the query.
+// checkStocks: available and taken permits are never more than were set, nor fewer unless some may have been lost. No
+// more permits are available than are left over by the holds that were valid throughout the query.
 func (s *Story) checkStocks() (findings []Finding) {
 	for _, q := range s.Stocks {
 		if s.mayForget(q.Key) {
@@ -187,7 +187,8 @@ func (s *Story) marksExcused(a, b *stay) bool {
 
 // Idle is a span in which a lock was free and had waiters.
 type Idle struct {
-	// Span is from the reply to the unlock until the next grant, and Calm is its longest part unaffected by faults.
+	// Span is the time from the reply to the unlock until the next grant, and Calm is its longest part unaffected by
+	// faults.
 	Key  string
 	Span Span
 	Calm Time
