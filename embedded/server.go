@@ -260,8 +260,9 @@ func (s *Server) drop(which func(*conn) bool) {
 // FastForward subtracts d from the TTL of every key. The server's TIME does not change.
 func (s *Server) FastForward(d time.Duration) { s.mini.FastForward(d) }
 
-// SetTime stops the server's clock at t. If t is later than the clock, TTLs shrink by the difference. Then
-// only SetTime and FastForward advance the clock. The zero time restarts the clock without affecting TTLs.
+// SetTime stops the server's clock at t. If t is later than the server's current time, TTLs shrink by the
+// difference. From then on, only SetTime and FastForward advance the clock. The zero time restarts the clock
+// without affecting TTLs.
 func (s *Server) SetTime(t time.Time) {
 	if !t.IsZero() {
 		s.mini.SetTime(t)

@@ -95,9 +95,9 @@ func (t *task) run(ctx context.Context) error {
 }
 
 // Lock is called by gocron at each tick with the context and the name of the job. It acquires the lock without
-// waiting and renews it until Unlock. It returns redlatch.ErrNotAcquired if another process runs the job or,
-// with Period or AtLeast, has run it; [ErrOffSchedule]; or another error of [rlock.Lock.TryLock], which it
-// calls twice with Period or AtLeast.
+// waiting and renews it until Unlock. It returns redlatch.ErrNotAcquired if another process is running the job
+// or, with Period or AtLeast, has already run it, and [ErrOffSchedule] if the tick is off schedule. It can also
+// return any other error of [rlock.Lock.TryLock], which it calls twice if Period or AtLeast is set.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	if strings.HasPrefix(key, "github.com/redlatch/redlatch/gocronredlatch.") {
 		return nil, fmt.Errorf("%w: the job needs a name: use gocron.WithName", redlatch.ErrInvalid)

@@ -69,10 +69,10 @@ func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {
 	return ask(ctx, l, "try-set", func(c *transport.Call) { l.scripts.Set(c, n) }, reply.Exists)
 }
 
-// CountDown decrements the count and opens the latch at 0, like Redisson's countDown. An open latch stays
-// open. If the reply is lost or ctx ends first, CountDown returns ErrUncertain: it may have decremented the
-// count, so another call can decrement it twice. It sends one EVALSHA, and retries only if it certainly did
-// not run.
+// CountDown decrements the count and opens the latch at 0, like Redisson's countDown. An open latch stays open.
+// If the reply is lost or ctx ends first, CountDown returns ErrUncertain: it may have decremented the count, so
+// calling it again may decrement the count a second time. It sends one EVALSHA, and retries only if the script
+// certainly did not run.
 func (l *Latch) CountDown(ctx context.Context) error {
 	_, err := ask(ctx, l, "count-down", l.scripts.CountDown, func(answer any) (any, error) { return answer, nil })
 	return err
@@ -120,9 +120,9 @@ func explain(err error) error {
 // ErrNotOpen is returned by [Latch.Wait] if the latch was still closed when the wait ended.
 var ErrNotOpen = errors.New("redlatch: latch not open")
 
-// Wait returns nil as soon as the latch is open, like Redisson's await. It subscribes to the latch's channel,
-// and sends GET before and after that, at each message, and at every poll cap. Once it waits, it keeps waiting
-// while Redis is unreachable.
+// Wait returns nil as soon as the latch is open, like Redisson's await. It subscribes to the latch's channel.
+// It sends GET before and after it subscribes, after each message, and each time the poll cap elapses. Once it
+// is waiting, it keeps waiting while Redis is unreachable.
 //
 // Errors: [ErrNotOpen] if the wait ended (if ctx ended it, ctx's error is joined) or the limit of
 // redlatch.WithMaxWaiters was reached; ErrNotSent if ctx had already ended or Redis could not be reached
