@@ -184,8 +184,8 @@ func (dq *dequeuer) resolve(d *departure) {
 	})
 }
 
-// sendLater queues the departures of a failed call again, except for those that have been failing for longer than a
-// place lasts, and pauses. It returns false if the client is closed.
+// sendLater queues the departures of a failed call again, but drops those that have been failing for longer than a
+// place in the queue lasts. It sends the departures after a pause. It returns false if the client is closed.
 func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 	now := time.Now()
 	failed := now

@@ -165,9 +165,9 @@ func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]in
 	return qs.engine.ProvenListeners(ctx, proof, channels...)
 }
 
-// takeOut evicts waiters of the part that was read, and reads the lock again. It reports whether they are gone: the
-// head, which comes alone, stays if its deadline has changed. It returns those that did not acquire the lock first, and
-// the state afterwards, or zero if that is unknown.
+// takeOut evicts waiters in the part of the queue that was read, and then reads the lock again. It reports whether they
+// were removed: the head of the queue, which is always passed alone, stays if its deadline has changed. takeOut returns
+// the waiters that did not acquire the lock first, and the state afterward, which is zero if it is unknown.
 func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) (_ []TakenOut, after reply.Inspection, gone bool, _ error) {
 	isHead := out[0].Index == 0
 	answer, err := e.Ask(ctx, func(c *transport.Call) {

@@ -57,8 +57,9 @@ func (g *group) endHeartbeats() {
 	}
 }
 
-// due returns the waiters, the last subscribed one, and whether messages may have been missed. In an empty group it
-// ends the heartbeats. An earlier subscriber might get the lock, and unsubscribe, before the listeners are counted.
+// due returns the waiters, the last one that has subscribed, and whether messages may have been missed. If the group is
+// empty, due ends the heartbeats. An earlier subscriber might get the lock and unsubscribe before the listeners are
+// counted.
 func (g *group) due() (waiters []Waiter, subscribed string, gap bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Kind is a kind of lock with a queue on the server for refused attempts that wait. The methods fill reset calls,
-// which may run more than once.
+// Kind is a kind of lock that queues refused attempts on the server if they wait. The methods fill in calls that have
+// been reset and that may run more than once.
 type Kind interface {
 	acquire.Waitable
 
@@ -88,7 +88,8 @@ func (qs *Queues) Prepare(ctx context.Context) { qs.engine.Clock.Keep(ctx) }
 // Lasts returns how long r's place can block others.
 func (qs *Queues) Lasts(r *acquire.Request) time.Duration { return qs.dequeuer.lasts(r) }
 
-// Dequeue removes the owner of r from the queue, for at most one command timeout. Calls are shared.
+// Dequeue removes the owner of r from the queue. It waits for at most one command timeout. Departures that happen at
+// the same time share a call.
 func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	ended := make(chan error, 1)
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r, tell: func(err error) { ended <- err }})

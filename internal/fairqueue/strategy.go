@@ -170,8 +170,8 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return leaseLeft(claim.Request().Owner, o)
 }
 
-// leaseLeft returns the holder's remaining lease after a refusal. If that has just queued the owner behind others, the
-// number in the reply is about them.
+// leaseLeft returns the holder's remaining lease after a refused attempt. If the attempt has just queued the owner
+// behind others, the number in the reply describes those waiters, not the holder.
 func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	switch {
 	case o.Queued && o.Free:
@@ -184,7 +184,8 @@ func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	return o.TTL
 }
 
-// Sleep lets only the first of the group poll, less and less often while the free lock's next owner does not come.
+// Sleep lets only the first caller in the group poll. That caller polls less and less often for as long as the lock is
+// free but its next owner does not claim it.
 func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	if ttl != 0 {
 		c.pause = engine.Backoff{}

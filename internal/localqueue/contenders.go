@@ -19,9 +19,10 @@ const (
 	countedFor = time.Second
 )
 
-// contenders records the other processes that want the lock. Redlatch clients release it once per burst of turns;
-// others, such as Redisson, after each turn. All count as Redlatch clients if as many of these as there are
-// subscribers held the lock within seenFor, and no other client within foreignFor.
+// contenders records the other processes that want the lock. Redlatch clients release it once per burst of turns; other
+// clients, such as Redisson, release it after each turn. All processes are assumed to be Redlatch clients if at least
+// as many Redlatch clients as there are subscribers have held the lock within seenFor, and no other client has held it
+// within foreignFor.
 type contenders struct {
 	self      uuid.UUID
 	counted   time.Time // zero if it is a guess
@@ -81,20 +82,23 @@ const (
 	burstMin   = 4 * time.Millisecond
 )
 
-// yield is how a queue lets other processes go first: until each has freed the lock as often, or none has for too
-// long.
+// yield describes how a queue lets other processes go first. It waits until each of them has freed the lock often
+// enough, or until none has freed it for too long.
 type yield struct {
-	// turns is how often each of the others is to free the lock: once for each turn here, or once per burst.
+	// turns is how many times each of the other processes must free the lock: once for each turn taken here, or once
+	// per burst.
 	turns int
-	// least is how long each must hold the lock before it counts: single callers release after each turn.
+	// least is how long another process must hold the lock for that to count as a burst: a process with a single caller
+	// releases the lock after each turn.
 	least time.Duration
-	// most is how long each may have the lock, or 0 for no limit, since an unknown process may have bursts.
+	// most is how long each of the other processes may hold the lock before the yield ends, or 0 for no limit. It is
+	// set if the kind of client is unknown, because an unknown process may hold the lock for a whole burst.
 	most time.Duration
 	// patience bounds a contender's time to acquire the lock.
 	patience time.Duration
 }
 
-// countTurn counts a turn, mu held, and returns how the next caller yields.
+// countTurn counts a turn and returns how the next caller yields. The caller must hold q.mu.
 func (q *queue) countTurn(now time.Time) yield {
 	if q.ahead == 0 {
 		q.aheadSince = now
@@ -115,7 +119,7 @@ func (q *queue) countTurn(now time.Time) yield {
 	return c
 }
 
-// burst returns a burst's duration without delays, mu held.
+// burst returns a burst's duration without delays. The caller must hold q.mu.
 func (q *queue) burst(took time.Duration) time.Duration {
 	pace := took / time.Duration(q.ahead)
 	if q.pace != 0 {
@@ -125,7 +129,7 @@ func (q *queue) burst(took time.Duration) time.Duration {
 	return pace * time.Duration(q.ahead)
 }
 
-// due reports whether the next turn must yield first, mu held.
+// due reports whether the next turn must yield first. The caller must hold q.mu.
 func (q *queue) due(now time.Time) bool {
 	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
 }

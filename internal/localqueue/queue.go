@@ -12,9 +12,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// queue is the callers in a process that want one lock. Only the caller with the turn sends calls about the lock, until
-// its hold ends. It passes the turn on, exactly once, as soon as the release has been sent, or together with the lock;
-// see passLock.
+// queue holds the callers in one process that want the same lock. Only the caller with the turn sends calls about the
+// lock, until its hold ends. That caller passes the turn on, exactly once, either as soon as its release has been sent
+// or together with the lock; see passLock.
 type queue struct {
 	id     lockID
 	queues *queues
@@ -129,7 +129,7 @@ func (q *queue) quit(c *caller) {
 	q.passUnused(c.transfer)
 }
 
-// first returns the first waiting caller, or nil if there is none, mu held.
+// first returns the first waiting caller, or nil if there is none. The caller must hold q.mu.
 func (q *queue) first() *caller {
 	if front := q.waiting.Front(); front != nil {
 		c, _ := front.Value.(*caller)
@@ -138,7 +138,7 @@ func (q *queue) first() *caller {
 	return nil
 }
 
-// next gives the turn to the first waiting caller, mu held.
+// next gives the turn to the first waiting caller. The caller must hold q.mu.
 func (q *queue) next(c *caller) {
 	q.waiting.Remove(c.place)
 	c.place = nil
@@ -212,7 +212,7 @@ func (q *queue) keep(sub transport.Subscription) {
 
 // The first waiter polls at an interval; see acquire.AwaitTurn. Waiters share one timer, to save memory.
 
-// startPolls starts the timer, mu held.
+// startPolls starts the timer. The caller must hold q.mu.
 func (q *queue) startPolls() {
 	switch {
 	case q.polls:
@@ -225,7 +225,7 @@ func (q *queue) startPolls() {
 	q.polls = true
 }
 
-// stopPolls stops the timer, mu held.
+// stopPolls stops the timer. The caller must hold q.mu.
 func (q *queue) stopPolls() {
 	if q.polls {
 		q.poll.Stop()
@@ -260,9 +260,9 @@ func (q *queue) Transfer(owner any) *acquire.Transfer {
 	return t
 }
 
-// passLock is Pass with a lock that the next waiter takes over. It returns false if the lock must be freed: no caller
-// is waiting, the next one makes attempts, other processes are next, or one may be of another kind and wait too long
-// for a message.
+// passLock is like Pass, but also hands the lock to the next waiter. It returns false if the lock must be freed
+// instead: no caller is waiting, the next caller makes its own attempts, it is the turn of other processes, or another
+// process may use a different client and wait too long for a message.
 func (q *queue) passLock(t *acquire.Transfer) bool {
 	q.mu.Lock()
 	now := time.Now()

@@ -1,6 +1,7 @@
 // Package localqueue is the strategy for locks with one owner at a time: the callers in a process wait in a FIFO queue,
 // and only the first one sends calls. After a burst of local turns, the next caller yields until other processes have
-// had as many (see yield). While these are all clients of this library, the lock itself is transferred within a burst.
+// had as many turns (see yield). As long as all the other processes use this library, the callers in a burst hand the
+// lock to each other instead of releasing it.
 package localqueue
 
 import (
@@ -179,8 +180,8 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	c.free()
 }
 
-// Leave passes the turn on, or leaves it with an attempt in doubt: until that is resolved, this process may hold
-// the lock.
+// Leave passes the turn on. If the outcome of an attempt is unknown, the turn is passed on only when the attempt has
+// been resolved, because until then this process may hold the lock.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	switch d := a.InDoubt(); {
 	case c.queue == nil:

@@ -68,8 +68,8 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return false, a.IsLate(ctx, c.State())
 }
 
-// begin reports whether the caller may try, or, for TryLock, whether it certainly fails or is behind others. Otherwise
-// it waits in the queue.
+// begin reports whether the caller may try now or, for TryLock, whether the call is refused because it would certainly
+// fail or because others are ahead. If neither is the case, the caller is put in the queue.
 func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
 	q.mu.Lock()
@@ -212,7 +212,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	}
 }
 
-// letIn makes the waiting readers try after c's grant, mu held.
+// letIn makes the waiting readers try after c's grant. The caller must hold q.mu.
 func (q *queue) letIn(c *caller) {
 	if q.leader == nil {
 		return
@@ -224,7 +224,8 @@ func (q *queue) letIn(c *caller) {
 	q.burst = burstMax
 }
 
-// Leave leaves the turn with an attempt in doubt, until it is resolved: this process may hold the lock.
+// Leave passes the writer's turn on. If the outcome of an attempt is unknown, the turn is passed on only when the
+// attempt has been resolved, because until then this process may hold the lock.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	c.unsubscribe()
 	q := c.queue

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// A waiting writer admits burstMax readers of its process, or those within burstTime. It then blocks new ones until
-// these have left, and for patience longer; by then it has the lock unless other processes read.
+// A waiting writer admits up to burstMax readers of its own process within burstTime. It then blocks new readers until
+// those have left, and then for the length of patience. By then it has the lock, unless other processes are reading.
 const (
 	burstMax  = 32
 	burstTime = 20 * time.Millisecond
@@ -54,8 +54,8 @@ func join(e *engine.Engine, key string) *queue {
 
 func (q *queue) leave() { q.queues.Leave(q.key) }
 
-// holdsBack reports whether a new reader must wait for a waiting writer, mu held. If only other processes have kept
-// the writer out for its patience, another burst begins.
+// holdsBack reports whether a new reader must wait for a waiting writer. The caller must hold q.mu. If only other
+// processes have kept the writer out for the length of its patience, another burst begins.
 func (q *queue) holdsBack(now time.Time) bool {
 	switch {
 	case q.writer == nil, q.burst < burstMax && now.Sub(q.began) < burstTime:
@@ -69,7 +69,7 @@ func (q *queue) holdsBack(now time.Time) bool {
 
 func (q *queue) begin(now time.Time) { q.burst, q.began = 0, now }
 
-// park lets a reader wait, mu held.
+// park lets a reader wait. The caller must hold q.mu.
 func (q *queue) park(c *caller) {
 	if !c.parked {
 		c.parked = true
@@ -77,7 +77,7 @@ func (q *queue) park(c *caller) {
 	}
 }
 
-// unpark removes a waiting caller, mu held.
+// unpark removes a waiting caller. The caller must hold q.mu.
 func (q *queue) unpark(c *caller) {
 	if c.parked {
 		c.parked = false
@@ -87,7 +87,7 @@ func (q *queue) unpark(c *caller) {
 	}
 }
 
-// wakeReaders makes all waiting readers try, mu held.
+// wakeReaders makes all waiting readers try. The caller must hold q.mu.
 func (q *queue) wakeReaders(first bool) {
 	all := q.readers
 	q.readers = nil
@@ -108,7 +108,7 @@ func (q *queue) wakeLeader() {
 	}
 }
 
-// wake makes a reader try, mu held, if first before the next writer.
+// wake makes a reader try, before the next writer if first is set. The caller must hold q.mu.
 func (q *queue) wake(c *caller, first bool) {
 	if first && !c.first {
 		c.first = true
@@ -117,7 +117,8 @@ func (q *queue) wake(c *caller, first bool) {
 	acquire.Signal(c.wake)
 }
 
-// promote makes the first parked reader the leader, if it is not held back and there is none, mu held.
+// promote makes the first parked reader that is not held back the leader, if there is no leader. The caller must hold
+// q.mu.
 func (q *queue) promote(now time.Time) {
 	if q.leader != nil || len(q.readers) == 0 {
 		return
@@ -133,7 +134,7 @@ func (q *queue) promote(now time.Time) {
 	}
 }
 
-// answered ends the turn's wait for a reader, mu held.
+// answered ends the turn's wait for a reader. The caller must hold q.mu.
 func (q *queue) answered(c *caller) {
 	if !c.first {
 		return
@@ -144,7 +145,7 @@ func (q *queue) answered(c *caller) {
 	}
 }
 
-// passOn gives the turn to the next writer, mu held.
+// passOn gives the turn to the next writer. The caller must hold q.mu.
 func (q *queue) passOn() {
 	if q.turn = len(q.writers) > 0; q.turn {
 		c := q.writers[0]
