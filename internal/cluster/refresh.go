@@ -211,8 +211,9 @@ func (c *Cluster) install(spans []span) bool {
 	return moved
 }
 
-// release sends the waiting calls, in order, and returns those without a known master. c.mu is
-// held: muxes are not closed under it unless the cluster is, so no done callback runs here.
+// release sends the waiting calls, in order, and returns those without a known master. The caller
+// must hold c.mu. No done callback runs here, because muxes are closed with c.mu held only if the
+// cluster is closed.
 func (c *Cluster) release() (failed []*routedCall) {
 	waiting := c.waiting
 	c.waiting = nil

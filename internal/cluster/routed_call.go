@@ -208,8 +208,8 @@ func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Dur
 	t.depart()
 }
 
-// replicated is the done callback of the call on a node. If another node now serves the slot, the
-// replicas do not count.
+// replicated is the done callback for a call that was sent to a node. If another node now serves the slot,
+// acknowledgments from the old node's replicas do not count.
 func (t *routedCall) replicated(reply any, have int64, err error) {
 	c := t.c
 	c.mu.Lock()

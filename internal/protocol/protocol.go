@@ -1,5 +1,5 @@
 // Package protocol defines the keys, channels, fields and messages of locks that docs/protocol.md
-// describes, except the names in package codec. It is pure.
+// describes, except the names in package codec. It does not perform any I/O or keep any state.
 package protocol
 
 import (
@@ -86,6 +86,7 @@ func PermitsKey(name string) string { return braced(name) + ":timeout" }
 // PermitForever is the end of a lease that never ends.
 const PermitForever = 922337203685477
 
-// CountDownChannel returns the channel of a count-down latch. It has braces around any name, so
-// that of a name with a hash tag is in another slot of a cluster.
+// CountDownChannel returns the channel of a count-down latch. Every name is put in braces, so if
+// the name itself contains a hash tag, the channel is in a different slot of a cluster from the
+// key.
 func CountDownChannel(name string) string { return countPrefix + "{" + name + "}" }

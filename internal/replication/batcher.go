@@ -1,9 +1,8 @@
-// Package replication runs calls and waits until replicas have their writes. WAIT counts
-// acknowledged writes of its own connection and blocks later commands there, so a [Batcher] uses a
-// connection for calls and WAIT only. While a batch waits, the next one gathers; its calls share a
-// WAIT. Calls are resent if the connection breaks or another one to the master has been replaced,
-// so they must be idempotent. One goroutine does the I/O and runs done. No mutex is held across
-// either.
+// Package replication runs calls and waits until replicas have acknowledged their writes. WAIT counts only the
+// acknowledged writes of its own connection and blocks later commands there, so a [Batcher] uses a connection
+// only for calls and WAIT. While one batch is waiting, the next one collects calls, which share one WAIT. Calls
+// are resent if the connection breaks or if another connection to the master has been replaced, so they must be
+// idempotent. One goroutine does the I/O and runs the done callbacks, without holding a mutex.
 package replication
 
 import (

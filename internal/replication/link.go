@@ -58,9 +58,9 @@ type verdict struct {
 	refusal *transport.ServerError
 }
 
-// exchange sends calls and WAIT, and ends the calls that the server rejects. It returns the others:
-// they were answered, their script was unknown, or, after an error, their outcome is unknown and
-// the connection is unusable.
+// exchange sends the calls and WAIT, and ends the calls that the server rejects. It returns the
+// other calls, which were answered or whose script the server did not know. If it also returns an
+// error, the outcome of those calls is unknown and the connection is unusable.
 func (l *link) exchange(batch []*request, command time.Duration) (left []*request, v verdict, err error) {
 	if len(batch) == 0 {
 		return nil, v, nil
@@ -148,8 +148,8 @@ func withdraw(batch []*request, lost error) []*request {
 	return sent
 }
 
-// demand returns the largest arguments of WAIT for the calls: at least a millisecond, since 0 means
-// no limit.
+// demand returns the arguments of a WAIT that satisfies all the calls: the largest number of
+// replicas and the longest timeout, which is at least a millisecond because 0 means no limit.
 func demand(batch []*request) (replicas int, wait time.Duration) {
 	now := time.Now()
 	for _, r := range batch {
