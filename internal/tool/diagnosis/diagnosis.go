@@ -1,7 +1,7 @@
-// Package diagnosis examines whether a server does what locks need. Checks try things rather than
-// read versions: they acquire and release a lock, send a message, and send each command in a form
-// that changes nothing. Keys of a run begin with the given prefix, have a TTL, and are removed at
-// the end.
+// Package diagnosis checks whether a server supports what locks need. The checks try operations
+// instead of relying on version numbers: they acquire and release a lock, send a message, and send
+// each command in a form that does not change anything. The keys that a run creates begin with the
+// given prefix, have a TTL, and are removed at the end.
 package diagnosis
 
 import (
@@ -146,8 +146,8 @@ type Examination struct {
 	// Server is examined as its user. All masters of a deployment are examined.
 	Server *connect.Server
 	Prefix string
-	// Needs are IDs from Needs; plain locks are added if one of them builds on these. nil means the
-	// usual needs, in which case only plain locks cause errors.
+	// Needs lists IDs from Needs. Plain locks are included if one of the needs depends on them. nil
+	// means the usual needs, in which case only plain locks cause errors.
 	Needs []string
 }
 
@@ -169,8 +169,9 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	})
 }
 
-// Look makes those of Examine's checks that neither change nor try anything. So a user with few
-// rights gets findings about the server. An error means that the connections were lost.
+// Look runs only those of Examine's checks that neither change nor try anything, so that even a
+// user with few permissions gets findings about the server. An error means that the connections
+// were lost.
 func Look(ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool) ([]Finding, error) {
 	return findings(ctx, masters, client, cluster, nil)
 }

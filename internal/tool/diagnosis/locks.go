@@ -25,8 +25,8 @@ const (
 
 const placeTries = 200
 
-// placeName chooses a name that this master of a cluster serves, unless a prefix with braces has a
-// slot of another one.
+// placeName chooses a name that this master of a cluster serves. It cannot find one if the prefix
+// contains a hash tag whose slot belongs to another master.
 func (e *examination) placeName() {
 	for range placeTries {
 		e.name = e.prefix + "redlatch-doctor:" + uuid.NewString()[:8]
@@ -149,8 +149,8 @@ func andThen(what, next string) string {
 	return what + ": " + next
 }
 
-// fairLock acquires and releases a fair lock. With full memory that may succeed, because a script
-// that has written may go on; but no waiter could be queued.
+// fairLock acquires and releases a fair lock. When memory is full, that may still succeed, because
+// a script that has already written may continue; but no waiter could be queued.
 func (e *examination) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	var f Finding

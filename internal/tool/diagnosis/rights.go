@@ -152,9 +152,9 @@ func (e *examination) rights(q *question) Finding {
 	return f
 }
 
-// Lacks returns the rights of needs that a user lacks on any master, in the words of ACL SETUSER,
-// for locks whose names begin with prefix. It omits rights that could not be tried. An error means
-// that a master was not reached.
+// Lacks returns the permissions required by needs that the user lacks on at least one master, in
+// ACL SETUSER syntax, for locks whose names begin with prefix. It omits permissions that could not
+// be tried. An error means that a master could not be reached.
 func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
 	masters, err := srv.Nodes(ctx)
 	if err != nil {

@@ -153,7 +153,8 @@ func (e *examination) clock() Finding {
 	return good("the server's clock is %s", offset(ahead))
 }
 
-// ahead returns how far the server's clock is ahead of ours. In a cluster the client would query any master.
+// ahead returns how far the server's clock is ahead of ours. In a cluster it does not use the client, which
+// would query any of the masters.
 func (e *examination) ahead() (time.Duration, error) {
 	if e.masters == 0 {
 		return engine.EngineOf(e.client).Clock.Offset(e.ctx)

@@ -21,8 +21,9 @@ const (
 	unknownRight // could not be tried
 )
 
-// trials returns each command in a form that changes nothing: it reads, finds nothing, or has an
-// invalid argument, which servers check after the rights.
+// trials returns each command in a form that does not change anything: it only reads, does not find
+// anything, or has an invalid argument, which servers reject only after they have checked the
+// permissions.
 func (e *examination) trials() map[string][]any {
 	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), protocol.LatchKey(e.name, "0")
 	return map[string][]any{

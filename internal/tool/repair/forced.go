@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Waiters of a plain lock share a channel; of a queue only the first is notified, on its own
-// channel.
+// All waiters of a plain lock share one channel. In a queue, only the first waiter is notified, on
+// its own channel.
 const (
 	notifiedAll   = "all"
 	notifiedFirst = "first_in_queue"
@@ -220,8 +220,8 @@ func (f *Forced) whyUnknown() string {
 	return "it was not watched long enough to see a renewal"
 }
 
-// hearing returns, before the release, which waiters it notifies, the subscribers to their channel,
-// or nil if unknown, and the first waiter of a fair lock.
+// hearing is called before the release. It returns which waiters the release will notify, the
+// number of subscribers to their channel (nil if unknown), and the first waiter of a fair lock.
 func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notified string, subscribers *int64, first string) {
 	channel, notified := codec.LockChannel(u.Name), notifiedAll
 	switch {

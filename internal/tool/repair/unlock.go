@@ -26,8 +26,9 @@ import (
 type Unlock struct {
 	Target
 	Name string
-	// Owners and Dead lose the lock, or are IDs of permits; Dead are stated to be dead. If both are
-	// empty, all holders are examined, and EvenIfAlive takes the lock from all.
+	// Owners and Dead list the owners that lose the lock, or the IDs of permits. The caller declares those in
+	// Dead to be dead. If both are empty, all holders are examined, and EvenIfAlive takes the lock from all of
+	// them.
 	Owners, Dead []string
 	EvenIfAlive  bool
 	// Strict also refuses if an owner no longer holds the lock, or For is too short to see a renewal.

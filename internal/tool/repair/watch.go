@@ -124,8 +124,9 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	}
 }
 
-// pause returns 0 if all holders are judged. It excludes the time since the last look began: a
-// later renewal was not seen.
+// pause returns the time to wait before the next look, or 0 once all holders have been judged. The
+// time since the last look began does not count, because a renewal in that time would not have been
+// seen.
 func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	pause := time.Duration(0)
 	for _, j := range l.judged {

@@ -54,7 +54,8 @@ type Board struct {
 
 // Seen says when a value was seen.
 type Seen struct {
-	// At is zero if it has never been seen. Took is how long that took; the next look is due by Next.
+	// At is when the value was last seen, or zero if it has never been seen. Took is how long the look took.
+	// The next look is due by Next.
 	At, Next time.Time
 	Took     time.Duration
 	// Err is the reason why it could not be seen again.
@@ -182,7 +183,8 @@ func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	}
 }
 
-// newest returns the newest value of this run; if late is set, also that of an earlier one.
+// newest returns the newest value if the current run made it or, if late is set, even if an earlier run made
+// it.
 func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	b := f.board
 	b.mu.Lock()

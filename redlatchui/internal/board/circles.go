@@ -18,7 +18,8 @@ const (
 // Step is one wait: Waiter is queued for Lock, which Holder holds.
 type Step struct{ Lock, Waiter, Holder, WaiterLabel, HolderLabel string }
 
-// Circle is two or more waits: the holder of each step is the waiter of the next, cyclically.
+// Circle is a circular wait of two or more steps: the holder in each step is the waiter in the
+// next, and the holder in the last step is the waiter in the first.
 type Circle struct {
 	Steps []Step
 	// Sure reports that the same owners held and waited in two scans. Otherwise only the clients
@@ -137,8 +138,8 @@ func (c *Circle) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// findCircles finds the circles, and marks the locks in sure ones. A dead waiter is in none, and a
-// possibly dead one makes its circle unsure.
+// findCircles finds the circular waits and marks the locks in those that are sure. A dead waiter is
+// not part of any circle, and a possibly dead one makes its circle unsure.
 func (l *Locks) findCircles(m *memory, count counter) {
 	before := m.circles
 	m.circles = map[string]bool{}

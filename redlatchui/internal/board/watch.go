@@ -317,8 +317,8 @@ type Lock struct {
 	// Listening counts connections that listen for the release of a lock without a queue. It is
 	// only a hint, since all waiters of a client share one connection.
 	Listening int64
-	// Circles lists the sure ones first. If there are none, Ahead lists the other locks that the
-	// holders are waiting for.
+	// Circles lists the circles that are sure first. If there are none at all, Ahead lists the
+	// other locks that the holders are waiting for.
 	Circles []Circle
 	Ahead   []Step
 	// Number is nil for a lock.
