@@ -58,14 +58,15 @@ type Contestant struct {
 	Kind Kind
 	// Waits reports whether callers can wait.
 	Waits bool
-	// Renews reports whether it renews leases.
+	// Renews reports whether the client renews leases.
 	Renews bool
 	// Java contestants run in a JVM, bench/java, and have no Open.
 	Java bool
-	// Most is the largest number of goroutines it can be measured with; 0 means no limit.
+	// Most is the largest number of goroutines that the client can be measured with; 0 means no
+	// limit.
 	Most int
-	// Sends lists the commands it sends, by their INFO commandstats names. Its scripts may not call
-	// any of them, because the figures count them as requests.
+	// Sends lists the commands that the client sends, by their names in INFO commandstats. Its
+	// scripts must not call any of these commands, because the benchmark counts them as requests.
 	Sends []string
 	// Open connects the client. It is nil for Java contestants and raw-pipelined.
 	Open func(ctx context.Context, s Settings) (Locker, error)

@@ -50,14 +50,15 @@ var peers = []Contestant{
 	},
 }
 
-// redissonKinds are Redisson in a warm JVM, with 64 connections for commands and enough for the
-// channel of each waiter of a fair lock: with the default, a queue of 1,000 makes no progress.
+// redissonKinds run Redisson in a warm JVM. It has 64 connections for commands and enough
+// subscription connections to give each waiter of a fair lock its own channel. With the default
+// number, a queue of 1,000 waiters does not make any progress.
 var redissonKinds = []Contestant{
 	inJVM(Plain), inJVM(Fair), inJVM(ReadWrite), inJVM(Permits), inJVM(Counter),
 }
 
-// A goroutine elsewhere is a thread in the JVM, and 10,000 threads would measure the system, so the
-// limit is 1,000.
+// Where the other clients use a goroutine, the JVM uses a thread. With 10,000 threads, the
+// benchmark would measure the operating system, so the limit is 1,000.
 func inJVM(kind Kind) Contestant {
 	return Contestant{
 		Name: "redisson" + string(kind), Role: Peer, Kind: kind, Java: true, Most: 1000,

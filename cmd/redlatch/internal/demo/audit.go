@@ -164,7 +164,8 @@ func (a *audit) violations() (n int) {
 	return n
 }
 
-// inversions counts the rounds out of turn and all rounds that can be judged; see the package comment.
+// inversions returns the number of rounds that were out of turn and the number of rounds that can be judged;
+// see the package comment.
 func (a *audit) inversions() (inverted, judged int) {
 	rounds := slices.SortedFunc(slices.Values(a.rounds), func(a, b finished) int { return cmp.Compare(a.round, b.round) })
 	turn := make(map[string]int64, len(rounds)) // the last round of each owner

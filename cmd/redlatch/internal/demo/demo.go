@@ -1,14 +1,15 @@
-// Package demo is the command redlatch demo: processes contend for a fair lock, and one is killed
-// while it holds it.
+// Package demo implements the redlatch demo command: processes contend for a fair lock, and one of
+// them is killed while it is holding the lock.
 //
 //	parent ──stdin: config, "stall", end of file──▶ process 1 …
 //	       ◀──stdout: one event a line, as JSON────
 //
 //	round: lock ─▶ mark, GET counter ─▶ think ─▶ SET counter+1, journal, unmark ─▶ unlock
 //
-// The read-modify-write is not atomic: without exclusion, rounds get lost. Its second half is one
-// script, so the counter must equal the length of the journal. A marker names the visit inside:
-// another's marker is a violation, unless that visit was killed or lost its hold.
+// The read-modify-write is not atomic: without mutual exclusion, rounds are lost. Its second half
+// is a single script, so the counter must equal the length of the journal. A marker names the visit
+// that is holding the lock. Finding another visit's marker is a violation, unless that visit was
+// killed or lost its hold.
 //
 // Each round reads the queue while the lock is held: the next round must belong to the first queued
 // owner that ever completes one. The first owner after an empty queue cannot be judged.
