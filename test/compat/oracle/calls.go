@@ -197,7 +197,8 @@ func unguarded(argv []string) []string {
 	return argv
 }
 
-// Identify checks our call, which may have any latch ID, and any time if the step has none.
+// Identify checks that our call is the expected one. It accepts any latch ID, and any time if the
+// step does not specify one.
 func (o Ours) Identify(call monitor.Call, s Step) error {
 	s.RequestID = requestID(call)
 	want := o.request(s)

@@ -163,7 +163,7 @@ func isRefusedReentry(o *Outcome, d Diff) bool {
 		o.Ours.Reply == nil && o.Prior.same(o.Ours.After, o.name()) && len(o.Ours.Messages) == 0
 }
 
-// isKeptLease: ours keeps a longer lease. In Redisson, a lease of 0 deletes the key.
+// isKeptLease: our script keeps a longer lease. In Redisson, a lease of 0 deletes the key.
 func isKeptLease(o *Outcome, d Diff) bool {
 	deleted := d.What == "key" && o.Step.Lease == 0
 	if !o.isAgain() || d.Key != o.name() || d.What != "ttl" && !deleted {
@@ -253,7 +253,8 @@ func isOldQueued(o *Outcome, d Diff) bool {
 	return queued && o.Step.Op.TellsTime && d.What == "reply" && o.Theirs.Reply == int64(deadline)-o.Step.Wait-o.Step.Now
 }
 
-// isFairRefusal: ours adds the holder and, for a queued caller, the first waiter and whether the caller is new.
+// isFairRefusal: our reply also contains the holder and, for a queued caller, the first waiter and whether the
+// caller is new.
 func isFairRefusal(o *Outcome, d Diff) bool {
 	list, _ := o.Ours.Reply.([]any)
 	if d.What != "reply" || o.Step.Op.act != enter || len(list) < 2 || list[1] != "" && !o.isHolder(list[1]) {
@@ -265,7 +266,7 @@ func isFairRefusal(o *Outcome, d Diff) bool {
 	return len(list) == 4 && o.sameTimeLeft(o.Theirs.Reply, list[0])
 }
 
-// isAnswerForFreeLock: ours returns 2 and saves it in the latch.
+// isAnswerForFreeLock: our script returns 2 and saves it in the latch.
 func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	_, latched := o.Prior[o.Step.Latch()]
@@ -274,7 +275,7 @@ func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && !locked && !latched && (isReply || isLatch)
 }
 
-// isPassedOn: ours notifies the first waiters, up to the first that is not overdue.
+// isPassedOn: our script notifies the first waiters, up to the first one that is not overdue.
 func isPassedOn(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	return o.Step.Op.act == giveUp && d.What == "messages" && !locked && len(o.Theirs.Messages) == 0

@@ -65,8 +65,8 @@ func isForeignRefused(o *Outcome, d Diff) bool {
 		o.Ours.Reply == wrongType && o.untouched()
 }
 
-// isEndlessKept: ours sets the TTL of the longest read, or none while the lock is written. Redisson sets the reader's
-// lease, and 0 deletes the lock.
+// isEndlessKept: our script sets the TTL to that of the longest read hold, or leaves the lock without a TTL while it is
+// held for writing. Redisson's script sets the TTL to the reader's lease, and a lease of 0 deletes the lock.
 func isEndlessKept(o *Outcome, d Diff) bool {
 	fields, _ := o.Prior[d.Key].Value.(map[string]string)
 	grants := o.Step.Op.act == enter && o.Step.Target == 0 || o.Step.isRead(renew)
@@ -116,8 +116,8 @@ func isKeysKept(o *Outcome, d Diff) bool {
 		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == protocol.ModeRead)
 }
 
-// isHoldRevived: ours moves the leases of later holds to holds without keys. Redisson frees the lock if it deletes the
-// last key.
+// isHoldRevived: our script moves the leases of later holds to holds without keys. Redisson frees the lock if it
+// deletes the last key.
 func isHoldRevived(o *Outcome, d Diff) bool {
 	holds := o.holds(o.name())
 	if !o.isDirect(Step.isRead) || len(holds) < 2 || o.isOver(o.name()) || !slices.Contains(holds[:len(holds)-1], false) {

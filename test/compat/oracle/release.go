@@ -92,8 +92,9 @@ func (r Release) TellsQueuedLeft() bool { return r.atLeast(3, 32) }
 // BearsLastless reports whether an owner can queue behind a waiter without a deadline (from 3.45).
 func (r Release) BearsLastless() bool { return r.atLeast(3, 45) }
 
-// LeaseAfterUnlock returns the lease that a Java lock object uses after an unlock. It remembers the last explicit
-// lease: forever up to 3.19.1, then until any unlock, and from 3.27.2 until the unlock that frees.
+// LeaseAfterUnlock returns the lease that a Java lock object uses after an unlock. The object remembers the last
+// explicit lease: up to 3.19.1 it does so forever, in later versions until any unlock, and from 3.27.2 until the unlock
+// that frees the lock.
 func (r Release) LeaseAfterUnlock(remembered, watchdog int64, freed bool) int64 {
 	switch {
 	case !r.atLeast(3, 19, 2), r.atLeast(3, 27, 2) && !freed:

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Package worker is a client process of the nemesis run: it acquires locks in every way at random and records its calls
-// for package history. It reads commands and writes answers line by line, and ends with its input. When drained, no
-// caller holds or waits, but the client still resolves calls in doubt. One goroutine samples every live hold. Audits
-// and marks bypass the locks' proxy.
+// Package worker is a client process in the nemesis run. It acquires locks at random in every supported way and records
+// its calls for package history. It reads commands and writes answers line by line, and exits when its input ends. Once
+// it has been drained, no caller is holding a lock or waiting for one, but the client is still resolving calls in
+// doubt. One goroutine samples every live hold. Audits and marks bypass the proxy in front of the locks.
 package worker
 
 import (
@@ -27,7 +27,8 @@ import (
 // Config configures a process.
 type Config struct {
 	Process string `json:"process"`
-	// URL is where clients reach the locks; Direct is the same server past all faults; MarkServer has no faults.
+	// URL is where clients reach the locks. Direct reaches the same server without the injected faults. MarkServer is a
+	// server without faults.
 	URL        string `json:"url"`
 	Direct     string `json:"direct"`
 	MarkServer string `json:"mark_server"`
@@ -85,8 +86,8 @@ const (
 	// Grace is the shortest grace period.
 	Grace    = 5 * time.Second
 	patience = 20 * time.Second
-	// overhead is a call's time beyond its wait: an attempt, and a second one after its script was loaded, each with a
-	// new connection.
+	// overhead is how long a call may take beyond its wait: one attempt, and a second one after its script was loaded,
+	// each on a new connection.
 	overhead = 4 * CommandTimeout
 )
 
@@ -206,8 +207,8 @@ func (a *auditor) mark(key string, h *sampledHold) {
 
 const look = `return {redis.call('HGET', KEYS[1], ARGV[1]) or '0', redis.call('PTTL', KEYS[1])}`
 
-// audit calls inside after the reply for the owner's depth, 0 if unknown, and for whether the server's count must equal
-// it.
+// audit calls inside after the server's reply. inside returns the owner's depth, which is 0 if unknown, and whether the
+// server's count must equal it.
 func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, exact bool)) {
 	at := history.Now()
 	if h.hold.Err() != nil {

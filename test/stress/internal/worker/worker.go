@@ -277,7 +277,8 @@ func (s *sampler) sampleAll() {
 	}
 }
 
-// sample is called with b.mu held. It reads the time first, so that a record never exceeds the hold's own view.
+// sample is called with b.mu held. It reads the time first, so that a recorded hold never lasts longer than the
+// hold itself reports.
 func (s *sampler) sample(h *sampledHold) {
 	at := history.Now()
 	err := h.hold.Err()
