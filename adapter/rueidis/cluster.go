@@ -38,8 +38,9 @@ func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Opti
 }
 
 // nodeOf returns the client for the node at addr. A rueidis client learns of a new node only from a
-// redirection, so nodeOf sends an EVALSHA for a missing script and one of the node's keys. If that
-// does not help, as with replicas, it triggers a refresh and fails for now.
+// redirection, so nodeOf provokes one: it sends an EVALSHA with an unknown script and a key of that
+// node. If the node is still unknown, as a replica would be, nodeOf triggers a refresh and returns
+// an error. A later call may succeed.
 func nodeOf(
 	ctx context.Context, client rueidis.Client, addr string, keyOn func(context.Context, rueidis.Client, string) string,
 ) (rueidis.Client, error) {

@@ -138,8 +138,8 @@ func (c *commands) Receive() (any, error) {
 	return reply, err
 }
 
-// attend makes rueidis report the connection's end. With RESP2 that would need another connection;
-// there the next command notices the end.
+// attend makes rueidis report when the connection closes. With RESP2, that would take another
+// connection, so the next command notices it instead.
 func (c *commands) attend(r rueidis.RedisResult) {
 	if c.lost != nil {
 		return

@@ -64,12 +64,11 @@ func sentinelOption(opt rueidis.ClientOption) rueidis.ClientOption {
 
 const writeTimeout = 3 * time.Second
 
-// Dialer returns a function for redlatch.WithReplicaDialer that connects to the server at addr,
-// host:port, as rueidis does. It uses DialCtxFn, DialFn, Dialer and TLSConfig, AuthCredentialsFn
-// (called for each connection; RefreshAfter is ignored), Username and Password, ClientName, SelectDB,
-// ClientNoTouch and ClientNoEvict, and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT
-// NO-EVICT as needed. Errors from the server have redigo's type redis.Error. It is safe for concurrent
-// use.
+// Dialer returns a function for redlatch.WithReplicaDialer that connects to the server at addr (in the form host:port)
+// in the same way as rueidis. It uses DialCtxFn, DialFn, Dialer and TLSConfig, AuthCredentialsFn (called for each
+// connection; RefreshAfter is ignored), Username and Password, ClientName, SelectDB, ClientNoTouch and ClientNoEvict,
+// and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT NO-EVICT as needed. Errors from the server have
+// redigo's type redis.Error. It is safe for concurrent use.
 func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) (redis.Conn, error) {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := reach(ctx, &option, addr)
