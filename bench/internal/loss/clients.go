@@ -46,7 +46,8 @@ func Clients() []Client {
 	}
 }
 
-// Each client has few locks, because it renews locks together that are due at about the same time.
+// Each client has few locks, because a client renews locks together if they are due at about the
+// same time.
 type redlatchHolder struct{ client *redlatch.Client }
 
 func openRedlatch(ctx context.Context, addr string, lease time.Duration) (holder, error) {

@@ -15,7 +15,8 @@
 //
 // The expiry of a key comes from the append-only file, in milliseconds: the server writes it before
 // it replies, so it counts even if the server is dead. It may be up to 1 ms early, to the holder's
-// disadvantage. If the server answers, a rival verifies it past the broken network.
+// disadvantage. If the server is still running, a rival that bypasses the broken network confirms
+// the expiry.
 package loss
 
 import (
@@ -95,8 +96,9 @@ type Outcome struct {
 	Tells  string `json:"tells"`
 	Way    string `json:"way"`
 	Lease  int64  `json:"lease_ms"`
-	// Before records, for each lock, how long before another client could acquire it the holder
-	// noticed the loss, in microseconds. It is negative if the holder noticed later.
+	// Before records, for each lock, how early the holder noticed the loss: the time in
+	// microseconds from then until another client could acquire the lock. It is negative if the
+	// holder noticed the loss after that.
 	Before []float64 `json:"before_us"`
 	// Gap records the time between the last two checks in each trial, in microseconds.
 	Gap []float64 `json:"gap_us"`
