@@ -310,7 +310,8 @@ func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (lo
 	return lock, hold, err
 }
 
-// setPermits does not change a different number if no permit is taken, because the key may be a counter or a latch.
+// setPermits sets the number of permits. If the key contains a different number and no permit is in use, setPermits
+// does not overwrite it, because the key may be a counter or a latch.
 func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) error {
 	made, err := sem.TrySetPermits(ctx, o.count)
 	if made || err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// grace is a part of the loss margin. The rest allows for the kernel and for clock drift.
+// grace is part of the loss margin. The rest of the margin allows for delays in the kernel and for
+// clock drift.
 func grace(margin time.Duration) time.Duration { return margin * 6 / 10 }
 
 func findCommand(name string) (string, error) {

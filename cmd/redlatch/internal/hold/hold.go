@@ -16,8 +16,8 @@
 // kernel also kills the command (PR_SET_PDEATHSIG), so the thread that starts it lives as long as
 // the command. On Windows only the command is killed after a loss.
 //
-// A hold ends before its lease, by the loss margin: run sends SIGTERM to the group, and SIGKILL
-// before the server can grant the lock to another owner.
+// A hold ends one loss margin before its lease does. At that time run sends SIGTERM to the group,
+// and it sends SIGKILL before the server can grant the lock to another owner.
 package hold
 
 import (

@@ -17,8 +17,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// giveUp releases the lock, or keeps it for --at-least: it waits if the rest is at most one lease
-// and signals is not nil, so that waiters are notified; otherwise the rest becomes the lease.
+// giveUp releases the lock, or keeps it for --at-least: if the remaining time is at most one lease
+// and signals is not nil, it waits and then releases the lock, so that waiters are notified.
+// Otherwise it sets the lease to the remaining time.
 func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error) {
 	switch left := h.atLeast - time.Since(h.since); {
 	case left <= 0 || h.hold.Err() != nil:
@@ -51,7 +52,7 @@ func (h *held) unlock(ctx context.Context) error {
 	return errors.New(h.why(ctx, err))
 }
 
-// On a signal await leaves the lock with the rest as its lease.
+// On a signal, await leaves the lock with the remaining time as its lease.
 func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.Signal) error {
 	began := time.Now()
 	over := time.NewTimer(left)

@@ -58,8 +58,8 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	return nil
 }
 
-// The process gets no other open file but standard error: the files would stay open as long as the
-// lock is held.
+// The process does not inherit any open file except standard error. Other files would stay open for
+// as long as the lock is held.
 func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err error) {
 	const most = 1024
 	for fd := 3; fd < most; fd++ {
