@@ -1,6 +1,6 @@
-// Package moving has the code of docs/coming-from.md: programs with the locks of redsync, bsm/redislock
-// and rueidislock, the same programs with Redlatch, and a migration of a fleet that never lets two
-// processes work concurrently. Copy the parts that you need.
+// Package moving contains the code from docs/coming-from.md: programs that use locks from redsync, bsm/redislock and
+// rueidislock, the same programs using Redlatch, and a migration of a fleet that never lets two processes work
+// concurrently. Copy the parts that you need.
 package moving
 
 import (
@@ -15,9 +15,9 @@ import (
 // Work runs under the lock. It must return soon after ctx ends.
 type Work func(ctx context.Context) error
 
-// Both runs ship under two locks: Redlatch's, and inside it the old lock, which before acquires as the
-// program has done so far. It excludes programs that acquire only one of the two. Only the holder of
-// Redlatch's lock, which is renewed, waits for the old lock.
+// Both runs ship under two locks: Redlatch's and, inside it, the old lock, which before acquires as the program always
+// has. This excludes programs that acquire only one of the two. Only the holder of Redlatch's lock, which is renewed,
+// waits for the old lock.
 //
 // The two locks need different names: redsync and redislock use the name as the key, as Redlatch does.
 func Both(ctx context.Context, client *redlatch.Client, before func(context.Context, Work) error, ship Work) error {
@@ -30,8 +30,8 @@ func Both(ctx context.Context, client *redlatch.Client, before func(context.Cont
 // pause is the time between attempts of OneName.
 const pause = 100 * time.Millisecond
 
-// OneName acquires orders, whose key is also the key of a lock of redsync on one server or of redislock.
-// While a program has the old lock, Redlatch reports a wrong type, and OneName retries until ctx ends.
+// OneName acquires orders, whose key is also used by a redislock lock or by a redsync lock on a single server. While
+// another program holds the old lock, Lock returns ErrWrongType, and OneName retries until ctx ends.
 func OneName(ctx context.Context, orders *rlock.Lock) (*rlock.Hold, error) {
 	for {
 		hold, err := orders.Lock(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// UnderRedislock runs ship under a lock of bsm/redislock if it is free. The lease must outlast the work.
+// UnderRedislock runs ship under a bsm/redislock lock if that lock is free. The lease must outlast the work.
 func UnderRedislock(ctx context.Context, locks *redislock.Client, name string, ship Work) error {
 	lock, err := locks.Obtain(ctx, name, time.Minute, nil) // one attempt
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// UnderRedsync runs ship under a lock of redsync, whose lease must outlast the work.
+// UnderRedsync runs ship under a redsync lock, whose lease must outlast the work.
 func UnderRedsync(ctx context.Context, rs *redsync.Redsync, name string, ship Work) error {
 	mutex := rs.NewMutex(name, redsync.WithExpiry(time.Minute))
 	if err := mutex.LockContext(ctx); err != nil { // 32 attempts, some 5 s

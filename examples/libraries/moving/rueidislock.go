@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// UnderRueidislock runs ship under a lock of rueidislock, which is renewed.
+// UnderRueidislock runs ship under a rueidislock lock, which is renewed.
 func UnderRueidislock(ctx context.Context, locker rueidislock.Locker, name string, ship Work) error {
 	ctx, cancel, err := locker.WithContext(ctx, name)
 	if err != nil {
