@@ -68,8 +68,8 @@ type Waitable interface {
 	Decode(reply any) (Outcome, error)
 }
 
-// Foreigner is a kind that can recognize that the key that refused the last attempt belongs to another program and will
-// never be freed.
+// Foreigner is implemented by kinds that can tell when the last attempt failed because the key belongs to another
+// program and will never be freed.
 type Foreigner interface {
 	// LookForeign fills c, a reset call, with a read-only call.
 	LookForeign(c *transport.Call)
@@ -77,11 +77,12 @@ type Foreigner interface {
 	Foreign(reply any) (field string, foreign bool)
 }
 
-// Transferable is a kind whose locks can be transferred within the process.
+// Transferable is implemented by kinds whose locks can be transferred within the process.
 type Transferable interface {
 	Waitable
-	// Transfer fills c, a reset call, with an attempt that replaces owner from, if it holds the lock, with the owner of r,
-	// which never has. Only this process uses either of them. A refusal changes nothing.
+	// Transfer fills c, a reset call, with an attempt that replaces owner from, if it holds the lock, with the owner of
+	// r, which has never held it. Both owners are used only by this process. A refused attempt does not change
+	// anything.
 	Transfer(c *transport.Call, r *Request, from any)
 }
 

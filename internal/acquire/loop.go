@@ -56,7 +56,8 @@ func (a *Acquisition) wait(ctx context.Context) error {
 	}
 }
 
-// Sleep waits for an event, a wake-up, or d unless it is negative. It returns an error if the wait must end.
+// Sleep waits for an event or a wake-up. Unless d is negative, it waits for at most d. It returns an error if the wait
+// must end.
 func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 	over := a.after(d)
 	for {
@@ -174,8 +175,8 @@ func nap(ttl, limit time.Duration) time.Duration {
 	return min(limit, min(ttl, limit)+time.Millisecond) // without overflow
 }
 
-// cutShort reports whether a recent attempt failed only because the wait ended: in that case the earlier outcome is the
-// reason.
+// cutShort reports whether a recent attempt failed only because the wait ended. In that case the caller reports the
+// outcome of the attempt before it.
 func (a *Acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
 	if a.Given && errors.Is(err, engine.ErrUncertain) {
 		return false
@@ -234,9 +235,9 @@ type Queued interface {
 	Poll(ctx context.Context, a *Acquisition) (granted bool, err error)
 }
 
-// AwaitTurn waits for c's turn, which has come if the result is neither true nor an error. c polls at the interval
-// every, since Redis may have forgotten the lock, or whenever its sleep ends if every is 0. It fails if Redis answers
-// nobody in the queue for one command timeout.
+// AwaitTurn waits for c's turn. It returns false and a nil error when the turn has come, and true if a poll acquired
+// the lock. c polls at the interval every, because Redis may have forgotten the lock; if every is 0, it polls whenever
+// its sleep ends. AwaitTurn fails if Redis has not answered anybody in the queue within one command timeout.
 func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Duration) (granted bool, err error) {
 	a.Answered = c.State().Known
 	if err := a.BeginWait(); err != nil {

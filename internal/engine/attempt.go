@@ -284,7 +284,7 @@ func (t *timeouts) arm(due time.Duration) {
 	t.timer.Reset(in)
 }
 
-// among is how much later a timeout may fire per waiting attempt, which bounds the time spent scanning the attempts.
+// among is how much each waiting attempt may delay a timeout. The delay limits the time spent scanning the attempts.
 const among = 250 * time.Nanosecond
 
 // fire wakes attempts that have timed out. It may fire once too often, which is harmless.

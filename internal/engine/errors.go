@@ -190,8 +190,8 @@ func Reason(ctx context.Context, earlier, err error) error {
 	return err
 }
 
-// notSentSince returns the last error of several attempts since began, with the total time if the error says only that
-// time ran out.
+// notSentSince returns err, the last error of the attempts made since began. If err says only that time ran out, it
+// adds the total time.
 func notSentSince(began time.Time, err error) error {
 	if !errors.Is(err, errNotYet) {
 		return err

@@ -25,8 +25,8 @@ type Replication struct {
 	err    error // from a transport that cannot wait
 }
 
-// Replicate begins to wait until Config.Replicas replicas have a lock. Fill fills a call that rewrites the lock
-// unchanged; held decodes whether it is still held.
+// Replicate starts waiting for Config.Replicas replicas to receive a lock. Fill fills a call that rewrites the lock
+// unchanged; held decodes the reply and reports whether the lock is still held.
 func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (bool, error)) *Replication {
 	r, ok := e.Transport.(transport.Replicator)
 	if !ok {

@@ -173,8 +173,8 @@ type fence struct {
 	ended time.Time // zero while it runs; guarded by fences.mu
 }
 
-// do runs kill once for all concurrent callers with one conn, and returns whether that connection is gone. A failure
-// may be retried later.
+// do runs kill once for all concurrent callers that pass the same conn, and returns whether that connection is gone. A
+// failure may be retried later.
 func (f *fences) do(conn int64, kill func() bool) bool {
 	f.mu.Lock()
 	maps.DeleteFunc(f.byID, func(_ int64, one *fence) bool {

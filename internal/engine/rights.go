@@ -21,8 +21,8 @@ func (e *Engine) Lacks(right, worse string, err error) bool {
 	return true
 }
 
-// GuardArg is the last argument of a call whose script fails if the user may not publish, before any change: see
-// package luasrc.
+// GuardArg is the last argument of a guarded call, whose script fails before it changes anything if the user may not
+// publish. See package luasrc.
 const (
 	GuardArg = "guard"
 	guarded  = "NOPERM a release could not notify waiters"
