@@ -91,8 +91,9 @@ func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 	f.fill(c, FairGiveUp, now, owner, wait, f.Publish, protocol.MessageUnlock)
 }
 
-// Inspect fills c with [FairInspect] for the places from first to last. It counts the listeners of
-// the first places with this PUBSUB subcommand.
+// Inspect fills c with [FairInspect] for the queue positions from first to last. The argument listeners is the number
+// of these places, from the first, whose listeners the script counts; count is the PUBSUB subcommand that it uses for
+// this.
 func (f *Fair) Inspect(c *transport.Call, listeners, count any, first, last int64) {
 	f.fill(c, FairInspect, listeners, count, first, last)
 }
@@ -107,22 +108,22 @@ var (
 
 // Beat has the parameters of a heartbeat.
 type Beat struct {
-	// Keep is the least time to keep the waiters, FairWait the wait of an owner that doesn't set one, both int64
-	// milliseconds.
+	// Keep is the minimum time for which waiters are kept, and FairWait is the wait of an owner that doesn't set one.
+	// Both are int64 milliseconds.
 	Keep, FairWait any
-	// Window is how many places to return.
+	// Window is the number of places to return.
 	Window int
 	// Waiters is the number of calls to [AddWaiter] that follow.
 	Waiters int
 }
 
-// Heartbeat begins a call to [FairHeartbeat]. [AddWaiter] for each waiter of this process, and then [AddOther] for each
-// other known owner, complete it.
+// Heartbeat begins a call to [FairHeartbeat]. To complete it, call [AddWaiter] for each waiter in this process and then
+// [AddOther] for each other known owner.
 func (f *Fair) Heartbeat(c *transport.Call, now any, b Beat) {
 	f.fill(c, FairHeartbeat, now, b.Keep, b.FairWait, int64(b.Window), int64(b.Waiters))
 }
 
-// AddWaiter adds an owner of this process, with its wait when queued.
+// AddWaiter adds an owner in this process and the wait with which it was queued.
 func AddWaiter(c *transport.Call, owner string, wait any) {
 	c.Args = append(c.Args, owner, wait)
 }

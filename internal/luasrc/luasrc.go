@@ -1,8 +1,8 @@
-// Package luasrc holds the Lua scripts that change locks, and fills calls of them. The comment at
-// the top of a file is the script's contract: a test compares it with the code. docs/protocol.md
-// lists KEYS and ARGV. The line "-- Uses:" in a header names the functions in shared/ that the file
-// calls. The scripts run on Redis from 6.0 on, Valkey and package embedded: they never convert
-// numbers to texts, do not rely on the order of hash fields, and unpack at most a thousand values.
+// Package luasrc contains the Lua scripts that change locks, and fills calls to them. The comment at the top of a file
+// is the script's contract; a test compares it with the code. docs/protocol.md lists KEYS and ARGV. The line "-- Uses:"
+// in a header names the functions in shared/ that the file calls. The scripts run on Redis 6.0 or later, Valkey and
+// package embedded, so they never convert numbers to strings, do not rely on the order of hash fields, and unpack at
+// most a thousand values.
 package luasrc
 
 import (
@@ -47,7 +47,7 @@ const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
 end
 `
 
-// join returns a file's text behind all its fragments, each once. It panics if one does not exist.
+// join returns a file's text preceded by all its fragments, each included once. It panics if a file does not exist.
 func join(files fs.FS, file string, joined map[string]bool) string {
 	text, err := fs.ReadFile(files, file)
 	if err != nil {

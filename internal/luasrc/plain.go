@@ -32,9 +32,9 @@ func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
 	c.Args = append(c.Args, args...)
 }
 
-// Plain fills calls of the scripts of one plain lock. Each method expects a reset call and leaves
-// Urgent and Vital unchanged. Owners are strings, leases and waits int64 milliseconds, boxed once
-// by the caller.
+// Plain fills calls to the scripts of one plain lock. Each method expects a reset call and leaves
+// Urgent and Vital unchanged. Owners are strings; leases and waits are int64 milliseconds. The
+// caller boxes them once.
 type Plain struct {
 	// Both strings.
 	Key, Channel any
@@ -141,7 +141,7 @@ var (
 	ReleaseAll = load("release_all")        // releases an owner's locks; may run late or twice
 )
 
-// All fills calls of the scripts for several plain locks of one slot.
+// All fills calls to the scripts for several plain locks in one slot.
 type All struct {
 	// All strings; no key twice.
 	Keys, Channels []any

@@ -24,8 +24,8 @@ var (
 type Role struct {
 	acquire, reenter, release, releaseShared *transport.Script
 
-	// keys is the number of keys of acquire and reenter. A reader's include the channel: the keys
-	// of holds cannot be declared.
+	// keys is the number of keys of acquire and reenter. For a reader, they include the channel, so that the script
+	// does not run while the slot is being moved: the keys of the individual holds cannot be declared.
 	keys int
 
 	mode, message any // boxed once

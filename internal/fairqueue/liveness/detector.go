@@ -36,8 +36,8 @@ const DefaultGrace = 10 * time.Second
 // while alive: older releases may send the queueing command four times within 17.3 s, and then take 7.5 s to subscribe.
 const redissonFactor = 3
 
-// RedissonGrace returns the grace period for Redisson's waiters, given that for this library's. A grace period shorter
-// than the default does not shorten it.
+// RedissonGrace returns the grace period for Redisson's waiters, given the grace period for this library's waiters. A
+// value below the default does not shorten the result.
 func RedissonGrace(grace time.Duration) time.Duration {
 	return redissonFactor * max(grace, DefaultGrace)
 }
@@ -170,8 +170,8 @@ func (d *Detector) Ask() []string {
 	return d.asked
 }
 
-// Counted processes the counts for the last [Detector.Ask], in its order, nil on failure. It reports whether they
-// prove anything.
+// Counted processes the counts requested by the last [Detector.Ask], in the same order; counts is nil if counting
+// failed. It reports whether they prove anything.
 func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	if len(counts) == 0 || len(counts) != len(d.asked) || counts[0] < 1 {
 		return false
