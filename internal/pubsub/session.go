@@ -128,11 +128,11 @@ var errDead = errors.New("pubsub: no reply from the server")
 // errUnwanted ends a connection that may lead to the wrong server.
 var errUnwanted = errors.New("pubsub: reconnecting")
 
-// patience, times DeadAfter, is how long an answer may be overdue while other data arrives, on a connection broken in
-// one direction or out of step.
+// patience is a multiple of DeadAfter: the time for which an answer may be overdue while other data still arrives. That
+// happens if the connection is broken in one direction or if replies are out of step.
 const patience = 8
 
-// session is one connection. The run goroutine writes, another reads.
+// session is one connection. The run goroutine writes, and another goroutine reads.
 type session struct {
 	sub  *Subscriber
 	conn redis.Conn

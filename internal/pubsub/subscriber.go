@@ -1,7 +1,8 @@
-// Package pubsub implements the public package pubsub, and also delivers every message to a [Sink]. An
-// acknowledgement counts only if it answers the oldest command by kind and channel. The channels of a rejected
-// command are subscribed individually: only the forbidden one fails. An error reply to the first PING, other than
-// NOPERM, concerns the server: the connection is retried. One mutex guards the state and is never held across I/O.
+// Package pubsub implements the public package pubsub, and also delivers every message to a [Sink]. An acknowledgement
+// counts only if its kind and channel match the oldest pending command. If a command is rejected, its channels are
+// subscribed individually, so that only the forbidden ones fail. An error reply to the first PING, other than NOPERM,
+// is treated as a fault of the server, and the connection is retried. One mutex guards the state and is never held
+// across I/O.
 package pubsub
 
 import (
@@ -108,8 +109,9 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 	return l, nil
 }
 
-// Listen is Subscribe for a [Sink], without waiting. No call begins after stop, which the sink must not call. After
-// Close the sink gets [transport.ErrClosed] before Listen returns. Listen panics if sink is nil.
+// Listen is like Subscribe, but it delivers to a [Sink] and does not wait. No call to the sink begins after stop has
+// returned; the sink itself must not call stop. If s is closed, the sink receives [transport.ErrClosed] before Listen
+// returns. Listen panics if sink is nil.
 func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	if sink == nil {
 		panic("pubsub: nil Sink")

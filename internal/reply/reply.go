@@ -15,9 +15,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquired decodes the reply to an acquire: nil if the lock was acquired, otherwise the
-// milliseconds until the next attempt at the latest. [NoTTL] means that the lock has no expiry.
-// Other negative numbers, which a fair lock returns behind an overdue waiter, become 0.
+// Acquired decodes the reply to an acquire: nil if the lock was acquired, otherwise the maximum time until the next
+// attempt, in milliseconds. [NoTTL] means that the lock has no expiry. Other negative numbers, which a fair lock
+// returns if an overdue waiter is ahead in the queue, become 0.
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
@@ -74,7 +74,7 @@ func Refused(reply any) Refusal {
 // owned matches the colon and number of an owner.
 var owned = regexp.MustCompile(`:-?\d`)
 
-// Foreign decodes a field of a hash of another program, or nil if it may be a lock.
+// Foreign decodes a field of a hash that belongs to another program, or nil if the hash may be a lock.
 func Foreign(reply any) (field string, foreign bool, err error) {
 	field, isText := bulk(reply)
 	if !isText && reply != nil {
@@ -83,11 +83,11 @@ func Foreign(reply any) (field string, foreign bool, err error) {
 	return field, isText, nil
 }
 
-// Reentered decodes whether the owner holds the lock.
+// Reentered decodes the reply to a re-entry and reports whether the owner holds the lock.
 func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
 
-// Token decodes the reply to a script that grants with a token: a number, or its text where a
-// number would lose digits. It returns false for a refusal.
+// Token decodes the reply to a script that returns a token when it grants the lock: a number, or a string if a number
+// would lose digits. Token returns false if the lock was not granted.
 func Token(reply any) (token int64, granted bool, err error) {
 	switch r := reply.(type) {
 	case nil, []any:
@@ -144,8 +144,8 @@ func (o ReleaseOutcome) String() string {
 	return "unknown"
 }
 
-// Released decodes the reply to a release: nil is [NotHeld], 1 [Free], 0 [StillHeld], and 2, of a
-// fair lock that was free, [NotHeld].
+// Released decodes the reply to a release: nil means [NotHeld], 1 means [Free] and 0 means [StillHeld]. A fair lock
+// that was already free returns 2, which also means [NotHeld].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {
 	case nil, int64(2):
@@ -158,7 +158,7 @@ func Released(reply any) (ReleaseOutcome, error) {
 	return 0, badReply("release", reply)
 }
 
-// Forced decodes whether there was a holder.
+// Forced decodes the reply to a forced release and reports whether there was a holder.
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }
 
 // Exists decodes the reply to EXISTS for one key, or of HEXISTS.
@@ -264,8 +264,8 @@ type Place struct {
 // Other is a waiter in another process.
 type Other struct {
 	Owner string
-	// Wait is its probable wait in milliseconds, the distance to the previous deadline at first
-	// sight; 0 if unknown.
+	// Wait is its estimated wait in milliseconds: the difference between its deadline and the previous one when it was
+	// first seen, or 0 if unknown.
 	Wait int64
 	// Living is true if its channel has a subscriber.
 	Living bool
