@@ -1,7 +1,8 @@
 // Package watchdog renews leases and reports losses, on one goroutine for all holds of a client. A lease's deadline is
-// the send time of the last acknowledged call, plus the lease, less the loss margin, by the earlier of the wall and the
-// monotonic clock: a loss is reported before the server can grant the lock again. Renewals are sent every third of a
-// lease, in batches of up to [BatchSize], and after a doubt (a lost connection or a new master). Call [Loop.Remove]
+// the send time of the last acknowledged call, plus the lease, less the loss margin. It is measured by the wall clock
+// or the monotonic clock, whichever reaches it first, so that a loss is reported before the server can grant the lock
+// again. Renewals are sent every third of a lease, in batches of up to [BatchSize], and after a doubt, that is,
+// whenever the server may have forgotten a lock (after a lost connection or a change of master). Call [Loop.Remove]
 // before a release.
 package watchdog
 
@@ -119,8 +120,8 @@ func (l *Lease) Final() time.Time {
 	return time.Time{}
 }
 
-// Hold starts the lease of a grant whose call was sent at sent, and reports whether it lasts. Margin returns its loss
-// margin. Call it before [Loop.Add].
+// Hold starts the lease of a lock that was granted to a call sent at the time sent, and reports whether the lease is
+// still valid. Margin returns the loss margin of a lease. Call Hold before [Loop.Add].
 func (l *Lease) Hold(sent time.Time, margin func(lease time.Duration) time.Duration) bool {
 	l.deadline.Store(clock.After(sent, l.counts()-margin(l.counts())))
 	l.last = clock.After(sent, l.TTL-margin(l.TTL))
@@ -177,8 +178,8 @@ func (l *Lease) hasten(doubted time.Time) {
 	l.next = doubted
 }
 
-// following returns when a lease is due after a renewal sent at sent. A hastened lease keeps its time, so that not
-// all are due together.
+// following returns when a lease is next due, given that a renewal was sent at the time sent. A hastened lease keeps
+// its original schedule, so that leases do not all become due together.
 func (l *Lease) following(sent time.Time) time.Time {
 	due, next := l.due, sent.Add(l.counts()/3)
 	l.due = time.Time{}

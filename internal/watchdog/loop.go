@@ -103,15 +103,15 @@ func (w *Loop) Add(l *Lease) bool {
 	return true
 }
 
-// Remove removes a lease and reports whether it was watched. If it was, no callback begins after that, and at most
-// one renewal, which the goroutine is about to send ([Loop.Tried]).
+// Remove removes a lease and reports whether it was watched. If it was, no callback begins after that, and at most one
+// more renewal is sent, if the goroutine was already about to send it; see [Loop.Tried].
 func (w *Loop) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.drop(l)
 }
 
-// drop is Remove with mu held. The goroutine may wake needlessly.
+// drop is like Remove, but mu must be held. The goroutine may wake needlessly.
 func (w *Loop) drop(l *Lease) bool {
 	if !l.watched {
 		return false

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// lookout limits sleeps, so that the end of a suspend is noticed: timers stop with the monotonic clock.
+// lookout limits sleeps, so that waking from a suspend is noticed: timers use the monotonic clock, which stops during a
+// suspend.
 const lookout = time.Second
 
 // rechecks is the minimum interval of renewals after doubts.

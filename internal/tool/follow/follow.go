@@ -1,8 +1,8 @@
-// Package follow reports changes to locks, by looking at them and from messages on their channels.
-// A message means that a lock was released; no message is published when a lock is acquired, when
-// its lease expires, or when a fair lock with an empty queue is released. So an event is a change
-// between two looks, and a lock that changes faster than it is read produces fewer events than
-// changes.
+// Package follow reports changes to locks, by inspecting them and by listening to messages on their
+// channels. A message means that a lock was released; no message is published when a lock is
+// acquired, when its lease expires, or when a fair lock with an empty queue is released. So an
+// event is a change between two looks, and a lock that changes faster than it is read produces
+// fewer events than changes.
 package follow
 
 import (
@@ -77,9 +77,10 @@ func (l *Lock) Receive(m *Message) {
 	}
 }
 
-// frees reports whether a message shows that the lock has been free since the last look: a message
-// to all waiters, or to the holder, which must have queued again, but not a message from before the
-// last look, nor the late one that woke the holder at that time.
+// frees reports whether a message shows that the lock has been free since the last look. A message
+// to all waiters shows that, and so does a message to the holder, which must have released the lock
+// and queued again. A message from before the last look does not, nor does a late message that woke
+// the holder for the hold seen then.
 func (l *Lock) frees(m *Message) bool {
 	switch {
 	case l.last != nil && !m.At.After(l.last.Answered):
@@ -203,8 +204,8 @@ func each(what string, holders []inspect.Holder) (all []change) {
 	return all
 }
 
-// shared returns the changes of a lock that was held in both looks. If no holder stayed, it passed
-// to the first new one.
+// shared returns the changes to a lock that was held at both looks. If none of the previous holders
+// remains, the lock has passed to the first new holder.
 func shared(had, has []inspect.Holder, heard *received) (all []change) {
 	stayed, counts, before := 0, countsOf(has), countsOf(had)
 	for _, h := range had {

@@ -100,9 +100,10 @@ func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 	return &ChannelSubscriber{Messages: make(chan Message, backlog), t: t, subs: map[string]map[string]*channelSub{}}
 }
 
-// Follow subscribes to the channels of a lock, including those it would have as a read/write lock,
-// and of the first waiters, and unsubscribes from those of former waiters. It skips a channel that
-// the server does not confirm within a second, until the next call.
+// Follow subscribes to the channels of a lock (including those it would have as a read/write lock)
+// and to those of its first waiters. It unsubscribes from the channels of owners that are no longer
+// among the first waiters. If the server does not confirm a channel within a second, Follow skips
+// it until the next call.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
 	if mine == nil {
@@ -183,8 +184,8 @@ const (
 	retryPause = time.Second
 )
 
-// Message is a message on a lock's channel. Without a name it is about the connection: with Gap
-// set, messages may be missed from now on, otherwise they arrive again.
+// Message is a message on a lock's channel. A message without a name is about the connection: if
+// Gap is set, messages may be missed from now on; otherwise they are arriving again.
 type Message struct {
 	At time.Time
 	// Owner is the waiter that is woken, or "" for all.
