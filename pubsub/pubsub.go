@@ -87,7 +87,7 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 // gap. Use it when the address may lead to another server. It does not wait.
 func (s *Subscriber) Reconnect() { s.core.Reconnect() }
 
-// Close ends all subscriptions and pending calls to Subscribe with [transport.ErrClosed], closes the
-// connection, and waits for all goroutines and for a dial. It may be called more than once. The
-// returned error is always nil.
+// Close ends all subscriptions and pending calls to Subscribe with [transport.ErrClosed], closes the connection, and
+// waits for all goroutines and for any dial in progress. It may be called more than once. The returned error is always
+// nil.
 func (s *Subscriber) Close() error { return s.core.Close() }

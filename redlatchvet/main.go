@@ -98,8 +98,9 @@ func (p checked) isDo(call *ast.CallExpr) bool {
 	return fn.Name() == "Do" && params.Len() > 0 && optionType.MatchString(params.At(params.Len()-1).Type().String())
 }
 
-// acquisition returns the paths of the lock that a call acquires and of the context. Only options or a function
-// may follow the context: semaphores, and wrappers that take a name, may acquire something else with each call.
+// acquisition returns the paths of the lock that a call acquires and of the context. It ignores calls with arguments
+// after the context that are neither options nor a function, because semaphores, and wrappers that take a name, may
+// acquire something different on each call.
 func (p checked) acquisition(call *ast.CallExpr) (lock, ctx string) {
 	if !p.acquires(call) && !p.isDo(call) || len(call.Args) == 0 {
 		return "", ""
@@ -166,8 +167,8 @@ func (p checked) variable(e ast.Expr) *types.Var {
 	return v
 }
 
-// path returns an equal text for expressions of one value, and "" for others, such as the read side
-// of a lock.
+// path returns the same string for all expressions that denote the same value, and "" for other expressions, such as
+// the read side of a lock.
 func (p checked) path(e ast.Expr) string {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:

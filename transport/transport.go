@@ -28,9 +28,9 @@ type Transport interface {
 	// a cluster whose Redisson peers use sharded pub/sub.
 	PublishCommand() string
 
-	// Close closes all connections and waits for all goroutines. Calls in flight end with
-	// ErrUncertain, other calls with ErrNotSent, both with ErrClosed; subscriptions end with
-	// ErrClosed. It may be called more than once.
+	// Close closes all connections and waits for all goroutines. Calls in flight end with ErrUncertain and other calls
+	// with ErrNotSent, and both errors also wrap ErrClosed; subscriptions end with ErrClosed. It may be called more
+	// than once.
 	Close() error
 }
 
