@@ -19,8 +19,8 @@
 // position. Removed and marked lines must occur exactly once in the file. Every named test must fail when run
 // alone. A blank line ends a mutant, # begins a comment.
 //
-// Each mutant breaks a promise of the product or a design decision, one each. A bug that a reviewer would
-// notice needs no mutant.
+// Each mutant breaks exactly one promise of the product or one design decision. A bug that a reviewer would notice does
+// not need a mutant.
 //
 // The program works on a copy of the files that git tracks or would track:
 //

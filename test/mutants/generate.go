@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// generate makes mutants of changed lines. Their tests are those of the package, and of the packages that catch its
-// planted bugs.
+// generate makes mutants of changed lines. They are tested with the package's own tests and with those of the packages
+// that catch the bugs planted in it.
 func generate(ctx context.Context, root, since string, planted []mutant) ([]mutant, error) {
 	names, err := changed(ctx, root, since)
 	if err != nil {

@@ -158,7 +158,8 @@ func (w *workshop) build(ctx context.Context, pkg string) (binary string, err er
 	return binary, nil
 }
 
-// run requires that a named test is not skipped, and runs a whole package without its tests that take minutes.
+// run requires that a named test not be skipped. When it runs a whole package, it leaves out the tests that take
+// minutes.
 func (w *workshop) run(ctx context.Context, binary string, c catcher) run {
 	const bound = 3 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, bound+time.Minute)

@@ -218,7 +218,8 @@ func poolDo(tb testing.TB, pool *redis.Pool, cmd string, args ...any) any {
 func WithAppendOnly() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "no") }
 
 // Expiries returns the last expiry that the server set for each key, even if the key is gone, from the append-only
-// file. It needs WithAppendOnly and works for a dead server. A change missing in the file was not acknowledged.
+// file. It needs WithAppendOnly and works even if the server is dead. A change that is missing from the file was never
+// acknowledged.
 func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "appendonlydir", "*.incr.aof"))

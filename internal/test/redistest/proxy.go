@@ -100,7 +100,7 @@ func (p *Proxy) Latency(dir Direction, d time.Duration) {
 }
 
 // KeepHalfDead sets how the proxy handles a client that closes its side while bytes for the server are held. By default
-// it drops them and closes the server's side; on, it keeps that open and delivers them later.
+// it drops them and closes the server's side; if on is true, it keeps that side open and delivers them later.
 func (p *Proxy) KeepHalfDead(on bool) {
 	p.change(func() { p.keepHalfDead = on })
 }

@@ -166,7 +166,7 @@ func (q *pipe) write(dst *net.TCPConn) {
 	}
 }
 
-// await waits for a poke, at most for delay if not zero, and reports whether the link is alive.
+// await waits for a poke, for at most delay unless delay is zero, and reports whether the link is alive.
 func (q *pipe) await(delay time.Duration) bool {
 	var timeout <-chan time.Time
 	if delay > 0 {
