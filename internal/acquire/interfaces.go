@@ -34,11 +34,11 @@ type Outcome struct {
 	Granted bool
 	// Available is the number of permits of a semaphore.
 	Available int64
-	// Hint is why no release will end the wait, or nil if one can.
+	// Hint is the reason why a release will not end the wait, or nil if one can end it.
 	Hint error
 	// Token is the fencing token of a grant, or 0.
 	Token int64
-	// TTL is the rest of the holder's lease, or [reply.NoTTL] if unknown.
+	// TTL is the remaining time of the holder's lease, or [reply.NoTTL] if unknown.
 	TTL time.Duration
 	// Holder of the lock, or zero if unknown.
 	Holder codec.Owner
@@ -95,7 +95,7 @@ type Claim interface {
 	Request() *Request
 	// Asks is called with true before Request and with false after the attempt.
 	Asks(yes bool)
-	// Grant makes the claim a hold, for an attempt sent at sent, or releases the lock and fails.
+	// Grant turns the claim into a hold, for an attempt sent at the time sent, or releases the lock and fails.
 	Grant(sent time.Time, o Outcome) error
 	// Fail records that an attempt failed.
 	Fail()
@@ -108,10 +108,11 @@ type Claim interface {
 	Place() Request
 	Placed(now bool)
 
-	// KeepTurn keeps the turn for as long as the hold lasts. If false, the hold has ended and the caller keeps the turn.
+	// KeepTurn keeps the turn for as long as the hold lasts. If it returns false, the hold has ended and the caller
+	// keeps the turn.
 	KeepTurn(t Turn) bool
-	// PassWhenResolved keeps the turn until the last attempt is resolved. If false, it is, and the caller keeps the
-	// turn.
+	// PassWhenResolved keeps the turn until the last attempt is resolved. If it returns false, the attempt has been
+	// resolved, and the caller keeps the turn.
 	PassWhenResolved(t Turn) bool
 	// KeepSubscription keeps s until the hold is released.
 	KeepSubscription(s Reusable)
@@ -189,10 +190,10 @@ type Waiter interface {
 	// Broken returns why the subscription has ended.
 	Broken() error
 
-	// Refused handles a refusal, and returns the known rest of the lease.
+	// Refused handles a refusal, and returns the remaining time of the lease as far as it is known.
 	Refused(a *Acquisition, o Outcome) time.Duration
-	// Sleep returns how long the caller sleeps without a signal, by default nap. A negative result means that there is no
-	// limit.
+	// Sleep returns how long the caller sleeps if it does not receive a signal; nap is the default. A negative result
+	// means that there is no limit.
 	Sleep(nap, ttl time.Duration) time.Duration
 	// Unanswered records why Redis did not answer.
 	Unanswered(err error)

@@ -89,7 +89,7 @@ func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
 	return a.run(ctx, a.engine.Command)
 }
 
-// RunFor is Run for calls that may be repeated: only bound ends the wait, even while the client is closing.
+// RunFor is like Run, for calls that may be repeated: only bound ends the wait, even while the client is closing.
 func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 	a.resolver = r
 	return a.run(context.Background(), bound)
@@ -205,8 +205,8 @@ func (a *Attempt) resolve(reply any, err error) {
 	}
 }
 
-// timeouts wakes attempts when they time out or the client closes. They share one timer, because one for each call
-// costs more than the rest of the call.
+// timeouts wakes attempts when they time out or the client closes. They share one timer, because a timer for each call
+// would cost more than the rest of the call.
 type timeouts struct {
 	mu    sync.Mutex // guards the fields below; held briefly
 	first *Attempt   // in no particular order
@@ -241,7 +241,7 @@ func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.arm(a.due)
 }
 
-// remove ends add. After it, no alarm comes.
+// remove undoes add. After it has returned, no alarm is sent.
 func (t *timeouts) remove(a *Attempt) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

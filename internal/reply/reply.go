@@ -49,7 +49,7 @@ type Refusal struct {
 	Position int
 }
 
-// Refused decodes the details of a refused acquire. Missing ones stay zero.
+// Refused decodes the details of a refused acquire. Missing details stay zero.
 func Refused(reply any) Refusal {
 	parts, _ := reply.([]any)
 	var r Refusal
@@ -104,7 +104,7 @@ func Token(reply any) (token int64, granted bool, err error) {
 	return token, true, nil
 }
 
-// Holds decodes whether the owner holds the lock.
+// Holds decodes the reply to a replicated call and reports whether the owner holds the lock.
 func Holds(reply any) (bool, error) { return oneOrNil("replication", reply) }
 
 func oneOrNil(of string, reply any) (bool, error) {
@@ -117,7 +117,7 @@ func oneOrNil(of string, reply any) (bool, error) {
 	return false, badReply(of, reply)
 }
 
-// ReleaseOutcome is the result of a release. The zero value is not one.
+// ReleaseOutcome is the result of a release. The zero value is not a valid outcome.
 type ReleaseOutcome uint8
 
 const (
@@ -161,7 +161,7 @@ func Released(reply any) (ReleaseOutcome, error) {
 // Forced decodes the reply to a forced release and reports whether there was a holder.
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }
 
-// Exists decodes the reply to EXISTS for one key, or of HEXISTS.
+// Exists decodes the reply to EXISTS for one key, or to HEXISTS.
 func Exists(reply any) (bool, error) { return flag("exists", reply) }
 
 func flag(of string, reply any) (bool, error) {
@@ -277,7 +277,7 @@ type Beat struct {
 	Left int64
 	// Front contains the first places in the queue.
 	Front []Place
-	// Missing has the given owners that must queue again.
+	// Missing contains the given owners that must queue again.
 	Missing []string
 	Length  int64
 }
@@ -327,5 +327,5 @@ func places(reply any) ([]Place, error) {
 // DecodeEvicted decodes the evicted owners in the order of the queue.
 func DecodeEvicted(reply any) ([]string, error) { return texts("eviction", reply) }
 
-// Nudged decodes whether the owner was notified.
+// Nudged decodes the reply to a nudge and reports whether the owner was notified.
 func Nudged(reply any) (bool, error) { return flag("nudge", reply) }

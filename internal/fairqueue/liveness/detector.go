@@ -23,7 +23,7 @@ const (
 	widest = 1024
 	// free is the interval of heartbeats while the lock is free.
 	free = time.Second
-	// again is the minimum interval of nudges.
+	// again is the minimum interval between nudges.
 	again = 2 * time.Second
 	// maxWait is a waiter's longest wait, in milliseconds.
 	maxWait = float64(limits.Max / time.Millisecond)
@@ -75,7 +75,7 @@ type Death struct {
 	// Absent is how long it has had no subscriber.
 	Absent     time.Duration
 	IsRedlatch bool
-	// WasSubscribed is true if it ever had one.
+	// WasSubscribed is true if it ever had a subscriber.
 	WasSubscribed bool
 }
 
