@@ -31,7 +31,7 @@ type Holder interface {
 type Renewal struct {
 	// Fill fills c, a reset call, for n leases. It calls lease once for each, in order; TTLs are in milliseconds.
 	Fill func(c *transport.Call, n int, lease func(i int) (key, owner, ttl any))
-	// Renewed decodes the i-th of n results: false means not held.
+	// Renewed decodes the i-th of n results; false means that the lock is not held.
 	Renewed func(reply any, i, n int) (bool, error)
 }
 
@@ -39,7 +39,7 @@ type Renewal struct {
 type Lease struct {
 	// Key and Owner, boxed strings.
 	Key, Owner any
-	// TTL is the lease, and TTLArg the same in milliseconds, as a boxed int64.
+	// TTL is the lease, and TTLArg is the lease in milliseconds, as a boxed int64.
 	TTL    time.Duration
 	TTLArg any
 	// Fixed leases are not renewed.
@@ -154,7 +154,7 @@ func (l *Lease) counts() time.Duration {
 
 func (l *Lease) confirmed() bool { return !l.Fixed || l.counts() < l.TTL }
 
-// renewed moves the deadline for a renewal sent at sent, unless it has passed.
+// renewed moves the deadline for a renewal sent at the time sent, unless it has passed.
 func (l *Lease) renewed(sent time.Time, margin func(lease time.Duration) time.Duration) {
 	if l.deadline.Load().Passed(time.Now()) {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// BatchSize is how many locks one script renews, as in Redisson.
+// BatchSize is the maximum number of locks that one script renews, as in Redisson.
 const BatchSize = 100
 
 const (

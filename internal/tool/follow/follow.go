@@ -37,7 +37,7 @@ type Event struct {
 	What string
 	// Owner is "" if unknown. For Passed, From is the previous holder.
 	Owner, From string
-	// Count is how often the owner has entered, or "" if it does not hold the lock.
+	// Count is the number of times that the owner has entered, or "" if it does not hold the lock.
 	Count, Mode string
 	// Lease is the remaining lease, negative if there is none.
 	Lease time.Duration
@@ -98,7 +98,7 @@ func (l *Lock) frees(m *Message) bool {
 // Unseen reports whether there has been a message since the last look.
 func (l *Lock) Unseen() bool { return l.received.messages > 0 }
 
-// Look records a look, and returns what has happened since the last one.
+// Look records a look, and returns the events since the last one.
 func (l *Lock) Look(now *inspect.Snapshot) []Event {
 	before, heard, first := l.last, l.received, l.last == nil
 	if first {

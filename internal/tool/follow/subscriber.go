@@ -190,7 +190,7 @@ type Message struct {
 	At time.Time
 	// Owner is the waiter that is woken, or "" for all.
 	Name, Owner string
-	// Gap is why the connection was lost.
+	// Gap is the reason why the connection was lost.
 	Gap error
 }
 
@@ -331,7 +331,7 @@ func (s *PatternSubscriber) deliverGap(ctx context.Context, m Message) {
 	}
 }
 
-// deliver drops the message if enough are waiting.
+// deliver drops the message if the channel is full.
 func deliver(messages chan<- Message, m Message) {
 	select {
 	case messages <- m:

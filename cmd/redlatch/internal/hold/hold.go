@@ -181,7 +181,7 @@ func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Sign
 	return h, err
 }
 
-// A lock whose --max-hold is over is still to be released.
+// A lock whose --max-hold has expired must still be released.
 func (o *holdFlags) end(ctx context.Context, h *held) answer {
 	over, failed := h.hold.Err(), error(nil)
 	if over != nil && o.onLostSignal != "" {

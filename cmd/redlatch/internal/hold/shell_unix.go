@@ -132,7 +132,7 @@ func report(h *held, server *socket, printed <-chan bool) bool {
 	return redirect(null, os.Stdin) == nil && redirect(null, os.Stderr) == nil
 }
 
-// After a loss serve stays to report the loss to redlatch release.
+// After a loss, serve keeps running to report the loss to redlatch release.
 func (o *holdFlags) serve(ctx context.Context, h *held, server *socket, ended <-chan os.Signal) error {
 	a, lost := answer{}, h.lost.Done()
 	for {
