@@ -152,10 +152,20 @@ func (e *examination) rights(q *question) Finding {
 	return f
 }
 
-// Lacks returns the permissions required by needs that the user lacks on at least one master, in
+// Denied describes err, the server's reply to a user without all the rights of needs, and how to grant
+// those that are missing. It tries them, because not all servers name the command that a script lacks.
+func Denied(ctx context.Context, srv *connect.Server, prefix string, err error, needs ...string) string {
+	missing, unknown := lacks(ctx, srv, prefix, needs...)
+	if unknown != nil {
+		missing = nil // the server's message remains
+	}
+	return connect.Reason(err) + ". " + connect.Remedy(err, missing...)
+}
+
+// lacks returns the permissions required by needs that the user lacks on at least one master, in
 // ACL SETUSER syntax, for locks whose names begin with prefix. It omits permissions that could not
 // be tried. An error means that a master could not be reached.
-func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
+func lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
 	masters, err := srv.Nodes(ctx)
 	if err != nil {
 		return nil, err

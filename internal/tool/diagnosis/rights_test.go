@@ -265,7 +265,7 @@ func TestTrialWritesExpireWhenReplyIsLost(t *testing.T) {
 			held := p.HoldMatching(redistest.ToServer, sent)
 			failed := make(chan error, 1)
 			go func() {
-				_, err := Lacks(t.Context(), srv, "app:", need)
+				_, err := lacks(t.Context(), srv, "app:", need)
 				failed <- err
 			}()
 			select {
@@ -293,15 +293,15 @@ func TestRulesOmitUnsupportedNames(t *testing.T) {
 	s := redistest.Start(t)
 	srv, err := connect.New(connect.Settings{Address: userWith(t, s, "+ping", "+exists", "+acl|whoami", "+acl|dryrun")})
 	require.NoError(t, err)
-	lacks, err := Lacks(t.Context(), srv, "a b +@all ~*", acl.Plain)
+	missing, err := lacks(t.Context(), srv, "a b +@all ~*", acl.Plain)
 	require.NoError(t, err)
-	require.Contains(t, lacks, "+eval")
-	for _, word := range lacks {
+	require.Contains(t, missing, "+eval")
+	for _, word := range missing {
 		require.Regexp(t, `^\+[a-z|]+$`, word)
 	}
-	lacks, err = Lacks(t.Context(), srv, "app:", acl.Plain)
+	missing, err = lacks(t.Context(), srv, "app:", acl.Plain)
 	require.NoError(t, err)
-	require.Contains(t, lacks, "~app:*")
+	require.Contains(t, missing, "~app:*")
 
 	e := &examination{c: whoami{name: "guest"}}
 	require.Equal(t, "ACL SETUSER guest +ping", e.grant([]string{"+ping"}))

@@ -170,11 +170,7 @@ func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Targe
 		if errors.Is(err, redlatch.ErrNotNotified) {
 			rejected = fmt.Sprintf("the lock was released, but its waiters were not notified: Redis at %s rejected the message", srv)
 		}
-		lacks, unknown := diagnosis.Lacks(ctx, srv, name, acl.Operator)
-		if unknown != nil {
-			lacks = nil
-		}
-		return Errorf(CodeFailed, "%s: %s. %s", rejected, connect.Reason(err), connect.Remedy(err, lacks...))
+		return Errorf(CodeFailed, "%s: %s", rejected, diagnosis.Denied(ctx, srv, name, err, acl.Operator))
 	})
 }
 

@@ -155,7 +155,7 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 	case errors.Is(err, redlatch.ErrWrongType):
 		err = inspect.WrongType(ctx, srv, name)
 	case connect.Denied(err):
-		return cli.Errorf(cli.CodeRunFailed, "Redis at %s rejected the request: %s", srv, o.denied(ctx, srv, name, err))
+		return cli.Errorf(cli.CodeRunFailed, "Redis at %s rejected the request: %s", srv, diagnosis.Denied(ctx, srv, name, err, o.needs()...))
 	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &refusal):
 		err = srv.Problem(err)
 	}
@@ -174,16 +174,6 @@ func (o *lockFlags) heldBy(err error) string {
 		return "free, but other owners are queued for it"
 	}
 	return "held by another owner"
-}
-
-// denied names the rights that the user lacks. It tries them: not all servers name the command that
-// a script lacks.
-func (o *lockFlags) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
-	lacks, unknown := diagnosis.Lacks(ctx, srv, name, o.needs()...)
-	if unknown != nil {
-		lacks = nil // the server's message remains
-	}
-	return connect.Reason(err) + ". " + connect.Remedy(err, lacks...)
 }
 
 // needs returns the needs, as package acl names them, that the flags imply, in a fixed order.
@@ -205,7 +195,7 @@ func (o *lockFlags) needs() []string {
 // why is the reason for an error after the acquire.
 func (h *held) why(ctx context.Context, err error) string {
 	if connect.Denied(err) {
-		return h.denied(ctx, h.srv, h.lock.Name(), err)
+		return diagnosis.Denied(ctx, h.srv, h.lock.Name(), err, h.needs()...)
 	}
 	return sanitize.WithoutPrefix(connect.Reason(err))
 }
