@@ -43,7 +43,7 @@ func (s *Semaphore) Name() string { return s.name }
 
 // Acquire acquires n permits, 1 to 2^31-1, all or none. It waits for them until ctx ends, even if the
 // semaphore was never set or has fewer permits. Call [Semaphore.Release] afterwards. The only supported option
-// is rlock.WithWait. It sends one EVALSHA if the permits are available.
+// is rlock.WithWait; others result in ErrInvalid. It sends one EVALSHA if the permits are available.
 //
 // Errors: ErrNotAcquired if the wait ended; ErrUncertain if the reply was lost or did not arrive within half a
 // second after ctx ended; ErrNotSent, ErrWrongType, ErrInvalid, ErrClosed. After ErrUncertain, do not call
@@ -53,7 +53,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.Option) er
 }
 
 // TryAcquire is like [Semaphore.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
-// available or other callers of this client are already waiting.
+// available or other callers of this client are already waiting. WithWait results in ErrInvalid.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) error {
 	return s.acquire(ctx, "try-acquire", int64(n), opts)
 }

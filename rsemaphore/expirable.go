@@ -57,7 +57,7 @@ func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*
 }
 
 // TryAcquire is like [Expirable.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
-// available or other callers of this client are already waiting.
+// available or other callers of this client are already waiting. WithWait results in ErrInvalid.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "try-acquire", n, (*rlock.Lock).TryLock, opts)
 }
@@ -129,8 +129,9 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 // held by other programs. An expired permit can be extended until the next acquisition removes it. It may be
 // repeated, and sends one EVALSHA.
 //
-// Errors: ErrNotHeld if a permit was released, or removed after it expired; in that case, no permit is
-// extended. It also returns the errors of [Expirable.SetPermits].
+// Errors: ErrNotHeld if a permit was released, or removed after it expired, or if the key of the permits
+// holds another type; in that case, no permit is extended. It also returns the errors of
+// [Expirable.SetPermits].
 func (s *Expirable) Extend(ctx context.Context, lease time.Duration, ids ...string) error {
 	const op = "extend"
 	raw, err := parseIDs(ids)

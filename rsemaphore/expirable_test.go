@@ -225,10 +225,13 @@ func TestWrongKeyTypeIsReported(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrWrongType, what)
 		_, err = sem.Release(within(t), "00112233445566778899aabbccddeeff")
 		require.ErrorIs(t, err, redlatch.ErrWrongType, what)
+		require.ErrorIs(t, sem.Extend(within(t), time.Minute, "00112233445566778899aabbccddeeff"), redlatch.ErrNotHeld, what)
 		if what != "a list of permits" {
 			counter := rsemaphore.New(connect(t, s.URL()), sem.Name())
 			require.ErrorIs(t, counter.Acquire(within(t), 1), redlatch.ErrWrongType, what)
 			require.ErrorIs(t, counter.Release(within(t), 1), redlatch.ErrWrongType, what)
+			_, err = counter.ReleaseIfExists(within(t), 1)
+			require.ErrorIs(t, err, redlatch.ErrWrongType, what)
 			_, err = counter.Drain(within(t))
 			require.ErrorIs(t, err, redlatch.ErrWrongType, what)
 		}
