@@ -183,9 +183,9 @@ type KindStats struct {
 	Waiting    int
 }
 
-// StatsBy returns statistics, in no order, for each kind and group of locks with holds or waiters.
-// StatsBy sends nothing and takes a few milliseconds for 10,000 holds. It may be called from an
-// observer.
+// StatsBy returns statistics, in no order, for each kind and group of locks with holds or waiters. group
+// maps names of locks to groups and must be fast; it may be nil. StatsBy sends nothing and takes a few
+// milliseconds for 10,000 holds. It may be called from an observer.
 func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	if group == nil {
 		group = func(string) string { return "" }

@@ -126,7 +126,7 @@ type Released struct {
 // Renewed reports the result of one renewal script, which renews up to 100 holds.
 type Renewed struct {
 	Holds int
-	// Lost is the number of holds that the server no longer had.
+	// Lost is the number of holds that the server no longer had, or 0 after an error.
 	Lost int
 	// Took is the time until the reply.
 	Took time.Duration

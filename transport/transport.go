@@ -56,7 +56,8 @@ type Event struct {
 	// Payload is the text of the message unless Gap is true.
 	Payload string
 
-	// Coalesced is the number of events dropped after this one.
+	// Coalesced is the number of events dropped after this one. If a transport does not count them, it is 0,
+	// and a process may yield to other processes for longer than necessary.
 	Coalesced int
 }
 

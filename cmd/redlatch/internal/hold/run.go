@@ -161,7 +161,7 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	reported := o.onLoss(h)
 	lost, signaled := supervise(h.lost, proc, signals, o.onLost, h.grace())
 	if signaled {
-		signals = nil // a stopped run does not wait for --at-least
+		signals = nil // after a signal, do not wait for --at-least
 	}
 	told := reported()
 	over := h.hold.Err()
