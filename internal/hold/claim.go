@@ -75,7 +75,7 @@ func (h *Hold) Disown() {
 	}
 }
 
-// Drop implements acquire.Claim.
+// Drop implements acquire.Claim. If the hold was added, remove has already called quitShared.
 func (h *Hold) Drop() {
 	o := h.ownership
 	if !o.shared {
@@ -202,7 +202,8 @@ func (h *Hold) Settle(_ context.Context, err error) (any, error) { return nil, e
 // KeepSubscription implements acquire.Claim.
 func (h *Hold) KeepSubscription(s acquire.Reusable) { h.ownership.subscription = s }
 
-// leaveDoubt marks the attempt in doubt as resolved and passes on the turn, if one was left here.
+// leaveDoubt records that the next caller need not wait for the attempt in doubt, and passes on the turn, if one was
+// left here.
 func (o *ownership) leaveDoubt() {
 	o.mu.Lock()
 	o.resolved = true

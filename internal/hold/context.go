@@ -155,7 +155,7 @@ func (h *Hold) whenKnown() uint32 {
 
 // grantReported records the context that the observer returned for the grant, and reports an earlier end now.
 func (h *Hold) grantReported(ctx context.Context) {
-	if u, is := ctx.(*unending); is { // must not be retained
+	if u, is := ctx.(*unending); is { // the context of an earlier hold, which must not be retained
 		ctx = u.of
 	}
 	h.observed.of = ctx

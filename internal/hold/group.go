@@ -24,7 +24,8 @@ type Group struct {
 	added [][]*Hold // the same, by the Add
 }
 
-// Add adds live holds. A hold that has ended ends the group. One call can free holds that are added together.
+// Add adds live holds. A hold that has ended ends the group. One call can free holds that are added together; they must
+// not have a turn, because that call does not pass it on.
 func (g *Group) Add(holds ...*Hold) {
 	g.mu.Lock()
 	g.added = append(g.added, holds)
@@ -54,7 +55,7 @@ func (g *Group) memberEnded(h *Hold, why *ending) {
 	}
 	switch {
 	case why == endClosed:
-		g.end(why)
+		g.end(why) // the client is closing, which also ends the other members
 		return
 	case errors.Is(why.cause, engine.ErrLost):
 		why = &ending{fmt.Errorf("%s: %w", limits.Quote(h.ownership.lock.Name), why.cause), true}

@@ -29,9 +29,9 @@ type Hold struct {
 	inner   *Hold         // has this hold's slot
 	waiters []innerCaller // for the slot
 	warned  bool          // a waiter has waited long
-	counted bool
+	counted bool          // it was added to the ownership
 
-	queued bool
+	queued bool // on the server
 	frees  bool
 	known  atomic.Uint32 // returned and reported; see replicas.go
 	within *Hold         // whose proof it was entered with
@@ -40,10 +40,10 @@ type Hold struct {
 	group    atomic.Pointer[Group]
 	deferred *engine.Event // to report; nil unless the caller waits for replicas of several locks
 
-	result error
+	result error         // set by giveUp
 	giveUp sync.Once     // the first Unlock, LetExpire or HandOver
 	took   time.Duration // of Unlock, if it is observed
-	begun  func()        // called by UnlockAsync once the release has been started
+	begun  func()        // called once the release has been started; nil without UnlockAsync
 
 	own ownership // of the owner's first hold
 }
@@ -251,7 +251,8 @@ func (h *Hold) gone() error {
 	return e.Losses.Taken
 }
 
-// endKept ends a hold, but keeps its lock and slot until the lease expires or Unlock: the work may continue briefly.
+// endKept ends a hold, but keeps its lock and the slot of its outer hold until the lease expires or Unlock: the work
+// may continue briefly.
 func (h *Hold) endKept(why *ending) {
 	o, e := h.ownership, h.ownership.lock.Engine
 	e.Watchdog.Remove(&h.lease)
@@ -268,7 +269,7 @@ func (h *Hold) endKept(why *ending) {
 	o.passTurn(false)
 	if o.lock.HasRoles() && !o.lock.shares() {
 		e.Go(func() {
-			// The owner's other role may keep the key.
+			// The owner's other role may keep the key after this lease has expired.
 			if e.Wait(left) && o.otherRole() != nil && o.remove(h) == 0 && o.isFreed() {
 				o.discard()
 			}

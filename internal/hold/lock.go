@@ -105,7 +105,8 @@ type Kind interface {
 	Prepare(ctx context.Context)
 
 	// Release fills c with the call that lowers r.Owner's count to r.Target; 0 frees the lock. The owner must not be
-	// shared: the call may run late or twice. It is sent before waiting attempts.
+	// shared: the call may run late or twice. It has no effect if the owner does not hold the lock. It is sent before
+	// waiting attempts.
 	Release(c *transport.Call, r *acquire.Request)
 	// Released decodes its reply.
 	Released(reply any) (reply.ReleaseOutcome, error)

@@ -19,7 +19,7 @@ type ownership struct {
 	final *acquire.Request // of the release that frees the lock
 	// shared owners may be used elsewhere, so the count may change at any time.
 	shared bool
-	lease  time.Duration
+	lease  time.Duration // of the first hold
 
 	// floor is when the last fixed hold ends: renewals keep the TTL above it.
 	floor clock.Atomic
@@ -27,7 +27,8 @@ type ownership struct {
 	least atomic.Int64
 	// pendingReleases counts abandoned releases that may still run.
 	pendingReleases atomic.Int64
-	resent          atomic.Int64
+	// resent counts corrections of the count.
+	resent atomic.Int64
 	// notReusable means that something about the owner may be unresolved.
 	notReusable atomic.Bool
 	// token is the newest fencing token.
@@ -50,8 +51,8 @@ type ownership struct {
 	change    chan struct{}
 	wait      any          // its wait in the queue on the server
 	turn      acquire.Turn // nil without the process's turn
-	resolved  bool
-	nested    *ownership // the owner's holds in the inner role
+	resolved  bool         // see leaveDoubt
+	nested    *ownership   // the owner's holds in the inner role
 }
 
 // fence records a token. Tokens may arrive in any order.
@@ -146,8 +147,9 @@ func (o *ownership) setFloor() {
 	o.least.Store(int64(least))
 }
 
-// owed returns the number of holds and the lease they need: the rest of the lease for holds with a fixed lease or a
-// maximum, the full lease for other renewed holds. Without holds, it is the ownership's lease.
+// owed returns the number of holds and the lease they need: the rest of the lease for fixed holds and for ended ones
+// that wait for Unlock, the full lease for others. Without holds, another caller is about to free the lock, and the
+// lease is the ownership's.
 func (o *ownership) owed() (holds int64, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -34,7 +34,7 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 	}
 	h.prepare(terms)
 	o.mu.Lock()
-	o.lasts(h.lease.TTL)
+	o.lasts(h.lease.TTL) // now, because the call may run without a reply
 	o.mu.Unlock()
 	h.Asks(true)
 	defer h.Asks(false)
@@ -66,13 +66,14 @@ func (o *ownership) reenters(answer any) (bool, error) {
 	return held, err
 }
 
+// beginReentry begins the re-entry, which is then the current change of the count.
 func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) error {
 	if err := o.awaitChange(ctx, outer, waits); err != nil {
 		return err
 	}
 	entered := !o.shared || o.lock.joinShared(o.owner) == o
 	var err error
-	if entered && o.hasBase() {
+	if entered && o.hasBase() { // another caller may be handing the base over or leaving it to its lease
 		if err = o.base.awaitChange(ctx, outer, waits); err == nil {
 			defer o.base.endChange()
 		}
@@ -104,7 +105,7 @@ func (o *ownership) awaitChange(ctx context.Context, outer *Hold, waits bool) er
 	return err
 }
 
-// enter begins a re-entry, or returns false if the ownership has ended. Then the caller must call over.
+// enter begins a re-entry, or returns false if the ownership has ended. If it returns true, the caller must call over.
 func (o *ownership) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,8 +118,8 @@ func (o *ownership) enter() bool {
 	return true
 }
 
-// over ends a re-entry, after adding its hold. It reports whether the caller must free the lock, because all other
-// holds have left.
+// over ends a re-entry. If it succeeded, its hold must have been added. over reports whether the caller must free the
+// lock, because all other holds have left.
 func (o *ownership) over() (free bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,6 +151,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		h.miscounted()
 		return err
 	case !held:
+		// If over returns true, the outer holds were released, and none is lost.
 		why := outer.gone()
 		if free := o.over(); free {
 			o.passTurn(false)
@@ -211,7 +213,8 @@ func (o *ownership) undoReentry(h *Hold) {
 	}
 }
 
-// ErrSharedOwner is ErrNotReentered for a shared owner's hold in another role.
+// ErrSharedOwner is ErrNotReentered for a shared owner's hold in another role: the owner must acquire the lock like any
+// other.
 var ErrSharedOwner = fmt.Errorf("%w: its owner is shared", ErrNotReentered)
 
 // inRole returns the ownership to enter in the role of l with the proof of outer, and the enclosing hold.

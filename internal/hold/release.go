@@ -172,7 +172,7 @@ func (h *Hold) free(bound time.Duration) error {
 	h.frees = true
 	var err error
 	if t := o.transfer(); t != nil {
-		(*releasing)(h).Started()
+		(*releasing)(h).Started() // the next caller sends the call
 		began := time.Now()
 		err = t.Wait(bound)
 		if err == nil || errors.Is(err, engine.ErrLost) {
@@ -215,18 +215,18 @@ func (o *ownership) step(bound time.Duration, sent engine.Follower) error {
 	target, owed := o.owed()
 	if target == 0 && o.isFreed() {
 		o.endChange()
-		return nil
+		return nil // the last hold frees the lock
 	}
 	asked := time.Now()
 	err := o.releaseTo(target, owed.Milliseconds(), bound-asked.Sub(began), sent)
 	if unresolved(err) {
-		o.correct(nil)
+		o.correct(nil) // ends the change
 		return nil
 	}
 	o.endChange()
 	if errors.Is(err, engine.ErrLost) {
 		if o.isFreed() {
-			return nil
+			return nil // the last hold was released
 		}
 		o.lose(asked)
 	}
@@ -276,7 +276,8 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 }
 
 // leaseForOthers returns the lease that the release of a shared owner leaves: the longest lease of its holds and
-// attempts here when it is sent, or the client's lease if there are none.
+// attempts here when it is sent, or the client's lease if there are none. By then o may no longer be the owner's
+// ownership in the registry.
 func (o *ownership) leaseForOthers() int64 {
 	now := o.lock.joinShared(o.owner)
 	defer now.quitShared()
@@ -334,7 +335,7 @@ func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool
 }
 
 // UnlockAsync is [Hold.Unlock] on another goroutine, which Close waits for. It returns once the release has been
-// started, so later calls reach the server after it. The channel receives explain's result.
+// started, or if there is none, so later calls reach the server after it. The channel receives explain's result.
 func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 	outcome, begun := make(chan error, 1), make(chan struct{})
 	var once sync.Once // sync.OnceFunc allocates more
@@ -344,7 +345,7 @@ func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 		started()
 	}
 	if !h.ownership.lock.Engine.Go(unlock) {
-		unlock()
+		unlock() // the client is closed: it sends nothing
 	}
 	<-begun
 	return outcome

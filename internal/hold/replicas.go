@@ -13,13 +13,13 @@ import (
 
 // Whether a hold was returned to its caller and reported.
 const (
-	reported uint32 = iota // or not observed: its end is reported
-	known                  // to the caller; the observer is next
-	unknown                // to the caller, which waits for replicas
-	overBefore
-	overKnown
-	endTold
-	releaseWaits // Unlock has returned, and the end is being reported
+	reported     uint32 = iota // or not observed: its end is reported
+	known                      // to the caller; the observer is next
+	unknown                    // to the caller, which waits for replicas
+	overBefore                 // ended while unknown
+	overKnown                  // ended while known
+	endTold                    // its end was reported
+	releaseWaits               // Unlock has returned, and the end is being reported
 )
 
 // Replicated implements acquire.Claim.
@@ -52,7 +52,7 @@ func (h *Hold) becomeKnown() error {
 }
 
 // AwaitReplicas waits until enough replicas have the locks of all holds with Terms.Several, and reports the holds. On
-// error it returns the hold that failed, and the caller releases all of them.
+// error it returns the hold that failed, and the caller releases all of them; see [Hold.ObserveGivenBack].
 func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	holds = slices.DeleteFunc(slices.Clone(holds), func(h *Hold) bool { return h.deferred == nil })
 	all := make([]*engine.Replication, len(holds))
@@ -111,7 +111,7 @@ func (h *Hold) revoke(wait bool) {
 	left := o.remove(h)
 	o.closeSubscription()
 	if left < 0 {
-		return
+		return // lost: the lock is being freed
 	}
 	release := func() {
 		if err := h.lower(left, e.Command); err != nil && !errors.Is(err, engine.ErrLost) {

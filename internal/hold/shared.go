@@ -77,7 +77,8 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 	return o.owner, nil
 }
 
-// alone sets the count to one for the only hold: lost inner holds may still be counted.
+// alone sets the count to one for the only hold: lost inner holds may still be counted. The caller must have begun the
+// change.
 func (o *ownership) alone(lease any) error {
 	o.mu.Lock()
 	counted := o.reentered && !o.shared
@@ -111,7 +112,7 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	}
 	h.ownership.add(h, sent)
 	if err := h.live(sent); err != nil {
-		h.ownership.remove(h)
+		h.ownership.remove(h) // the owner keeps the lock
 		return err
 	}
 	return nil
