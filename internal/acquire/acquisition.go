@@ -27,7 +27,7 @@ type Acquisition struct {
 	Claims Claims
 	// Try is true for a caller that doesn't wait.
 	Try bool
-	// Given is true for a shared owner: a second attempt counts twice.
+	// Given is true for a shared owner: a second attempt may count twice.
 	Given bool
 	// Unbounded is the caller's context if the call's context has a wait limit below [Overdue], otherwise nil; see
 	// [Acquisition.Within].
@@ -174,7 +174,7 @@ func (a *Acquisition) Claim() Claim {
 	return a.claim
 }
 
-// Renew makes a claim for a new owner, or for the owner of s.
+// Renew makes a claim for a new owner, or for the owner of s if s is not nil.
 func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
 
 // InDoubt returns the last attempt's claim if its outcome is unknown.

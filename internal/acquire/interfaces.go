@@ -82,7 +82,7 @@ type Transferable interface {
 	Waitable
 	// Transfer fills c, a reset call, with an attempt that replaces owner from, if it holds the lock, with the owner of
 	// r, which has never held it. Both owners are used only by this process. A refused attempt does not change
-	// anything.
+	// anything. Decode also decodes the reply.
 	Transfer(c *transport.Call, r *Request, from any)
 }
 
@@ -104,7 +104,8 @@ type Claim interface {
 	// Drop ends a claim that was not granted.
 	Drop()
 
-	// Place returns the arguments that remove the owner from a queue on the server. Placed records that it is there.
+	// Place returns the arguments that remove the owner from a queue on the server. Placed records that it is
+	// there; now is true if the last attempt put it there.
 	Place() Request
 	Placed(now bool)
 
@@ -163,7 +164,7 @@ func (BareClaim) Replicated(context.Context) error { return nil }
 
 // Claims makes the claims of a call, each for another owner.
 type Claims interface {
-	// Claim returns a claim for a new owner, or for the owner of s.
+	// Claim returns a claim for a new owner, or for the owner of s if s is not nil.
 	Claim(s Reusable) Claim
 }
 
@@ -179,7 +180,7 @@ type Waiter interface {
 	// [Acquisition.Sleep] and in calls that end with ctx.
 	Enter(ctx context.Context, a *Acquisition) (granted bool, err error)
 
-	// Listen subscribes the caller, or returns nil if sleeps must be short.
+	// Listen subscribes the caller. If it returns nil without a subscription, sleeps must be short.
 	Listen(ctx context.Context, a *Acquisition) error
 	// Signals returns the subscription's events and the strategy's wake-ups, which may be nil.
 	Signals() (events <-chan transport.Event, wake <-chan struct{})
@@ -217,7 +218,8 @@ func Signal(c chan<- struct{}) {
 type Turn interface {
 	// Pass passes the turn to the next caller. Released means that the lock is being released.
 	Pass(released bool)
-	// Transfer passes the turn and the lock of owner to the next caller. It returns nil if there is none.
+	// Transfer passes the turn and the lock of owner to the next caller. It returns nil, without
+	// effect, if there is none.
 	Transfer(owner any) *Transfer
 }
 
@@ -268,7 +270,7 @@ func (t *Transfer) Free() {
 // caller tries again.
 func (t *Transfer) taken(k Waitable, reply any, err error) (again bool, _ error) {
 	if err != nil {
-		plain := err
+		plain := err // without the reason why the next caller left
 		for _, kind := range []error{engine.ErrNotSent, engine.ErrUncertain} {
 			if errors.Is(err, kind) {
 				plain = kind

@@ -38,8 +38,8 @@ type Attempt struct {
 	result   chan outcome   // room for one
 	alarm    chan struct{}  // room for one: timeout or closing client
 	done     transport.Done // bound once, to save allocations
-	closes   bool
-	leads    atomic.Bool // an alarm must interrupt Lead
+	closes   bool           // closing the client ends the wait
+	leads    atomic.Bool    // an alarm must interrupt Lead
 
 	// Guarded by timeouts.mu.
 	prev, next *Attempt
@@ -228,7 +228,7 @@ func (t *timeouts) add(a *Attempt, d time.Duration) {
 	case <-a.alarm: // of an earlier add
 	default:
 	}
-	if a.closes && a.engine.IsClosing() {
+	if a.closes && a.engine.IsClosing() { // close may have run before
 		a.wake()
 		return
 	}

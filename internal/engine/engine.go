@@ -183,6 +183,7 @@ func (e *Engine) CloseWithin(bound time.Duration) error {
 	return e.err
 }
 
+// beginClosing rejects new calls and then wakes waiting ones: timeouts.add relies on that order.
 func (e *Engine) beginClosing() {
 	e.refuse()
 	e.timeouts.close()
@@ -241,7 +242,7 @@ func (l *Lifecycle) Open(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel() }
 }
 
-// Enter begins a user's call, unless the client is closing; [Lifecycle.Leave] ends it.
+// Enter begins a user's call, unless the client is closing. If it returns nil, the caller must call [Lifecycle.Leave].
 func (l *Lifecycle) Enter() error {
 	l.Join()
 	if l.IsClosing() {

@@ -123,7 +123,7 @@ var ours = []error{
 }
 
 // EndOf returns why ctx ended: its error, with its cause if that differs. A cause that is one of our errors, such as
-// the loss of another lock, is included as text only.
+// the loss of another lock, is included as text only, because it says nothing about the current call.
 func EndOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {

@@ -76,7 +76,7 @@ func (l *label) close() {
 	}
 	l.stopped = true
 	if l.running {
-		l.engine.Join()
+		l.engine.Join() // run calls Leave
 	}
 	l.stop()
 }

@@ -50,8 +50,8 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 	return held, nil
 }
 
-// lease returns the TTL that a renewal sets, in milliseconds: the longest lease of the same owner, or the rest of a
-// fixed lease.
+// lease returns the TTL that a renewal sets, in milliseconds: what the same owner's holds need, and at least the lease
+// itself unless it is fixed.
 func lease(l *watchdog.Lease) any {
 	owed := max(l.Holder.Owed(), time.Millisecond)
 	if !l.Fixed {

@@ -67,7 +67,7 @@ func (n *Replication) Wait(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrNotReplicated, why)
 }
 
-// Abandon ends a wait early.
+// Abandon ends a wait early. The call needs no resolution, since it changes nothing.
 func (n *Replication) Abandon() {
 	if n.call != nil {
 		n.call.Abandon()

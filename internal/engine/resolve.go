@@ -23,14 +23,15 @@ const (
 type InDoubt struct {
 	// For the log.
 	Name, Owner string
-	// Undo removes the effect, if any, by idempotent calls, each within one command timeout. If nil, the call is only
-	// kept from running.
+	// Undo removes the effect by idempotent calls, each within one command timeout, and reports whether there was an
+	// effect. If nil, the call is only kept from running.
 	Undo func(run Run) (undone bool, err error)
-	// Superseded, if not nil, is called before Undo. If it returns true, the doubt ends.
+	// Superseded, if not nil, is called before Undo. If it returns true, the doubt ends, because another caller
+	// frees the lock.
 	Superseded func() bool
 	// Lease is how long the call matters.
 	Lease time.Duration
-	// Lasts is the minimum time for which a failing Undo is retried.
+	// Lasts is the minimum time for which a failing Undo is retried, even if the call can no longer run.
 	Lasts time.Duration
 	// Done, if not nil, runs at the end. Over means that the call can no longer run.
 	Done func(over bool)

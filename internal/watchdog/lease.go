@@ -3,7 +3,7 @@
 // or the monotonic clock, whichever reaches it first, so that a loss is reported before the server can grant the lock
 // again. Renewals are sent every third of a lease, in batches of up to [BatchSize], and after a doubt, that is,
 // whenever the server may have forgotten a lock (after a lost connection or a change of master). Call [Loop.Remove]
-// before a release.
+// before a release; a renewal still in flight is harmless, because the script checks the owner.
 package watchdog
 
 import (
@@ -22,8 +22,8 @@ type Holder interface {
 	// Owed returns the lease that the same owner's holds need. Any result below the lease, even a negative one, means that
 	// they need less.
 	Owed() time.Duration
-	// LeaseLost is called once, on the loop's goroutine, at the end of the lease or loop. It must not block. It may
-	// call the loop.
+	// LeaseLost is called once: on the loop's goroutine when the lease ends, or by Loop.Close. It must not block. It
+	// may call the loop.
 	LeaseLost(end End)
 }
 
@@ -154,7 +154,7 @@ func (l *Lease) counts() time.Duration {
 
 func (l *Lease) confirmed() bool { return !l.Fixed || l.counts() < l.TTL }
 
-// renewed moves the deadline for a renewal sent at the time sent, unless it has passed.
+// renewed moves the deadline for a renewal sent at the time sent, unless it has passed: a caller may have seen that.
 func (l *Lease) renewed(sent time.Time, margin func(lease time.Duration) time.Duration) {
 	if l.deadline.Load().Passed(time.Now()) {
 		return

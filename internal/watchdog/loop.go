@@ -18,8 +18,8 @@ const (
 
 // Config configures a Loop.
 type Config struct {
-	// Renew sends a script for leases, which share it, and passes to done an error, or for each lease whether the server has it.
-	// done may run on any goroutine.
+	// Renew sends a script for leases, which share it, and passes to done an error, or for each lease whether the server
+	// has it. done may run on any goroutine.
 	Renew func(leases []*Lease, done func(held []bool, err error))
 	// Group returns the group of a lease; one script renews one group. If nil, all leases form one group.
 	Group func(l *Lease) int
@@ -57,8 +57,8 @@ type Loop struct {
 	refuses bool // Drain has begun
 	closed  bool
 	cut     int       // leases that Close ended
-	doubted time.Time // earlier confirmations are doubtful
-	doubtAt time.Time
+	doubted time.Time // confirmations of calls sent earlier are doubtful
+	doubtAt time.Time // of the last doubt; doubted follows at the next recheck
 
 	// doubt is the next doubt. It is set by New, so that none is missed, and then by the goroutine, which may read it
 	// without mu.

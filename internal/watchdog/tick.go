@@ -32,7 +32,7 @@ func (w *Loop) tick(now time.Time) time.Time {
 	return w.armed
 }
 
-// arm sets when to wake, mu held. Short leases don't each wake the goroutine.
+// arm sets when to wake, mu held. If leases come and go quickly, the goroutine is not woken for each.
 func (w *Loop) arm(now time.Time) {
 	added := w.added
 	w.armed, w.added = time.Time{}, false
