@@ -40,7 +40,8 @@ func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *rout
 	return t
 }
 
-// depart queues the call for a refresh if its master is unknown.
+// depart sends the call to its master, or queues it for a refresh if the master is unknown. It returns
+// false if the call was not sent.
 func (t *routedCall) depart() bool {
 	c := t.c
 	c.mu.Lock()

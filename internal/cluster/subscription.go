@@ -86,8 +86,8 @@ func (s *subscription) Close() {
 	s.settle()
 }
 
-// settle moves s to the master of its slot. If there is no master, s stays where it is, since its
-// node will report a new one.
+// settle moves s to the master of its slot, or nowhere if it is over. If there is no master, s stays
+// where it is, since its node will report a new one.
 func (s *subscription) settle() {
 	s.moving.Lock()
 	defer s.moving.Unlock()

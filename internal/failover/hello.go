@@ -46,9 +46,9 @@ type datedClaim struct {
 	at time.Time
 }
 
-// take reports whether c is the first claim for its name, and whether it announces a failover. It
-// ignores older claims, and claims with the same epoch but a different address. If the latest claim
-// has not been repeated for forgetAfter, an older claim is treated as the first.
+// take records c. It reports whether c is the first claim for its name, and whether it announces a
+// failover. It ignores older claims, and claims with the same epoch but a different address.
+// If the latest claim has not been repeated for forgetAfter, an older claim is treated as the first.
 func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	last, known := s[c.name]
 	if c.epoch == last.epoch && c.addr != last.addr {
@@ -64,8 +64,8 @@ func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	return !known, known && c.epoch > last.epoch && c.addr != last.addr
 }
 
-// helloListener does not drop any messages, because the report of a failover is sent only once,
-// among other messages.
+// helloListener does not drop any messages, because the report of a failover comes among other
+// messages, and is not repeated for two seconds.
 type helloListener struct {
 	wake chan struct{} // cap 1: there are news
 

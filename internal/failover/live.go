@@ -120,7 +120,7 @@ func (l *live) cut(addr string) int {
 	return len(made) + len(dials)
 }
 
-// elsewhere returns the connections and dials to servers other than addr.
+// elsewhere records that addr is the master, and returns the connections and dials to other servers.
 func (l *live) elsewhere(addr string) (made, dials []*liveConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -249,7 +249,7 @@ func (f *inflight) free() {
 }
 
 // look gives the reader the token if no caller has held it since the previous call to look. It does not change the
-// field alone.
+// field alone, so the reader frees the token after the next reply.
 func (f *inflight) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,7 +265,8 @@ func (f *inflight) look() {
 	}
 }
 
-// settled takes the token from the reader if calls have not overlapped for a while, and reports whether it did.
+// settled takes the token from the reader if calls have not overlapped for a while, and reports whether it did. The
+// reader must have nothing left to read.
 func (f *inflight) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

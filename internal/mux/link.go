@@ -23,20 +23,20 @@ type link struct {
 	heard  atomic.Int64 // age at the latest reply
 
 	once  sync.Once
-	cause error // set before dead is closed
-	dead  chan struct{}
+	cause error         // set before dead is closed
+	dead  chan struct{} // closed by fail
 
 	last sync.Once
-	full chan struct{} // nothing more is written
+	full chan struct{} // closed by retire or fail: nothing more is written
 	news chan struct{} // cap 1: a reply arrived on a retired link
 
-	readerDone chan struct{}
-	answered   bool // guarded by the read token, until readerDone
+	readerDone chan struct{} // closed when the reader has ended
+	answered   bool          // guarded by the read token, until readerDone
 
 	// Guarded by the read token.
 	watched <-chan struct{} // Done of the context that runs ended
-	stop    func() bool
-	ended   func() // bound once, to save allocations
+	stop    func() bool     // unregisters ended
+	ended   func()          // bound once, to save allocations
 }
 
 // newLink calls more when there is room for calls in flight again.
@@ -118,9 +118,9 @@ func (l *link) tell() {
 // looks is how often Gone is called within ReplyLimit.
 const looks = 6
 
-// guard fails the link when every call has been without a reply for limit, or when the Mux is closed. A server that
-// still replies, if late, is alive. guard is the only timer for all calls: it sleeps until the oldest call could be
-// due. If gone is not nil, it is called on the way.
+// guard fails the link when the oldest call has waited for limit and no other call was answered in that time, or when
+// the Mux is closed. A server that still replies, if late, is alive. guard is the only timer for all calls: it sleeps
+// until the oldest call could be due. If gone is not nil, it is called on the way.
 func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bool) {
 	step := limit
 	if gone != nil {
@@ -172,7 +172,7 @@ const historySize = 64
 
 type history struct {
 	mu          sync.Mutex
-	current     *link
+	current     *link      // nil while disconnected
 	past        []identity // includes the current one
 	reconnected chan struct{}
 	lost        chan struct{}

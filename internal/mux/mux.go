@@ -24,7 +24,7 @@ var errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrC
 // Config configures a [Mux]. Only Dial is required.
 type Config struct {
 	// Dial opens a connection for the Mux alone, with TLS, credentials and database set. It must support
-	// redis.ConnWithTimeout and needs no timeouts.
+	// redis.ConnWithTimeout and needs no timeouts. If Dial ignores ctx, only Close waits for it.
 	Dial func(ctx context.Context) (redis.Conn, error)
 
 	// ReplyLimit is how long the oldest call may be unanswered, with no reply to any other, before the connection is
@@ -35,7 +35,7 @@ type Config struct {
 	DialTimeout time.Duration
 
 	// Tag is added to the connection IDs in transport.Call.Conn, to tell servers of a cluster apart: bits above the
-	// 36th. Default 0.
+	// 36th, unique for each Mux. Default 0.
 	Tag int64
 
 	// Logger logs lost and restored connections.

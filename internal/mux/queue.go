@@ -48,8 +48,8 @@ type queue struct {
 	room    room // while it sleeps: its room by lane
 	started bool
 	closed  bool
-	leads   bool // a caller has the write token
-	link    *link
+	leads   bool  // a caller has the write token
+	link    *link // where a caller may write, or nil
 }
 
 // push adds a call to its lane, unless the queue is closed. The first call counts the run goroutine in wg, under the

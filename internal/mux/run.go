@@ -109,7 +109,7 @@ func introduce(conn redis.Conn) (who identity, err error) {
 	for i := range replies {
 		replies[i], refusals[i], err = respconn.Receive(conn, 0)
 		if ping := refusals[0]; ping != nil && denied(ping) == "" {
-			return who, redis.Error(ping.Text)
+			return who, redis.Error(ping.Text) // the server may close the connection now
 		}
 		if err != nil {
 			return who, err
@@ -142,7 +142,7 @@ func infoField(info, name string) string {
 // dialFailed ends all queued calls: their callers may retry.
 func (m *Mux) dialFailed(err error) {
 	if m.queue.isClosed() {
-		return
+		return // run ends them as closed
 	}
 	log := m.cfg.Logger.Warn
 	if m.backoff.Failures() > 0 {
@@ -181,7 +181,7 @@ func (m *Mux) serve(l *link) {
 		l.drain()
 		l.fail(errReadOnly)
 	}
-	l.fail(transport.ErrClosed) // otherwise Close stopped the writer
+	l.fail(transport.ErrClosed) // if there is no other cause, Close stopped the writer
 	<-l.readerDone
 	m.history.leave()
 	m.over(l)

@@ -62,8 +62,8 @@ func (w *writer) rest(l *link) {
 	}
 }
 
-// settle runs when no call is queued: it yields once, flushes, or waits for calls. It returns false if the Mux is
-// closed or l is dead.
+// settle runs when there is nothing to write or flushEvery is reached: it yields once, flushes, or waits for calls. It
+// returns false if the Mux is closed or l is retired.
 func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
 	case w.unflushed == 0:
@@ -101,7 +101,8 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 		}
 		w.unflushed++
 		err := w.args.send(l.conn, e)
-		// Do not push the call earlier: an unsolicited reply would end it while send is still reading it.
+		// Do not push the call earlier: an unsolicited reply would end it while send is still reading it. The server
+		// cannot answer a call that is not fully flushed.
 		l.flight.push(e)
 		if err != nil {
 			l.fail(err)

@@ -25,7 +25,7 @@ type channel struct {
 	listeners []*listener
 
 	asked      bool
-	acked      bool // no command is unanswered
+	acked      bool // asked, and no command is unanswered
 	unanswered int  // commands
 	alone      bool // must not share a SUBSCRIBE, since a shared one failed
 	paused     bool // refused for now, until table.resume

@@ -17,7 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maxMute is how many connections in a row may end without an answer for any channel before waiting callers get an error.
+// maxMute is how many connections in a row may end without an answer for any channel before waiting callers get an
+// error.
 const maxMute = 3
 
 // run connects while there are channels, until Close.
@@ -142,8 +143,8 @@ type session struct {
 	useful atomic.Bool  // an answer for a channel came
 
 	once   sync.Once
-	err    error // the first reason to end; set by once
-	broken chan struct{}
+	err    error         // the first reason to end; set by once
+	broken chan struct{} // closed when the reader has ended
 }
 
 // serve uses conn until it breaks or the Subscriber is closed. useful means that the server has answered for a channel.

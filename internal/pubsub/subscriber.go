@@ -280,6 +280,7 @@ func (l *listener) message(payload string) {
 	l.offer(transport.Event{Payload: payload})
 }
 
+// fail ends a listener that was removed from its channel.
 func (l *listener) fail(err error) {
 	l.err, l.ch = err, nil
 	if l.sink != nil {

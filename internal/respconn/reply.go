@@ -11,8 +11,8 @@ import (
 )
 
 // Receive returns the next reply, in which errors at any depth are *transport.ServerError. If the
-// whole reply is an error, it is returned as refusal. After err, the connection is unusable, even
-// if the client library panicked because an announced length exceeded the memory.
+// whole reply is an error, it is returned as refusal. After err, the connection is unusable. If conn
+// is not guarded, the client library may panic at an announced length; Receive returns that as err.
 func Receive(conn redis.Conn, timeout time.Duration) (reply any, refusal *transport.ServerError, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -6,8 +6,8 @@ import (
 )
 
 type looker interface {
-	// Look reports whether unread bytes have arrived, without waiting. An error ends the
-	// connection.
+	// Look reports whether unread bytes have arrived, without waiting. An error means that
+	// the connection has ended.
 	Look() (some bool, err error)
 }
 
