@@ -21,7 +21,7 @@ var (
 
 // Fair fills calls to the scripts of one fair lock. now is the caller's clock in int64 milliseconds since 1970.
 type Fair struct {
-	// All strings.
+	// The names of the lock, its other keys and its channel, all strings.
 	Key, Queue, Timeouts, Channel any
 	Publish                       any // PUBLISH or SPUBLISH
 	Tokens
@@ -74,7 +74,7 @@ func (f *Fair) Release(c *transport.Call, now, owner, lease any, target int64) {
 // ReleaseShared fills c with [FairReleaseShared].
 func (f *Fair) ReleaseShared(c *transport.Call, latch string, now, owner, lease any) {
 	f.fill(c, FairReleaseShared, latch, now, owner, lease, f.Publish, protocol.MessageUnlock, latchMillis)
-	c.NumKeys++
+	c.NumKeys++ // the latch
 }
 
 // ForceRelease fills c with [FairForceRelease].
@@ -137,7 +137,7 @@ func AddOther(c *transport.Call, other reply.Other) {
 	c.Args = append(c.Args, other.Owner, other.Wait, lives)
 }
 
-// Evict fills c with [FairEvict]; dead is in the order of the queue.
+// Evict fills c with [FairEvict]; dead is in the order of the queue, and keep is as in [Beat].
 func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
 	f.fill(c, FairEvict, now, keep, f.Publish, protocol.MessageUnlock)
 	for _, place := range dead {

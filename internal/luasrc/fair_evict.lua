@@ -3,7 +3,8 @@
 -- It evicts the head of the queue repeatedly while it is the given owner with the given deadline: a
 -- changed deadline proves that the owner is alive. An evicted owner did not have its turn. Therefore the
 -- part of its deadline beyond the lease and a heartbeat's keep is subtracted from all other deadlines,
--- or they would grow with each death; but the next deadline due keeps at least that much.
+-- or they would grow with each death; but the next deadline due stays at least the lease and
+-- the keep away.
 --
 -- All deadlines fall by the same time and keep their order. They are read and set a thousand at a time.
 --
@@ -20,7 +21,7 @@
 -- Replies:  an array of the evicted owners
 -- Effects:  evicted owners lose their places and deadlines. Each evicted deadline, less the reductions
 --           before it, lowers all other deadlines by its part beyond now + the lock's remaining time +
---           keep, but the first deadline still to come keeps at least that much
+--           keep, but the first deadline still to come never falls below that time
 -- Messages: if the lock is free and an owner was evicted, the message on the channels of the waiters in
 --           front, up to the first that is not overdue
 -- Uses:     set_deadlines, wake_front

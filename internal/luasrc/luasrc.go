@@ -1,8 +1,10 @@
 // Package luasrc contains the Lua scripts that change locks, and fills calls to them. The comment at the top of a file
 // is the script's contract; a test compares it with the code. docs/protocol.md lists KEYS and ARGV. The line "-- Uses:"
 // in a header names the functions in shared/ that the file calls. The scripts run on Redis 6.0 or later, Valkey and
-// package embedded, so they never convert numbers to strings, do not rely on the order of hash fields, and unpack at
-// most a thousand values.
+// package embedded, so they never convert numbers to strings, do not rely on the order of hash fields, unpack at most a
+// thousand values, and use only the libraries string and math and no global variables. Each script has at least one
+// key, because some servers reject scripts without keys. Functions in shared/ read neither KEYS nor ARGV. A change to a
+// script's arguments also changes its method here and docs/protocol.md.
 package luasrc
 
 import (
@@ -15,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// shared/ has functions used by several scripts.
+// files has the scripts and, in shared/, the fragments: functions used by several scripts.
 //
 //go:embed *.lua shared/*.lua
 var files embed.FS
@@ -24,7 +26,7 @@ var files embed.FS
 // It must be the first line.
 const undeclared = "--!df flags=allow-undeclared-keys\n"
 
-// load returns the script of a file, behind the given text and its fragments.
+// load returns the script of a file, preceded by the given text and the file's fragments.
 func load(name string, before ...string) *transport.Script {
 	joined := map[string]bool{}
 	text := strings.Join(before, "") + join(files, name+".lua", joined)
@@ -36,7 +38,7 @@ func load(name string, before ...string) *transport.Script {
 
 // guard precedes scripts that publish, or whose release will. If a call ends with the publish
 // command, the channel and engine.GuardArg, and the user may not publish there, the script fails
-// before it changes anything. Before Redis 7, and without ACL checks in scripts, it runs.
+// before it changes anything. Before Redis 7, and without ACL checks in scripts, the script runs.
 const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
     local publish, channel = ARGV[#ARGV - 2], ARGV[#ARGV - 1]
     local known, may = pcall(redis.acl_check_cmd, publish, channel, '')

@@ -27,6 +27,7 @@ const tell = "1"
 // latchMillis is the TTL of a latch, the least of Redisson's.
 var latchMillis any = int64(16_000)
 
+// fill fills c, which must be reset. The first args are the keys.
 func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
 	c.Script, c.NumKeys = script, keys
 	c.Args = append(c.Args, args...)
@@ -36,7 +37,7 @@ func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
 // Urgent and Vital unchanged. Owners are strings; leases and waits are int64 milliseconds. The
 // caller boxes them once.
 type Plain struct {
-	// Both strings.
+	// The names of the lock and its channel, both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 	Tokens
@@ -92,7 +93,7 @@ func FillRenew(c *transport.Call, n int, lock func(i int) (key, owner, lease any
 	fillRenew(c, Renew, n, 0, lock)
 }
 
-// fillRenew leaves a gap for more arguments after the keys.
+// fillRenew leaves room for gap more arguments after the keys.
 func fillRenew(c *transport.Call, script *transport.Script, n, gap int, hold func(i int) (key, owner, lease any)) {
 	c.Script, c.NumKeys = script, n
 	c.Args = slices.Grow(c.Args, 3*n+gap)[:3*n+gap]
@@ -128,7 +129,7 @@ const ErrBehind = "FENCE_EPOCH"
 type Tokens struct {
 	// Counter is the name of the lock's counter, a string, or nil.
 	Counter any
-	// Least is the least value of the counter, an int64.
+	// Least is the least value of the counter, an int64; 0 allows any value.
 	Least any
 }
 
@@ -143,7 +144,7 @@ var (
 
 // All fills calls to the scripts for several plain locks in one slot.
 type All struct {
-	// All strings; no key twice.
+	// The names of the locks, each once, and of their channels, all strings.
 	Keys, Channels []any
 	Publish        any // PUBLISH or SPUBLISH
 }

@@ -40,7 +40,7 @@ var (
 // ReadWrite fills calls to the scripts for one role of one lock.
 type ReadWrite struct {
 	Role *Role
-	// Both strings.
+	// The names of the lock and its channel, both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }

@@ -28,7 +28,7 @@ var (
 // Counter fills calls to the scripts of one semaphore that only counts. Numbers of permits are
 // int64.
 type Counter struct {
-	// Both strings.
+	// The names of the semaphore and its channel, both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }
@@ -108,7 +108,7 @@ var (
 
 // Latch fills calls to the scripts of one count-down latch.
 type Latch struct {
-	// Both strings.
+	// The names of the latch and its channel, both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }
