@@ -29,10 +29,10 @@ type queue struct {
 	free    int64 // permits left at the last reply
 	arrived uint64
 	waiting []*caller // in call order
-	asking  *caller   // has the turn in the round
+	asking  *caller   // has the turn in the round; nil between rounds
 	rounds  uint64
 	again   bool                   // another round is due after this one
-	sub     transport.Subscription // of the first waiting caller
+	sub     transport.Subscription // of the first waiting caller, or nil
 	expiry  *time.Timer            // begins a round when a lease ends
 
 	// silence never has events. It replaces the subscription of callers that others wake, so that the loop assumes no
@@ -44,6 +44,7 @@ var slot = engine.Slot[*engine.Registry[name, *queue]]{
 	Make: func(*engine.Engine) *engine.Registry[name, *queue] { return &engine.Registry[name, *queue]{} },
 }
 
+// join returns the queue of a semaphore. Each join needs a leave.
 func join(e *engine.Engine, n name) *queue {
 	all := slot.Of(e)
 	return all.Join(n, func() *queue { return &queue{name: n, queues: all} })
@@ -51,6 +52,7 @@ func join(e *engine.Engine, n name) *queue {
 
 func byArrival(a, b *caller) int { return cmp.Compare(a.number, b.number) }
 
+// insert makes a caller wait, mu held.
 func (q *queue) insert(c *caller) {
 	i, found := slices.BinarySearchFunc(q.waiting, c, byArrival)
 	if !found {
@@ -58,7 +60,7 @@ func (q *queue) insert(c *caller) {
 	}
 }
 
-// remove removes a waiting caller, mu held. It returns the subscription to close after the last.
+// remove removes a waiting caller, mu held. It returns the subscription to close if it was the last.
 func (q *queue) remove(c *caller) (left transport.Subscription) {
 	i, found := slices.BinarySearchFunc(q.waiting, c, byArrival)
 	if !found {
@@ -101,6 +103,7 @@ func (q *queue) begin(self *caller) {
 	}
 }
 
+// turn gives the turn to c, mu held.
 func (q *queue) turn(c, self *caller) {
 	q.asking, c.asked = c, q.rounds
 	if c != self {
@@ -108,7 +111,7 @@ func (q *queue) turn(c, self *caller) {
 	}
 }
 
-// next gives the turn to the next caller of this round that fits, mu held.
+// next gives the turn to the next caller that has not tried in this round and fits, mu held.
 func (q *queue) next() {
 	q.asking = nil
 	if q.again {

@@ -137,7 +137,7 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	c.asked = q.rounds
 	q.mu.Unlock()
 	if sub != nil {
-		sub.Close() // another first was sooner
+		sub.Close() // another caller became the first and was sooner
 	}
 	return nil
 }

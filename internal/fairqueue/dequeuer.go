@@ -28,7 +28,7 @@ type dequeuer struct {
 
 	mu       sync.Mutex // guards the fields below; never held across I/O
 	queues   map[lockID]*leaving
-	turns    []*leaving
+	turns    []*leaving // the next one first
 	inFlight int
 }
 
@@ -87,6 +87,7 @@ func (dq *dequeuer) leave(d *departure) {
 	}
 }
 
+// push queues a departure, mu held.
 func (dq *dequeuer) push(d *departure) {
 	x := dq.queues[idOf(d.kind)]
 	if x == nil {

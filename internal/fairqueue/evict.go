@@ -40,7 +40,7 @@ type TakenOut struct {
 	Index int
 	// Listeners is the number of listeners on its channel, or -1 if unknown.
 	Listeners int64
-	// Next is the next owner, as in Redis.
+	// Next is the next owner, as in Redis, or "" if there is none.
 	Next string
 	// Woken is true if Next was notified of a free lock.
 	Woken bool
@@ -90,9 +90,9 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 	return nil, errChanged
 }
 
-// find returns a part of the queue with the waiter and the place before it, the waiter's index in it, and the next
-// owner. Since dead waiters are mostly in front, it starts there and then searches from the end. Places only move
-// forward, so it doesn't miss any.
+// find returns a part of the queue with the waiter and the place before it, the waiter's index in it, and the owner
+// that is first once the waiter is gone. Since dead waiters are mostly in front, it starts there and then searches from
+// the end. Places only move forward, so it doesn't miss any.
 func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string, err error) {
 	if seen, err = e.look(ctx, 0, pageOf-1); err != nil {
 		return nil, 0, "", err
@@ -200,7 +200,7 @@ func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) 
 }
 
 // waitAt returns the probable wait of the waiter at place i: the time from the deadline before it to its own, or from
-// now if the former has passed. A longer wait would make waiters behind it overdue.
+// now if the former has passed. A longer wait could make waiters behind it overdue.
 func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time.Duration {
 	own, before := queue[i].Deadline, queue[i-1].Deadline
 	if own.IsZero() || before.IsZero() {
@@ -220,7 +220,7 @@ func holds(in reply.Inspection, owner string) bool {
 type Evictions struct {
 	// Out are the evicted waiters, last first, without Next and Woken.
 	Out []TakenOut
-	// Woken is the owner notified as the first of a free lock.
+	// Woken is the owner notified as the first of a free lock, or "" if there is none.
 	Woken string
 }
 

@@ -197,7 +197,7 @@ func (b *heartbeater) count() {
 	defer cancel()
 	counts, err := b.engine.Listeners(ctx, channels...)
 	if err != nil {
-		counts = nil
+		counts = nil // they may come from some of the nodes only
 	}
 	b.queues.health.report(b.engine, err, b.detector.Counted(time.Now(), counts))
 }
@@ -260,7 +260,7 @@ const missedCounts = 3
 // evictionHealth records whether dead waiters can be recognized.
 type evictionHealth struct {
 	mu       sync.Mutex // guards the fields below
-	missed   int        // without proof, in a row
+	missed   int        // counts in a row without proof
 	reported bool
 }
 

@@ -25,7 +25,7 @@ type subscription struct {
 	queues *Queues
 
 	// Guarded by queues.mu.
-	of    *group
+	of    *group // nil if it is no longer kept
 	until time.Time
 	idle  bool
 }
@@ -59,7 +59,8 @@ func closeAll(all []*subscription) {
 	}
 }
 
-// works reports whether the subscription works, and drops an event left for an earlier caller.
+// works reports whether the subscription works, and drops an event left for an earlier caller: the next caller makes
+// its attempt after this.
 func (s *subscription) works() bool {
 	select {
 	case _, works := <-s.sub.Events():
@@ -112,7 +113,7 @@ func (s *subscription) Close() {
 	}
 }
 
-// take requires queues.mu.
+// take removes a subscription, queues.mu held.
 func (g *group) take(s *subscription) {
 	delete(g.kept, s)
 	if last := len(g.idle) - 1; s.idle && g.idle[last] == s {

@@ -62,7 +62,7 @@ type Queues struct {
 
 	mu     sync.Mutex // guards the fields below; never held while a subscription closes
 	groups map[lockID]*group
-	timer  *time.Timer // of the next sweep
+	timer  *time.Timer // of the next sweep, or nil
 	closed bool
 }
 
@@ -115,7 +115,7 @@ type group struct {
 	engine *engine.Engine
 	name   string // by its first caller
 	kind   Kind
-	hurry  chan struct{} // the next heartbeat is due immediately
+	hurry  chan struct{} // receives if the next heartbeat is due immediately
 
 	// Guarded by queues.mu.
 	users     int       // its waiters
@@ -132,7 +132,7 @@ type group struct {
 	gap     bool        // messages may have been missed
 }
 
-// group requires mu.
+// group returns a lock's group, mu held.
 func (qs *Queues) group(k Kind, name string) *group {
 	id := idOf(k)
 	g := qs.groups[id]
@@ -203,7 +203,7 @@ func (g *group) first() *caller {
 	return nil
 }
 
-// wakeFirst wakes the new leader if led, mu held.
+// wakeFirst wakes the new leader if led, which means that the old one has gone, mu held.
 func (g *group) wakeFirst(led bool) {
 	if first := g.first(); led && first != nil {
 		acquire.Signal(first.wake)

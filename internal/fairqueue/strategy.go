@@ -33,7 +33,7 @@ type caller struct {
 	group  *group // nil unless queued on the server
 	waiter Waiter
 	number int64         // order in the queue
-	wake   chan struct{} // called, or now the first
+	wake   chan struct{} // receives when it is called or becomes the first
 
 	// Guarded by group.mu.
 	place  *list.Element
@@ -206,7 +206,7 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 
 func (c *caller) Unanswered(error) {}
 
-// Abandon leaves the group and its heartbeats.
+// Abandon leaves the group, so that heartbeats no longer keep the place.
 func (c *caller) Abandon() {
 	c.unsubscribe()
 	c.leaveGroup()

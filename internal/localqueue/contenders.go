@@ -35,7 +35,7 @@ type contender struct {
 	at     time.Time
 }
 
-// met records another holder of the lock.
+// met records another holder of the lock, the zero Owner if unknown.
 func (c *contenders) met(holder codec.Owner, now time.Time) {
 	if !protocol.IsRedlatch(holder) {
 		c.foreignAt = now
@@ -83,7 +83,7 @@ const (
 )
 
 // yield describes how a queue lets other processes go first. It waits until each of them has freed the lock often
-// enough, or until none has freed it for too long.
+// enough, or until none has freed it for too long. The zero yield does not wait.
 type yield struct {
 	// turns is how many times each of the other processes must free the lock: once for each turn taken here, or once
 	// per burst.

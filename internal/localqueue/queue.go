@@ -32,8 +32,8 @@ type queue struct {
 	owed       yield // not done yet by the callers with the turn
 	contenders contenders
 	pace       time.Duration // of an undelayed turn
-	poll       *time.Timer
-	polls      bool
+	poll       *time.Timer   // nil until a caller has waited
+	polls      bool          // poll is running
 }
 
 type lockID struct{ kind, key string }
@@ -83,8 +83,8 @@ func (q *queue) put() {
 	}
 }
 
-// tryEnter takes the turn if it is free. Otherwise it reports whether the lock is certainly held: another caller here
-// is waiting for it.
+// tryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether the lock is certainly held:
+// another caller here is waiting for it.
 func (q *queue) tryEnter(c *caller) (refused bool, state acquire.QueueState) {
 	q.mu.Lock()
 	state, c.turn = q.state, !q.busy

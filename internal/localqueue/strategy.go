@@ -29,7 +29,7 @@ type strategy struct {
 // CanPoll marks callers that can work without a subscription.
 func (*strategy) CanPoll() {}
 
-// Waiter implements acquire.Strategy. Shared owners don't exclude each other.
+// Waiter implements acquire.Strategy. Callers with a shared owner don't exclude each other.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {
 		return acquire.Alone()
@@ -50,7 +50,7 @@ type caller struct {
 	sub    transport.Subscription // nil while it does not listen
 	yields *yielding              // while others go first
 
-	// Guarded by queue.mu until the turn.
+	// Guarded by queue.mu until the caller has the turn.
 	place    *list.Element     // in queue.waiting, or nil
 	asks     bool              // makes attempts while it waits: it cannot take the lock over
 	passed   bool              // the turn came with the lock
@@ -140,7 +140,7 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	if c.turn {
 		return true, 0
 	}
-	return false, 1
+	return false, 1 // poll immediately
 }
 
 func (c *caller) Broken() error {
@@ -274,7 +274,7 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 
 // yielding waits until the others have had their turns, or none has come for too long.
 type yielding struct {
-	yield
+	yield // for all others together
 	began time.Time
 	had   int
 }

@@ -27,7 +27,7 @@ type strategy struct {
 	heldBack bool
 }
 
-// Waiter: callers with a given owner do not wait.
+// Waiter implements acquire.Strategy. Callers with a given owner do not wait for each other.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {
 		return acquire.Alone()
@@ -43,10 +43,10 @@ type caller struct {
 	woken bool
 
 	// Guarded by queue.mu.
-	parked bool
+	parked bool // in one of the queue's lists
 	first  bool // the turn waits for its reply
 	asked  bool // refused: not a new reader
-	turn   bool
+	turn   bool // has the writers' turn
 }
 
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
@@ -191,7 +191,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	q.unpark(c)
 	q.answered(c)
 	var turn acquire.Turn
-	// A hold that the server has lost may have the turn, until noticed.
+	// A hold that the server has lost may also have the turn, until the loss is noticed.
 	switch {
 	case c.reads:
 		turn = (*readTurn)(q)
@@ -212,7 +212,8 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	}
 }
 
-// letIn makes the waiting readers try after c's grant. The caller must hold q.mu.
+// letIn makes the waiting readers try after c's grant. New readers come after the waiting writer. The caller
+// must hold q.mu.
 func (q *queue) letIn(c *caller) {
 	if q.leader == nil {
 		return

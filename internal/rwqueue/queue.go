@@ -35,18 +35,19 @@ type queue struct {
 	writer  *caller   // with the turn, waiting after a refusal
 	turn    bool      // a writer has it, or gets it next
 	asking  int       // readers that try before the next writer
-	reading int
-	burst   int // readers let in since began
+	reading int       // holds of readers
+	burst   int       // readers let in since began
 	began   time.Time
 	drained time.Time // when the last reader of this process left
 	turns   int       // without a pause for other processes
-	first   time.Time
+	first   time.Time // when the first of these turns was
 }
 
 var slot = engine.Slot[*engine.Registry[string, *queue]]{
 	Make: func(*engine.Engine) *engine.Registry[string, *queue] { return &engine.Registry[string, *queue]{} },
 }
 
+// join returns the queue of a lock. Each join needs a leave.
 func join(e *engine.Engine, key string) *queue {
 	all := slot.Of(e)
 	return all.Join(key, func() *queue { return &queue{key: key, queues: all} })
@@ -67,6 +68,7 @@ func (q *queue) holdsBack(now time.Time) bool {
 	return true
 }
 
+// begin begins a burst. The caller must hold q.mu.
 func (q *queue) begin(now time.Time) { q.burst, q.began = 0, now }
 
 // park lets a reader wait. The caller must hold q.mu.
@@ -100,7 +102,8 @@ func (q *queue) wakeReaders(first bool) {
 	}
 }
 
-// wakeLeader is wakeReaders for a lock that may be held.
+// wakeLeader is wakeReaders for a lock that may be held: if the leader gets it, the others try. The caller must hold
+// q.mu.
 func (q *queue) wakeLeader() {
 	q.promote(time.Now())
 	if q.leader != nil {
@@ -197,7 +200,7 @@ func (t *readTurn) Pass(released bool) {
 
 func (*readTurn) Transfer(any) *acquire.Transfer { return nil }
 
-// The writers of one process let others go first after turnsMax turns, or turnsTime. The pause is long
+// The writers of one process let other processes go first after turnsMax turns, or turnsTime. The pause is long
 // enough for a notified waiter's attempt.
 const (
 	turnsMax  = 32
@@ -205,6 +208,7 @@ const (
 	pause     = 10 * time.Millisecond
 )
 
+// countTurn counts a writer's turn. The caller must hold q.mu.
 func (q *queue) countTurn(released bool) {
 	if !released {
 		q.turns = 0
@@ -216,7 +220,7 @@ func (q *queue) countTurn(released bool) {
 	q.turns++
 }
 
-// mustPause reports whether others go first, and then restarts the count.
+// mustPause reports whether other processes go first, and then restarts the count.
 func (q *queue) mustPause() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

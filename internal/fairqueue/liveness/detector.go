@@ -176,7 +176,7 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	if len(counts) == 0 || len(counts) != len(d.asked) || counts[0] < 1 {
 		return false
 	}
-	if d.looked.Sub(d.counted) > 2*d.period {
+	if d.looked.Sub(d.counted) > 2*d.period { // too far apart to prove a lasting absence
 		d.Gap()
 	}
 	d.counted, d.known = d.looked, true
