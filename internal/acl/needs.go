@@ -34,7 +34,7 @@ const (
 type Need struct {
 	// ID is one of the constants.
 	ID string
-	// Title is the heading of the line in the manual.
+	// Title is the heading of the line in the manual, or "" if it has none.
 	Title string
 	// User is the user's name in the manual. For the user locks, the first line creates it, and the
 	// others add to it.
@@ -112,7 +112,8 @@ func Of(id string) *Need {
 // Adds reports whether the need adds rights to the user of plain locks.
 func (n *Need) Adds() bool { return n.User == "locks" && n.ID != Plain }
 
-// Words returns the rules for ACL SETUSER, for locks whose names start with prefix.
+// Words returns the rules for ACL SETUSER, for locks whose names start with prefix, or with a brace
+// and prefix.
 func (n *Need) Words(prefix string) []string {
 	var words []string
 	for _, command := range n.Commands {

@@ -14,7 +14,7 @@ type Pattern struct {
 	sign    string                   // as in ACL SETUSER: ~ for keys, & for channels
 	of      func(name string) string // the key or channel of a lock; nil if the same for all names
 	fixed   string                   // then the pattern, which ends in a star
-	bracing bool
+	bracing bool                     // for names that have braces
 }
 
 // The patterns of needs. Scripts declare channels as keys, so that a cluster can route them.
@@ -75,7 +75,8 @@ func (p *Pattern) Example(name string) string {
 // IsChannels reports whether the pattern is for channels, not keys.
 func (p *Pattern) IsChannels() bool { return p.sign == "&" }
 
-// Listened returns the argument of PSUBSCRIBE for the pattern, or "" for single channels.
+// Listened returns the argument of PSUBSCRIBE for the pattern, or "" if the user subscribes to the
+// channels individually.
 func (p *Pattern) Listened() string {
 	if p.IsChannels() {
 		return p.fixed

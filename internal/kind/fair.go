@@ -84,7 +84,7 @@ func (f *Fair) ForceRelease(c *transport.Call) {
 // inspected limits the waiters whose subscribers an inspection counts.
 const inspected = 64
 
-// Boxed once.
+// The subcommands of PUBSUB that count subscribers, boxed once.
 var numSub, shardNumSub any = "NUMSUB", "SHARDNUMSUB"
 
 // Inspect implements hold.Owning.
@@ -113,7 +113,8 @@ func (f *Fair) Lasts(r *acquire.Request) time.Duration { return f.Queues.Lasts(r
 // Prepare implements hold.Kind: the scripts need the time.
 func (f *Fair) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }
 
-// keep is how long a heartbeat keeps a place, in milliseconds: a process may miss two.
+// keep is how long a heartbeat keeps a place, in milliseconds: three periods, so that a process may
+// miss two heartbeats.
 var keep any = int64(15_000)
 
 // Heartbeat implements fairqueue.Kind.

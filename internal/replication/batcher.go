@@ -1,8 +1,9 @@
-// Package replication runs calls and waits until replicas have acknowledged their writes. WAIT counts only the
-// acknowledged writes of its own connection and blocks later commands there, so a [Batcher] uses a connection
-// only for calls and WAIT. While one batch is waiting, the next one collects calls, which share one WAIT. Calls
-// are resent if the connection breaks or if another connection to the master has been replaced, so they must be
-// idempotent. One goroutine does the I/O and runs the done callbacks, without holding a mutex.
+// Package replication runs calls and waits until replicas have acknowledged their writes. WAIT counts only
+// the acknowledged writes of its own connection and blocks later commands there, so a [Batcher] uses a
+// connection only for calls and WAIT. While one batch is waiting, the next one collects calls, which share
+// one WAIT. A call's timeout also counts while it is queued. Calls are resent if the connection breaks or if
+// another connection to the master has been replaced, so they must be idempotent. One goroutine does the I/O
+// and runs the done callbacks, without holding a mutex.
 package replication
 
 import (
@@ -40,7 +41,7 @@ type Config struct {
 	// Command is how long the server may take beyond the wait for replicas.
 	Command time.Duration
 	// Replaced, if not nil, returns a channel that is closed when another connection to the master has
-	// been replaced; this one is then replaced as well.
+	// been replaced; this one is then replaced as well: a former master's replicas do not count.
 	Replaced func() <-chan struct{}
 }
 

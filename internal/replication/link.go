@@ -131,7 +131,7 @@ func unproven(batch []*request) (again []*request) {
 	return again
 }
 
-// withdraw ends the abandoned calls, and returns the others. lost is why they are sent again.
+// withdraw ends the abandoned calls, and returns the others. lost is why they are sent again, or nil if they are not.
 func withdraw(batch []*request, lost error) []*request {
 	sent := make([]*request, 0, len(batch))
 	for _, r := range batch {
@@ -191,7 +191,7 @@ func (l *link) send(r *request) error {
 	return l.conn.Send(command, append(append(args, script, c.NumKeys), c.Args...)...)
 }
 
-// answer needs no reply to ASKING: a server that rejects it also rejects the call.
+// answer ignores an error reply to ASKING: a server that rejects it also rejects the call.
 func (l *link) answer(r *request) (err error) {
 	if r.asking {
 		if _, _, err := l.receive(); err != nil {

@@ -37,8 +37,9 @@ type Inspection struct {
 	Left time.Duration
 	// Mode is [protocol.ModeRead] or [protocol.ModeWrite] of a read/write lock.
 	Mode string
-	// Held has a writer as its [protocol.WriterField].
-	Held  []Held
+	// Held are the lock's holders; the owner of a writer is its [protocol.WriterField].
+	Held []Held
+	// Queue are the requested waiters of a fair lock.
 	Queue []Queued
 	// Waiting counts all waiters of a fair lock.
 	Waiting int64

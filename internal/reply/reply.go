@@ -121,10 +121,10 @@ func oneOrNil(of string, reply any) (bool, error) {
 type ReleaseOutcome uint8
 
 const (
-	// NotHeld means that nothing changed.
+	// NotHeld means that the owner did not hold the lock; nothing changed.
 	NotHeld ReleaseOutcome = iota + 1
 
-	// Free means that waiters were notified.
+	// Free means that the lock is free now and that waiters were notified.
 	Free
 
 	// StillHeld means that the owner still holds the lock.
@@ -250,7 +250,7 @@ const (
 	// NoTTL is the time left of a key without expiry. It is negative.
 	NoTTL time.Duration = -1
 
-	// NoKey is the time left of a key that does not exist.
+	// NoKey is the time left of a key that does not exist. It is less than [NoTTL].
 	NoKey time.Duration = -2
 )
 

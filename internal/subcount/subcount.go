@@ -1,8 +1,10 @@
 // Package subcount counts the subscribers of channels on a master and all its replicas, or returns
 // an error: a waiter without a subscriber may be taken for dead. ROLE lists the replicas, and is
 // cached. It omits a replica during a full synchronization, so a former replica is counted for ten
-// more minutes, or until it cannot be reached. Every count checks by HELLO that a replica still is
-// one. No mutex is held across I/O.
+// more minutes, or until it cannot be reached. Every count checks with HELLO that each replica is
+// still a replica: an address that leads to the master would hide the replica's subscribers. Each
+// replica has a goroutine that closes its connection when it is idle; Close waits for these
+// goroutines. No mutex is held across I/O.
 package subcount
 
 import (
@@ -39,14 +41,14 @@ type Replica interface {
 
 // Config configures a [Counter]. All fields but Replica and Replicas are required.
 type Config struct {
-	// The Counter does not close Master.
+	// Master is the connection to the master. The Counter does not close it.
 	Master Master
 	// Replica returns a connection to the replica at addr, host:port, without I/O. If nil, replicas
 	// cannot be counted.
 	Replica func(addr string) Replica
 	// Replicas, if not nil, replaces HELLO and ROLE, for masters of a cluster.
 	Replicas func(ctx context.Context) ([]string, error)
-	// Publish is the publish command.
+	// Publish is the publish command, which decides whose subscribers are counted.
 	Publish string
 	// Command bounds one count.
 	Command time.Duration
