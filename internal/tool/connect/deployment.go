@@ -138,8 +138,8 @@ func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
 // is a key, or where a redirection says.
 type routed struct {
 	nodes Caller
-	sent  []*mux.Pending // the oldest first
-	err   error
+	sent  []*mux.Pending // replies not received yet, the oldest first
+	err   error          // the last connection error
 }
 
 var _ redis.Conn = (*routed)(nil)

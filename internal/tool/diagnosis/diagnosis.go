@@ -88,8 +88,8 @@ type examination struct {
 	prefix  string
 	needs   []string // nil for all
 	name    string
-	info    map[string]string // of INFO, nil if it could not be read
-	noInfo  string
+	info    map[string]string  // of INFO, nil if it could not be read
+	noInfo  string             // why it could not be read
 	tries   map[string]verdict // by word of ACL SETUSER
 	masters int                // of the cluster, 0 for one server
 	full    bool               // a lock was refused for lack of memory

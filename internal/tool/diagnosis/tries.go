@@ -225,7 +225,7 @@ func isUnknown(err error) bool {
 	return errors.As(err, &said) && (strings.Contains(said.Error(), "unknown command") || strings.Contains(said.Error(), "unknown subcommand"))
 }
 
-// usable is ruled for a key or channel.
+// usable is ruled for a key or channel. Without the right to the command, the result is unknown.
 func usable(err error, what denial) verdict {
 	if denied(err) == deniedCommand || isUnknown(err) {
 		return unknownRight

@@ -137,8 +137,9 @@ func firstOwner(s *inspect.Snapshot) string {
 // Idle reports whether the lock was last seen free, without waiters.
 func (l *Lock) Idle() bool { return l.last == nil || !l.last.Held() && len(l.last.Queue) == 0 }
 
-// queueEvents reports quit only without a message and a new holder: the owner may have held the
-// lock. An owner that moved into the visible part of a long queue was not queued just now.
+// queueEvents reports that an owner quit only if there was neither a message nor a new holder:
+// otherwise the owner may have acquired and released the lock. An owner that moved into the visible
+// part of a long queue was not queued just now.
 func (l *Lock) queueEvents(before, now *inspect.Snapshot, notified bool) (events []Event) {
 	queued := func(queue []admin.Waiter, owner string) bool {
 		return slices.ContainsFunc(queue, func(w admin.Waiter) bool { return w.Text == owner })

@@ -86,7 +86,7 @@ type ChannelSubscriber struct {
 
 	t    transport.Transport
 	wg   sync.WaitGroup
-	subs map[string]map[string]*channelSub
+	subs map[string]map[string]*channelSub // by lock and channel
 }
 
 type channelSub struct {
@@ -223,7 +223,7 @@ func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, is
 }
 
 // Unheard returns the server's refusal to subscribe to the channels of read/write locks, a right
-// that not all users need. Call it before Run.
+// that not all users need, or nil if the server confirmed them. Call it before Run.
 func (s *PatternSubscriber) Unheard() error { return s.unheard }
 
 // subscribe waits until the server has confirmed all patterns, except refused ones of read/write
@@ -305,7 +305,7 @@ func (s *PatternSubscriber) reconnect(ctx context.Context) redis.Conn {
 }
 
 func (s *PatternSubscriber) read(ctx context.Context, c redis.Conn) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // ends the read
 	defer func() {
 		stop()
 		_ = c.Close()

@@ -148,6 +148,7 @@ func Unbraced(part string) string {
 }
 
 const (
+	// countedHolds limits the holds to read for a reader, allHolds for a lock.
 	countedHolds = 64
 	allHolds     = 1024
 )

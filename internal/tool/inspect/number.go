@@ -52,6 +52,7 @@ func isPart(key string) bool {
 	return strings.Contains(key, ":rwlock_timeout:")
 }
 
+// askedOfNumber is the number of calls per name in readNumbers.
 const askedOfNumber = 3
 
 // readNumbers returns the names that hold a number; with taken, only semaphores with taken permits.

@@ -79,6 +79,7 @@ func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
 	return fields, text(parts[0]) != "0", true
 }
 
+// asked is the number of calls per lock in details.
 const asked = 5
 
 // details drops locks that are gone.

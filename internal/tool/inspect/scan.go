@@ -21,7 +21,7 @@ const (
 	// step is the number of keys per SCAN: 250 take a server half a millisecond.
 	step       = 250
 	batch      = 200
-	remembered = 1 << 18
+	remembered = 1 << 18 // locks; SCAN may repeat keys, and each lock is reported once
 )
 
 // Request configures a scan.
@@ -85,7 +85,7 @@ type scan struct {
 	known  map[uint64]struct{}
 	unread Unread
 	done   float64
-	part   float64
+	part   float64 // of all keys in one pass
 }
 
 type pass struct {
@@ -211,7 +211,7 @@ func (s *scan) progress(before float64, cursor string) {
 	}
 }
 
-// remember reports whether a key is new.
+// remember reports whether a key is new, and remembers it up to the limit.
 func (s *scan) remember(key string) bool {
 	if s.knows(key) {
 		return false

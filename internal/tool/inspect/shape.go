@@ -154,7 +154,7 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error { return WrongTypeOn(c, name, srv.Problem) })
 }
 
-// WrongTypeOn is WrongType on a connection.
+// WrongTypeOn is WrongType on a connection; problem explains the connection's errors.
 func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 	for _, key := range []struct{ name, kind, what string }{
 		{name, "hash", "a lock is a hash"},

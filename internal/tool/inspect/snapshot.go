@@ -31,7 +31,8 @@ const (
 	// RenewalLook is how long a lease is watched by default.
 	RenewalLook = 40 * time.Second
 	// RenewalSlack is how late a renewal may be.
-	RenewalSlack  = time.Second
+	RenewalSlack = time.Second
+	// renewalJitter is the difference between two looks that means nothing.
 	renewalJitter = 20 * time.Millisecond
 )
 

@@ -173,7 +173,7 @@ func (u *Unlock) unread(f *Forced) error {
 }
 
 // doubt refuses if a holder may be alive, that is, if the caller has not declared it dead and it is
-// not a reader with an expired lease.
+// not a reader with an expired lease. It also refuses if no holder has been declared dead.
 func (u *Unlock) doubt(f *Forced) error {
 	var still, alive []string
 	for _, j := range f.judged {

@@ -30,9 +30,9 @@ type look struct {
 type judged struct {
 	owner, count string
 	left         time.Duration // at the first look, negative if there is none
-	last         time.Duration
-	renewed      string // "" while that is not known
-	unread       bool   // its lease could not be read
+	last         time.Duration // at the last look
+	renewed      string        // "" while that is not known
+	unread       bool          // its lease could not be read
 }
 
 func (u *Unlock) look(ctx context.Context) (*look, error) {
