@@ -23,7 +23,8 @@ import (
 
 const (
 	formSize, reasonSize = 64 << 10, 4 * 400 // 400 characters
-	actsFor              = 90 * time.Second
+	// actsFor bounds an action, which watches a lease for up to inspect.RenewalLook.
+	actsFor = 90 * time.Second
 )
 
 // Reasons not to begin an action.

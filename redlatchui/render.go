@@ -146,7 +146,7 @@ func statusOf(err error) int {
 }
 
 const (
-	// streamsFor ends streams on broken connections. The browser opens another one.
+	// streamsFor ends each stream, so that broken connections do not stay. The browser opens another one.
 	streamsFor = 10 * time.Minute
 	// againAfter reloads a page without changes, to show whether the server answers.
 	againAfter = 3 * time.Second

@@ -7,7 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// takenWithin is how long before its first sight a hold may have begun to count as known.
+// takenWithin is how long before a hold was first seen its lock may have been seen without it, for the
+// beginning of the hold to count as known.
 const takenWithin = 3 * time.Second
 
 // Age is how long an owner has held a lock.
@@ -42,8 +43,8 @@ type seenHold struct {
 type look struct {
 	at      time.Time
 	holders []inspect.Holder
-	more    bool
-	shared  bool
+	more    bool // there are other holders
+	shared  bool // the holders share the lease
 	ttl     time.Duration
 	token   int64
 	anew    bool // messages show a new acquisition

@@ -49,7 +49,7 @@ type Board struct {
 
 	mu      sync.Mutex
 	closed  bool
-	watched map[string]*slot
+	watched map[string]*slot // by name; some no longer run
 }
 
 // Seen says when a value was seen.
@@ -158,7 +158,7 @@ type Feed[T any] struct {
 	value   *T
 	fresh   bool // value was made by the current run
 	changed chan struct{}
-	asked   time.Time
+	asked   time.Time // the last request
 	running bool
 	ended   bool // evicted
 	cancel  context.CancelFunc
@@ -202,7 +202,7 @@ func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	return nil, f.changed, nil
 }
 
-// board.mu is held.
+// start starts the feed if it is stopped. board.mu is held.
 func (f *Feed[T]) start() {
 	now := time.Now()
 	if now.Sub(f.asked) > remembers {
@@ -229,7 +229,7 @@ func (f *Feed[T]) begin() (last *T, wanted bool) {
 	return f.value, f.running
 }
 
-// board.mu is held.
+// isWanted reports whether viewers want another value. board.mu is held.
 func (f *Feed[T]) isWanted() bool {
 	return f.board.ctx.Err() == nil && !f.ended && time.Since(f.asked) <= lingers
 }
@@ -246,7 +246,7 @@ func (f *Feed[T]) publish(value *T) bool {
 	return f.isWanted()
 }
 
-// board.mu is held.
+// evict ends the feed for all viewers. board.mu is held.
 func (f *Feed[T]) evict() {
 	f.ended = true
 	close(f.changed)
@@ -292,8 +292,8 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	return &s.Feed, nil
 }
 
-// makeRoom evicts an idle name of a viewer that has at least as many, or a lock of one that has at
-// least two more. b.mu is held.
+// makeRoom reports whether another lock can be watched. If too many are, it evicts an idle name of a
+// viewer that has at least as many, or a lock of one that has at least two more. b.mu is held.
 func (b *Board) makeRoom(from string) bool {
 	counts, running := map[string]int{}, []*slot(nil)
 	for _, s := range b.watched {
@@ -318,7 +318,7 @@ func (b *Board) makeRoom(from string) bool {
 	return true
 }
 
-// b.mu is held.
+// forget drops the least recently requested slot if too many are kept. b.mu is held.
 func (b *Board) forget() {
 	if len(b.watched) <= keptLocks {
 		return

@@ -12,7 +12,7 @@ import (
 
 const (
 	shownCircles = 16
-	triedOwners  = 256
+	triedOwners  = 256 // owners, or clients, whose circles are searched for
 )
 
 // Step is one wait: Waiter is queued for Lock, which Holder holds.
@@ -53,8 +53,8 @@ func waitsOf(entries []Entry, dead func(lock, owner string) bool, who func(owner
 
 // prune repeatedly drops waiters none of whose holders waits.
 func (all waits) prune(who func(owner string) string) {
-	left := map[string]int{}
-	behind := map[string][]string{}
+	left := map[string]int{}        // number of steps to other waiters
+	behind := map[string][]string{} // the waiters for each waiter
 	var ends []string
 	for from, steps := range all {
 		for _, s := range steps {

@@ -89,8 +89,8 @@ func (s *Source) scan(ctx context.Context, r inspect.Request) (unread inspect.Un
 }
 
 // listen returns the messages of a lock until ctx ends, and a function that waits for that. It
-// subscribes to patterns: clients count the channel's subscribers. It returns nil where there are
-// no pattern subscriptions, as in a cluster.
+// subscribes to patterns: the lock's clients count the subscribers of its channel, and must not
+// count observers. It returns nil where there are no pattern subscriptions, as in a cluster.
 func (s *Source) listen(ctx context.Context, name string) (messages <-chan follow.Message, done func()) {
 	if s.server == nil || s.cluster {
 		return nil, func() {}

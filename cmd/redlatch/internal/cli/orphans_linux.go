@@ -14,6 +14,7 @@ import (
 // which stays a zombie until process 1 waits for it.
 var isInit = os.Getpid() == 1
 
+// init locks the main goroutine to the main thread for reaping.
 func init() {
 	if isInit {
 		runtime.LockOSThread()

@@ -212,7 +212,8 @@ type seen struct {
 
 func newSeen() *seen { return &seen{seed: maphash.MakeSeed(), next: map[uint64]time.Time{}} }
 
-// hold records a hold.
+// hold records a hold, and returns when it was first seen and whether it is new. ok is false if there are
+// too many holds.
 func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Time, isNew, ok bool) {
 	key := maphash.Comparable(s.seed, [2]string{l.Name, owner})
 	since, known := s.last[key]

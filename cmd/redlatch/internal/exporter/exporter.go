@@ -30,6 +30,7 @@ import (
 )
 
 const (
+	// leastEvery keeps the two looks at a dead waiter at least a second apart.
 	leastEvery = time.Second
 	mostEvery  = 24 * time.Hour
 	// staleAfter is the maximum age of figures in intervals: two looks may fail.

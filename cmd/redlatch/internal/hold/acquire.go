@@ -37,7 +37,7 @@ type held struct {
 	hold  *rlock.Hold
 	lock  locker
 	lost  context.Context // ends with the hold
-	since time.Time
+	since time.Time       // a moment at which the lock was held
 
 	srv    *connect.Server
 	client *redlatch.Client

@@ -27,7 +27,7 @@ type process struct {
 	tty     *terminal      // nil unless standard input is the controlling terminal
 	started chan error     // receives the result of the start, once
 	stops   chan os.Signal // receives signals that suspend redlatch or that have suspended the command
-	done    chan struct{}
+	done    chan struct{}  // closed when the command has ended
 
 	pid  int // set before started receives
 	code int // set before done is closed
@@ -103,7 +103,8 @@ func (p *process) await() {
 	}
 }
 
-// The group's number cannot have been reused: its leader, the guard, has not been waited for.
+// signal sends sig to the group. The group's number cannot have been reused: its leader, the guard,
+// has not been waited for.
 func (p *process) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-p.guard.proc.Pid, sig) // the group may be empty
 }
@@ -201,7 +202,7 @@ func startGuard() (*guard, error) {
 	return g, nil
 }
 
-// The group goes on.
+// dismiss ends the guard and waits for it. The rest of the group goes on.
 func (g *guard) dismiss() {
 	_, _ = g.line.Write([]byte{orderlyExit}) // fails if the guard was killed with its group
 	shut(g.line)
@@ -272,8 +273,8 @@ func (t *terminal) takeBack(group int) {
 	}
 }
 
-// A background process that does this is stopped unless it ignores SIGTTOU, which must be reset:
-// children would inherit it.
+// set makes group the foreground group. A background process that does this is stopped unless it
+// ignores SIGTTOU, which must be reset: children would inherit it.
 func (t *terminal) set(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)

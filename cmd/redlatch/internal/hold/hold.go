@@ -18,6 +18,9 @@
 //
 // A hold ends one loss margin before its lease does. At that time run sends SIGTERM to the group,
 // and it sends SIGKILL before the server can grant the lock to another owner.
+//
+// If redlatch is the foreground job of the terminal on its standard input, the command's group
+// becomes the foreground group, so that it can read and receives Ctrl-C.
 package hold
 
 import (
@@ -260,10 +263,11 @@ func refuse(cmd *cobra.Command, err error) error {
 
 var errNoProcess = errors.New("no such process")
 
-// watched is a process that is not a child. A nil watched never ends.
+// watched is a process that is not a child. A nil watched never ends. Process handles, on Linux and
+// Windows, keep it from being confused with a later process of the same number.
 type watched struct {
 	process *os.Process
-	done    chan struct{}
+	done    chan struct{} // closed when the process has ended
 }
 
 func watch(pid int) (*watched, error) {

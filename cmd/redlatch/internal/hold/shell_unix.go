@@ -21,9 +21,11 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
+// taken is the byte that confirms to the background process that its assignments were printed.
 const taken = 't'
 
-// The background process ends if this one ends before it holds the lock.
+// detach starts the background process, waits until it holds the lock, and prints the assignments.
+// The background process ends if this one ends before that.
 func (o *holdFlags) detach(cmd *cobra.Command) error {
 	ended, stop := endings()
 	defer stop()

@@ -42,8 +42,8 @@ func guardGroup() int { return cli.CodeRunFailed }
 type process struct {
 	cmd   *exec.Cmd
 	stops chan os.Signal // never used here
-	done  chan struct{}
-	code  int // set before done is closed
+	done  chan struct{}  // closed when the command has ended
+	code  int            // set before done is closed
 }
 
 // Every process must go through supervise.
@@ -61,7 +61,7 @@ func startCommand(path string, argv, env []string) (*process, error) {
 	return p, nil
 }
 
-// The console sends Ctrl-C to all of its processes.
+// pass kills the command on SIGTERM. The console sends Ctrl-C to all of its processes.
 func (p *process) pass(sig os.Signal) {
 	if sig == syscall.SIGTERM {
 		p.kill()

@@ -77,7 +77,8 @@ func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 }
 
 // cookieName names the cookie set in a browser that has entered a user's password. Its guesses are
-// counted separately, so that those of others behind the same proxy do not lock it out.
+// counted separately, so that those of others behind the same proxy do not lock it out. The cookie
+// does not authenticate a request.
 const cookieName = "redlatch-known"
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
