@@ -93,7 +93,7 @@ func (e *Elector) IsLeader(context.Context) error {
 	return e.leads()
 }
 
-// mu is held.
+// leads is IsLeader with mu held.
 func (e *Elector) leads() error {
 	switch {
 	case e.term == nil:
@@ -123,6 +123,7 @@ func (e *Elector) Task(fn func(ctx context.Context) error) gocron.Task {
 	})
 }
 
+// begin starts a task of this term. Callers must call done when it ends.
 func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

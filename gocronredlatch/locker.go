@@ -69,8 +69,9 @@ func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 // the cause of [rlock.Hold.Err], or when gocron ends the job. If that has already happened, fn is
 // not called.
 //
-// The job needs gocron.WithName; otherwise each run is skipped with redlatch.ErrInvalid. The
-// scheduler or the job needs the Locker; otherwise the run fails with redlatch.ErrNotHeld.
+// The job needs gocron.WithName, because gocron's default name is the same for all these tasks;
+// otherwise each run is skipped with redlatch.ErrInvalid. The scheduler or the job needs the Locker;
+// otherwise the run fails with redlatch.ErrNotHeld.
 func (l *Locker) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask((&task{l, fn}).run)
 }
@@ -118,6 +119,7 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &run{l, ctx, hold}, nil
 }
 
+// mark returns the lease of the mark of a run that starts now, or 0 for no mark.
 func (l *Locker) mark() (time.Duration, error) {
 	period := l.config.Period
 	if period == 0 {
@@ -138,6 +140,7 @@ func (l *Locker) leaveMark(ctx context.Context, name string, lease time.Duration
 	if lease == 0 {
 		return nil
 	}
+	// A lease truncated to milliseconds would end too soon.
 	hold, err := rlock.New(l.client, name+":ran").TryLock(ctx, rlock.WithLease(lease+time.Millisecond))
 	if err != nil {
 		return err

@@ -256,7 +256,7 @@ func (t *Telemetry) flush() {
 	t.recordAll()
 }
 
-// mu is held.
+// recordAll is flush with pending.mu held.
 func (t *Telemetry) recordAll() {
 	all := t.pending.all
 	t.pending.all = all[:0]

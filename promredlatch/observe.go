@@ -138,7 +138,7 @@ func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Ob
 	m.pending.add(measurement{to, d.Seconds()})
 }
 
-// Prometheus panics on other labels.
+// fits reports whether labels are valid for an exemplar: Prometheus panics on other labels.
 func fits(labels prometheus.Labels) bool {
 	n := 0
 	for name, value := range labels {
@@ -305,7 +305,7 @@ func (p *pending) flush() {
 	p.count()
 }
 
-// mu is held.
+// count is flush with mu held.
 func (p *pending) count() {
 	all := p.all
 	p.all = all[:0]

@@ -66,7 +66,8 @@ type master struct {
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) { return dial(ctx, m.options) }
 
-// A Sentinel client's dialer ignores addr and connects to the current master.
+// A Sentinel client's dialer ignores addr and connects to the current master, so dialNamed checks the
+// address.
 func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error) {
 	conn, err := connect(ctx, m.options)
 	if err != nil {
@@ -89,6 +90,7 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	return dial(ctx, opt)
 }
 
+// named returns the address of the master that the Sentinels report, by connecting to it.
 func (m *master) named(ctx context.Context) (string, error) {
 	conn, err := m.options.Dialer(ctx, m.options.Network, m.options.Addr)
 	if err != nil {

@@ -18,7 +18,8 @@ const (
 //
 // Each batch of flushed commands is sent by a goroutine that waits for the replies. The next batch
 // follows when rueidis has queued the previous one, which keeps the order. All commands are marked
-// as blocking, so that rueidis sets no deadline.
+// as blocking: rueidis then sets no deadline, and closing the connection does not wait for the
+// replies.
 type commands struct {
 	*dedicated
 	unflushed []rueidis.Completed   // the sender's
@@ -73,7 +74,7 @@ func (c *commands) advance() {
 	n := min(len(c.flushed), together)
 	b := &batch{Context: context.Background(), conn: c, all: c.flushed[:n:n]}
 	if c.flushed = c.flushed[n:]; len(c.flushed) == 0 {
-		c.flushed = nil
+		c.flushed = nil // the batch owns the array
 	}
 	c.sending = b
 	c.busy++
@@ -138,8 +139,9 @@ func (c *commands) Receive() (any, error) {
 	return reply, err
 }
 
-// attend makes rueidis report when the connection closes. With RESP2, that would take another
-// connection, so the next command notices it instead.
+// attend makes rueidis report when the connection closes, if r is verbatim and so RESP3, as the
+// early reply to CLIENT INFO is. With RESP2, that would take another connection, so the next
+// command notices it instead.
 func (c *commands) attend(r rueidis.RedisResult) {
 	if c.lost != nil {
 		return

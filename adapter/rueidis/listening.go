@@ -156,7 +156,7 @@ func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.held, l.busy = nil, false
 }
 
-// mu is held. Acknowledgements are released up to the last for o.
+// release puts held acknowledgements into the inbox, up to the last one for o. mu is held.
 func (l *listening) release(o order) {
 	for _, channel := range o.channels {
 		i := slices.IndexFunc(l.held, func(a ack) bool {
