@@ -2,6 +2,13 @@
 // makes the calls, a [Strategy] decides which callers of a process send them and what wakes the others, and a [Claim]
 // becomes the hold and handles attempts in doubt. The loop subscribes before the second attempt, so that it misses no
 // release.
+//
+//	           Enter                 granted
+//	caller ───────────▶ attempt ──────────────────────▶ Granted, and the replicas have it
+//	  │                  ▲   │ refused                    │ no
+//	  │ gave up          │   ▼                            ▼
+//	  ▼           listen │  sleep ── gave up, closed ──▶ Leave
+//	Leave                └───┘ message, wake-up or timeout
 package acquire
 
 import (

@@ -2,6 +2,12 @@
 // order of their calls. The first one is subscribed for all. A message, a gap, the end of a lease and the poll cap
 // begin a round: the first tries, and each reply says how many permits are left; then the next caller for whom these
 // are enough tries. A strict caller neither overtakes others nor is overtaken.
+//
+//	         no caller waits, or it fits before all          granted
+//	caller ─────────────────────────────────────────▶ tries ───────────▶ has its permits
+//	  │ else                                            │ refused  ▲
+//	  ▼                                                 ▼          │ its turn in a round
+//	waits ◀─────────────────────────────────────────── waits ──────┘
 package countqueue
 
 import (

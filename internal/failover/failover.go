@@ -3,6 +3,10 @@
 // immediately. If it is not permitted to subscribe, it queries the Sentinels every second. One
 // goroutine watches the master from the first call or subscription until Close, which waits for it
 // to end.
+//
+//	connected ──another master named, READONLY, silence──▶ query ──same──▶ connected
+//	    ▲                                                   │
+//	    └──────────── dial the master that they name ◀─another─┘
 package failover
 
 import (

@@ -3,6 +3,17 @@
 // heartbeats keep their places, evict dead waiters in front (package liveness) and nudge the head of a free lock. The
 // dequeuer removes canceled owners and attempts in doubt. The pool keeps an owner and its subscription for a second,
 // for the next caller.
+//
+//	        no pooled subscription,
+//	        and the lock is not contended
+//	caller ───────────────────────────────▶ attempt ── granted ──────────────▶ hold
+//	   │                                     ▲    │ refused, queued             ▲
+//	   │ get a subscription from the pool,   │    ▼                             │
+//	   └─ or subscribe: then the attempt ────┘  place in the group ── granted ──┘
+//	      needs no second one                     │   │  ▲
+//	                                    gave up   │   └──┘ retries at its message, when the first of
+//	                                              ▼        the group or a heartbeat calls it, or, if
+//	                                          dequeuer     it is the first, at each poll cap
 package fairqueue
 
 import (

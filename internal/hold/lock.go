@@ -3,6 +3,16 @@
 // are an ownership, and the server's count is their number. Changes to the count are sent one at a time and state the
 // target count, so they may run late or twice. A hold has a slot for one inner hold: other callers with its proof wait
 // in FIFO order.
+//
+//	claim ──Grant──▶ live ──Unlock──▶ released, or transferred to the next caller of the process
+//	  │               │ ──LetExpire──▶ held until its lease expires
+//	  │               │ ──HandOver───▶ handed over
+//	  │               │ ──expired, or forgotten by the server──▶ lost
+//	  │               └ ──maximum────▶ held until its lease expires, or Unlock
+//	  │ refused
+//	  ├────────────▶ dropped
+//	  │ no reply
+//	  └────────────▶ in doubt: Late releases what the attempt acquired
 package hold
 
 import (

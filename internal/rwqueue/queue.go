@@ -2,6 +2,20 @@
 // writer with the turn contends in Redis, until its hold ends; waiting writers send nothing. One refused reader, the
 // leader, is subscribed; when it is granted the lock, the parked readers try. A waiting writer holds back new readers,
 // so that those of this process drain: see holdsBack.
+//
+//	           the turn is free, or comes             granted
+//	writer ─────────────────────────────▶ has the turn ──────▶ holds ── released ─┐
+//	                                        │ refused: waits ▲                    │
+//	                                        └────────────────┘                    ▼
+//	                    the waiting readers try, all together, and then the next writer
+//
+//	           no writer waits, or a burst is left          granted
+//	reader ──────────────────────────────────────▶ tries ───────────▶ holds
+//	   │ else                                       │ refused
+//	   ▼                                            ▼
+//	 parked ◀── refused, and there is one ─────── leader: listens, and tries for all
+//	   │                                            │ granted, gave up
+//	   └──────▶ tries ◀─────────────────────────────┘
 package rwqueue
 
 import (

@@ -3,6 +3,11 @@
 // the front that has had no subscriber for a grace period that covers reconnects is dead. A count proves nothing if a
 // node cannot be queried, or if it misses a subscribed waiter of this process. Each heartbeat calls Look, counts the
 // listeners of the owners that Ask returns, and calls Counted, Evict, Nudge and Next.
+//
+//	present ──count 0──▶ absent ──grace over, count still 0──▶ dead
+//	   ▲                      │
+//	   └── any other count, ──┘
+//	       queued again, a gap of our own, or counts too far apart
 package liveness
 
 import (
