@@ -75,7 +75,7 @@ var needs = []Need{
 	{ID: Listeners, Title: "Subscribers", User: "locks", Commands: []string{"pubsub|numsub", "role"}},
 	{ID: Doubt, Title: "Uncertain calls", User: "locks", Commands: []string{"client|id", "client|info", "client|kill"}},
 	{ID: Inspect, Title: "Inspection", User: "locks", Commands: []string{"hgetall"}},
-	{ID: Owners, Title: "Explicit owners", User: "locks", Commands: []string{"get", "set"}, Patterns: []Pattern{latches}},
+	{ID: Owners, Title: "Shared owners", User: "locks", Commands: []string{"get", "set"}, Patterns: []Pattern{latches}},
 	{ID: Names, Title: "Connection names", User: "locks", Commands: []string{"client|setname"}},
 	{ID: Replicas, Title: "Replicas", User: "locks", Commands: []string{"wait"}},
 	{ID: Labels, User: "locks", Commands: []string{"set", "del"}, Patterns: []Pattern{labels}},

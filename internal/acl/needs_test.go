@@ -38,7 +38,7 @@ var needs = []need{
 	{title: "Subscribers", below: []string{"Plain locks", "Fair locks"}, use: (*trial).whoListens},
 	{title: "Uncertain calls", below: []string{"Plain locks"}, use: (*trial).callsInDoubt},
 	{title: "Inspection", below: []string{"Plain locks", "Fair locks"}, use: (*trial).inspects},
-	{title: "Explicit owners", below: []string{"Plain locks"}, use: (*trial).ownersThatTravel},
+	{title: "Shared owners", below: []string{"Plain locks"}, use: (*trial).sharesOwners},
 	{
 		title: "Connection names", below: []string{"Plain locks"}, use: (*trial).hasAName,
 		opts: []redlatch.Option{redlatch.WithClientName("with-a-name")},

@@ -319,7 +319,7 @@ func (x *trial) inspects() error {
 	})
 }
 
-func (x *trial) ownersThatTravel() error {
+func (x *trial) sharesOwners() error {
 	return x.each(func(name string) error {
 		l, owner := rlock.New(x.client, name), codec.NewOwner(uuid.New(), 7)
 		hold, err := l.Lock(x.Context(), rlock.WithOwner(owner), rlock.WithLease(lease))

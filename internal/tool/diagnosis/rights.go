@@ -47,10 +47,10 @@ var questions = []question{
 	},
 	feature(acl.Inspect, "inspections by programs", "admin.Inspect"),
 	{
-		id: acl.Owners, use: "owners that travel", advice: "Grant it where WithOwner, Resume or UnlockAs is used:",
+		id: acl.Owners, use: "shared owners", advice: "Grant it where WithOwner, Resume or UnlockAs is used:",
 		absent: "WithOwner, Resume and UnlockAs do not work.",
 	},
-	feature(acl.Names, "names of connections", "WithClientName"),
+	feature(acl.Names, "connection names", "WithClientName"),
 	feature(acl.Replicas, "waits for replicas", "WithReplicaSync"),
 	feature(acl.Labels, "labels", "WithLabel"),
 	{
