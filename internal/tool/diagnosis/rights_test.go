@@ -236,7 +236,7 @@ func TestForbiddenShardedPubSubIsNotMissing(t *testing.T) {
 	f = examined(t, userWith(t, s, "+info"), "")["sharded"]
 	require.Equal(t, OK, f.Level)
 	require.Equal(t, "Redisson uses PUBLISH outside a cluster", f.Found, "it does not matter there")
-	require.NotContains(t, examined(t, s.URL(), "")["sharded"].Found, "not known")
+	require.NotContains(t, examined(t, s.URL(), "")["sharded"].Found, "unknown")
 	require.Contains(t, examined(t, redistest.Mini(t).URL(), "")["sharded"].Found, "no sharded pub/sub")
 
 	s = redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", t.TempDir()+"/nodes.conf"))
