@@ -20,12 +20,12 @@ import (
 func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]redlatch.Option{
-		"-1s":                                          redlatch.WithWatchdogTimeout(-time.Second),
-		" 0s":                                          redlatch.WithWatchdogTimeout(0),
-		"999µs":                                        redlatch.WithWatchdogTimeout(999 * time.Microsecond),
-		"30ms":                                         redlatch.WithWatchdogTimeout(30 * time.Millisecond),
+		"watchdog timeout of -1s is less than 1s":      redlatch.WithWatchdogTimeout(-time.Second),
+		"watchdog timeout of 0s is less than 1s":       redlatch.WithWatchdogTimeout(0),
+		"watchdog timeout of 999µs is less than 1s":    redlatch.WithWatchdogTimeout(999 * time.Microsecond),
+		"watchdog timeout of 30ms is less than 1s":     redlatch.WithWatchdogTimeout(30 * time.Millisecond),
 		"Redisson's default is 30*time.Second":         redlatch.WithWatchdogTimeout(time.Second - time.Millisecond),
-		"876000h0m1s":                                  redlatch.WithWatchdogTimeout(limits.Max + time.Second),
+		"invalid watchdog timeout 876000h0m1s":         redlatch.WithWatchdogTimeout(limits.Max + time.Second),
 		"invalid fair wait timeout 0s":                 redlatch.WithFairWaitTimeout(0),
 		"invalid command timeout 0s":                   redlatch.WithCommandTimeout(0),
 		"invalid dial timeout -1ns":                    redlatch.WithDialTimeout(-1),

@@ -149,9 +149,9 @@ func TestIncompleteFormDoesNothing(t *testing.T) {
 		status int
 		says   string
 	}{
-		"empty":         {"unlock?name=job", nil, 400, "A reason"},
-		"no reason":     {"unlock?name=job", with(takes(program.SomeOwner), "reason", " "), 400, "A reason"},
-		"a long reason": {"unlock?name=job", with(takes(program.SomeOwner), "reason", strings.Repeat("x", 1601)), 400, "of at most 1600 bytes"},
+		"empty":         {"unlock?name=job", nil, 400, "A reason of at most 1600 bytes is required"},
+		"no reason":     {"unlock?name=job", with(takes(program.SomeOwner), "reason", " "), 400, "A reason of at most 1600 bytes is required"},
+		"a long reason": {"unlock?name=job", with(takes(program.SomeOwner), "reason", strings.Repeat("x", 1601)), 400, "A reason of at most 1600 bytes is required"},
 		"none dead":     {"unlock?name=job", with(takes(program.SomeOwner), "dead"), 400, "Confirm for each holder"},
 		"another dead":  {"unlock?name=job", with(takes(program.SomeOwner), "dead", program.RedissonOwner), 400, "Confirm for each holder"},
 		"no holder":     {"unlock?name=job", with(takes(program.SomeOwner), "holder"), 400, "incomplete form"},
@@ -162,7 +162,7 @@ func TestIncompleteFormDoesNothing(t *testing.T) {
 		"odd name":      {"unlock?name=%FF", takes(program.SomeOwner), 400, "not valid UTF-8"},
 		"no waiter":     {"evict?name=job", url.Values{"reason": {"x"}}, 400, "incomplete form"},
 		"not base64":    {"evict?name=job", url.Values{"reason": {"x"}, "owner": {"!"}}, 400, "incomplete form"},
-		"evict, silent": {"evict?name=job", with(evicts(program.RedissonOwner), "reason"), 400, "A reason"},
+		"evict, silent": {"evict?name=job", with(evicts(program.RedissonOwner), "reason"), 400, "A reason of at most 1600 bytes is required"},
 	} {
 		status, text := post(t, page, "/"+c.path, c.form)
 		require.Equal(t, c.status, status, what)

@@ -114,7 +114,7 @@ func TestUnlockAndEvictReadForeignHashPartially(t *testing.T) {
 		got := program.Finish(t, s.URL(), line...)
 		require.NotZero(t, got.Code, line)
 		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, "is a hash ")
+		require.Contains(t, got.Stderr, `"users" is a hash but not a lock: `)
 		require.NotContains(t, fmt.Sprintf("%s", s.Do(t, "INFO", "commandstats")), "cmdstat_hgetall", line)
 	}
 }

@@ -83,7 +83,7 @@ func TestHoldEndsWithItsProcess(t *testing.T) {
 	got := waits.Outcome(program.Soon)
 	if got.Code != 0 { // a slow one may have acquired and released the lock
 		require.Equal(t, 125, got.Code)
-		require.Contains(t, got.Stderr, "stopped waiting for lock ")
+		require.Contains(t, got.Stderr, `stopped waiting for lock "`+name+`": process `+pid+" has exited")
 	}
 	require.False(t, program.Exists(t, s, name))
 	require.NoError(t, ignoreKilled(other.Wait()))
