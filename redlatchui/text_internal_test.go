@@ -75,7 +75,7 @@ func TestOneSentenceExplainsStuckLock(t *testing.T) {
 		"It is a closed count-down latch: 2 to count down, and the number of waiters is unknown because subscribers cannot be counted.": {
 			Kind: inspect.Latch, Number: &inspect.Number{Available: 2, Uncounted: redlatch.ErrClosed}},
 		"A and another client hold it. Their shared lease is renewed, so at least one of them is alive: waiters proceed when all have released it. " +
-			"The lease of one holder has expired: it no longer keeps the lock. The queue belongs to a fair lock of this name, which is another lock: 1 clients wait for it.": {
+			"The lease of one holder has expired: it no longer keeps the lock. The queue belongs to a fair lock of this name, which is another lock: 1 client waits for it.": {
 			Holders: []inspect.Holder{{Owner: "A"}, {Owner: "D", LeftMillis: new(int64)}}, TTL: 1, Renewed: inspect.RenewedYes,
 			Kind: inspect.ReadWrite, Queue: []board.Waiter{first(board.Dead, at.Add(5*time.Second))}},
 		"A holds it. The lease is renewed, so the client is alive: waiters proceed when it is released. A itself waits for y, which B holds.": {

@@ -154,15 +154,22 @@ func (l reasons) evictor() string {
 func (l reasons) mixed() string {
 	switch {
 	case l.ReadWriteWaiters > 0:
-		return fmt.Sprintf(" %d clients wait for this name as a read/write lock, which is another lock.", l.ReadWriteWaiters)
+		return " " + clientsWait(l.ReadWriteWaiters) + " for this name as a read/write lock, which is another lock."
 	case l.Waiting > 0 && l.Kind == inspect.ReadWrite:
-		return fmt.Sprintf(" The queue belongs to a fair lock of this name, which is another lock: %d clients wait for it.", l.Waiting)
+		return " The queue belongs to a fair lock of this name, which is another lock: " + clientsWait(int64(l.Waiting)) + " for it."
 	case l.PlainWaiters > 0 && l.Kind == inspect.ReadWrite:
-		return fmt.Sprintf(" %d clients wait for this name as a plain lock, which is another lock.", l.PlainWaiters)
+		return " " + clientsWait(l.PlainWaiters) + " for this name as a plain lock, which is another lock."
 	case l.PlainWaiters > 0:
-		return fmt.Sprintf(" %d clients wait for it as a plain lock, and may overtake the queue.", l.PlainWaiters)
+		return " " + clientsWait(l.PlainWaiters) + " for it as a plain lock, and may overtake the queue."
 	}
 	return ""
+}
+
+func clientsWait(n int64) string {
+	if n == 1 {
+		return "1 client waits"
+	}
+	return fmt.Sprintf("%d clients wait", n)
 }
 
 func (l reasons) waits() string {
