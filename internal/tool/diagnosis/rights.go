@@ -29,12 +29,12 @@ var questions = []question{
 	usual(acl.Latches, "count-down latches", "Count-down latches", true),
 	usual(acl.Semaphores, "semaphores", "Semaphores", true),
 	{
-		id: acl.Clocks, use: "comparisons of clocks",
+		id: acl.Clocks, use: "clock comparisons",
 		advice: "Without it, clock differences, which delay fair locks, are not reported. Grant it:",
 		absent: "Clock differences, which delay fair locks, are not reported.",
 	},
 	{
-		id: acl.Listeners, use: "counts of listeners",
+		id: acl.Listeners, use: "subscriber counts",
 		advice: "Without it, dead waiters of fair locks are not detected, and this process yields locks early. " +
 			"It covers all channels. Grant it:",
 		absent: "Dead waiters of fair locks are not detected, and this process yields locks early.",

@@ -32,14 +32,14 @@ and latency.
 Rights are checked per need, as listed in docs/operations.md. Needs marked with
 * are checked only if --need includes them:
 
-  plain      plain locks             doubt      replies that were lost
+  plain      plain locks             doubt      lost replies
   braces     names with own braces   replicas   WithReplicaSync
   fair       fair locks              labels     WithLabel
   tokens     fencing tokens *        names      WithClientName
   read-write read/write locks *      owners     WithOwner, Resume, UnlockAs
   latches    count-down latches *    inspect    admin.Inspect, in a program
   semaphores semaphores *            onlooker   redlatch list, status, watch
-  clocks     clocks that are apart   operator   redlatch unlock, evict
+  clocks     clock differences       operator   redlatch unlock, evict
   listeners  dead waiters            viewer     a user for admin.Inspect only *
 
 Missing rights are errors for plain locks and warnings otherwise. With --need,
