@@ -111,7 +111,7 @@ func (o *lockFlags) wrongPermits(changed func(string) bool) string {
 	case o.fair, o.fenced, o.read, o.write:
 		return "--permits and --fair, --fenced, --read or --write are mutually exclusive: a name is either a lock or a semaphore"
 	case changed("at-least"):
-		return "--permits and --at-least are mutually exclusive: a permit is released as soon as it is not used"
+		return "--permits and --at-least are mutually exclusive: a permit is always released after use"
 	}
 	i := strings.LastIndexByte(o.permits, ':')
 	n, err := strconv.Atoi(o.permits[i+1:])
