@@ -28,6 +28,7 @@ package mixed
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,10 +172,20 @@ func (j *javaParty) take(t *testing.T, l target, lease time.Duration) held {
 	return j.freeing(l)
 }
 
+// freeing repeats an unlock that Redisson did not send: while it reads the topology of a cluster anew, it may not know
+// the node of a slot.
 func (j *javaParty) freeing(l target) held {
 	return func(t *testing.T) time.Time {
 		t.Helper()
-		return j.do(t, l, peer.Command{"op": "unlock"}).Began()
+		var thrown *peer.Exception
+		for end := time.Now().Add(atMost); ; {
+			reply, err := j.begin(l, peer.Command{"op": "unlock"}).Wait(atMost)
+			if errors.As(err, &thrown) && thrown.Class == "RedisNodeNotFoundException" && time.Now().Before(end) {
+				continue
+			}
+			require.NoError(t, err, "%s: unlock; stderr: %s", j.title(), j.peer.Stderr())
+			return reply.Began()
+		}
 	}
 }
 
