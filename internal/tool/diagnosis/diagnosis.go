@@ -1,7 +1,7 @@
-// Package diagnosis checks whether a server supports what locks need. The checks try operations
-// instead of relying on version numbers: they acquire and release a lock, send a message, and send
-// each command in a form that does not change anything. The keys that a run creates begin with the
-// given prefix, have a TTL, and are removed at the end.
+// Package diagnosis checks whether a server supports what locks need. Instead of relying on version
+// numbers, the checks acquire and release a lock, publish a message, and send each command in a
+// form that does not change anything. Keys created by a run begin with the given prefix, have a
+// TTL, and are deleted at the end.
 package diagnosis
 
 import (
@@ -23,19 +23,17 @@ import (
 // Level is the severity of a finding.
 type Level int
 
-// The levels, from good to bad.
 const (
-	// OK needs no action.
+	// OK means that no action is needed.
 	OK Level = iota
-	// Unknown could not be determined.
+	// Unknown means that the check was inconclusive.
 	Unknown
-	// Warning may cause trouble later.
+	// Warning means possible trouble later.
 	Warning
-	// Error keeps locks from working.
+	// Error means that locks do not work.
 	Error
 )
 
-// String returns the level as a word.
 func (l Level) String() string { return [...]string{"ok", "unknown", "warning", "error"}[l] }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -46,7 +44,7 @@ type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
 	Found string `json:"found"`
-	// Advice is what to do, Command what to send to the server.
+	// Advice and Command tell the user how to fix it.
 	Advice  string `json:"advice,omitempty"`
 	Command string `json:"command,omitempty"`
 }
@@ -76,23 +74,23 @@ func bad(advice, format string, args ...any) Finding {
 	return Finding{Level: Error, Advice: advice, Found: fmt.Sprintf(format, args...)}
 }
 
-// probeLease ends the tried lock if the process is killed.
+// probeLease frees the lock if the process is killed.
 const probeLease = 10 * time.Second
 
 type examination struct {
-	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
+	ctx     context.Context //nolint:containedctx // shared by all checks
 	on      connect.Node
-	looks   bool // Look: nothing may be changed
+	looks   bool // set by Look: do not change anything
 	c       redis.Conn
 	client  *redlatch.Client
 	prefix  string
-	needs   []string // nil for all
+	needs   []string // IDs of package acl; nil means all
 	name    string
-	info    map[string]string  // of INFO, nil if it could not be read
-	noInfo  string             // why it could not be read
-	tries   map[string]verdict // by word of ACL SETUSER
-	masters int                // of the cluster, 0 for one server
-	full    bool               // a lock was refused for lack of memory
+	info    map[string]string  // from INFO; nil if INFO failed
+	noInfo  string             // why info is nil
+	tries   map[string]verdict // results so far, by ACL SETUSER rule
+	masters int                // in the cluster; 0 for a single server
+	full    bool               // memory is full, so the server refused a lock
 
 	elsewhere  bool // other masters serve all names with the prefix
 	scriptless bool // scripts do not run
@@ -102,10 +100,10 @@ type examination struct {
 type check struct {
 	name    string
 	make    func(*examination) Finding
-	of      []string // the needs it is about, nil for all
-	once    bool     // about the cluster, not each master
+	of      []string // needs that it checks; nil means all
+	once    bool     // runs on a single master
 	cluster bool
-	look    bool // changes nothing: also made by Look
+	look    bool // does not change anything; also part of Look
 	keyed   bool
 	info    bool
 }
@@ -143,16 +141,15 @@ func (e *examination) checks() []check {
 
 // Examination configures Examine.
 type Examination struct {
-	// Server is examined as its user. All masters of a deployment are examined.
+	// Server is examined with the rights of its user. For a deployment, all masters are examined.
 	Server *connect.Server
 	Prefix string
-	// Needs lists IDs from Needs. Plain locks are included if one of the needs depends on them. nil
-	// means the usual needs, in which case only plain locks cause errors.
+	// Needs lists IDs from the Needs function. If any of them depends on plain locks, plain locks
+	// are added. Nil means the usual needs, of which only plain locks cause errors.
 	Needs []string
 }
 
-// Examine examines a server. An error means that the server was not reached, or the connection was
-// lost.
+// Examine examines a server. It fails if the server cannot be reached or the connection is lost.
 func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	client, err := x.Server.New(ctx, redlatch.WithServerTime())
 	if err != nil {
@@ -169,14 +166,13 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	})
 }
 
-// Look runs only those of Examine's checks that neither change nor try anything, so that even a
-// user with few permissions gets findings about the server. An error means that the connections
-// were lost.
+// Look runs only the checks of Examine that do not change or try anything, so that even a user with
+// few permissions gets findings. It fails if all connections are lost.
 func Look(ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool) ([]Finding, error) {
 	return findings(ctx, masters, client, cluster, nil)
 }
 
-// NotLooked returns the Examine checks that Look omits.
+// NotLooked returns the names of the checks that Look omits.
 func NotLooked() (names []string) {
 	for _, c := range (&examination{}).checks() {
 		if !c.look {
@@ -186,7 +182,7 @@ func NotLooked() (names []string) {
 	return slices.Compact(names)
 }
 
-// findings is for Look if prepare is nil.
+// findings runs only the checks of Look if prepare is nil.
 func findings(
 	ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool, prepare func(*examination),
 ) (found []Finding, err error) {
@@ -234,8 +230,8 @@ func findings(
 	return found, nil
 }
 
-// answers returns the server's error if it answers no command, or closes the connection after an
-// error. A user without the right to PING is left to the checks.
+// answers returns the server's error if it rejects all commands or closes the connection after an
+// error. Missing rights are left to the checks.
 func answers(c redis.Conn) error {
 	_, err := c.Do("PING")
 	var said redis.Error
@@ -306,13 +302,12 @@ func fields(text string) map[string]string {
 	return all
 }
 
-// remove deletes the keys of checks, if the user may.
 func (e *examination) remove() {
 	_, _ = e.c.Do("DEL", e.name)
 	_, _ = e.c.Do("DEL", codec.QueueKey(e.name))
 }
 
-// config also returns whether the setting may be read.
+// config reports false if the user may not read the setting.
 func (e *examination) config(name string) (string, bool) {
 	pair, err := redis.Strings(e.c.Do("CONFIG", "GET", name))
 	if err != nil || len(pair) != 2 {

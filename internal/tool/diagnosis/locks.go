@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Some servers refuse scripts without keys.
+// The scripts use a key because some servers reject scripts without keys.
 const (
 	probeScript   = "return 1"
 	publishScript = "return redis.call('PUBLISH', ARGV[1], ARGV[2])"
@@ -25,7 +25,7 @@ const (
 
 const placeTries = 200
 
-// placeName chooses a name that this master of a cluster serves. It cannot find one if the prefix
+// placeName chooses a name that this master of a cluster serves. It cannot find any if the prefix
 // contains a hash tag whose slot belongs to another master.
 func (e *examination) placeName() {
 	for range placeTries {
@@ -43,7 +43,7 @@ func isElsewhere(err error) bool {
 }
 
 func (e *examination) scripts() Finding {
-	// Locks do not need SCRIPT LOAD.
+	// Locks do not use SCRIPT LOAD.
 	for _, command := range [][]any{
 		{"EVAL", probeScript, 1, e.name},
 		{"EVALSHA", redis.NewScript(1, probeScript).Hash(), 1, e.name},
@@ -149,8 +149,8 @@ func andThen(what, next string) string {
 	return what + ": " + next
 }
 
-// fairLock acquires and releases a fair lock. When memory is full, that may still succeed, because
-// a script that has already written may continue; but no waiter could be queued.
+// fairLock acquires and releases a fair lock. This may succeed even when memory is full, because a
+// script that has already written may continue, but waiters could not be queued.
 func (e *examination) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	var f Finding
@@ -170,10 +170,10 @@ func (e *examination) fairLock() Finding {
 	return f
 }
 
-// pair returns how long it took to acquire and release a lock.
+// pair returns how long it took to acquire and release lock.
 func (e *examination) pair(lock *rlock.Lock) (time.Duration, error) {
 	if e.isReplica() {
-		return 0, nil // the attempts would take long
+		return 0, nil // trying would take long
 	}
 	began := time.Now()
 	hold, err := lock.TryLock(e.ctx, rlock.WithLease(probeLease))

@@ -12,14 +12,14 @@ import (
 )
 
 type question struct {
-	id  string // of the need
-	use string // the things with this need, in the plural
-	// absent is for servers that lack a command.
+	id  string // in package acl
+	use string // features with this need, in the plural
+	// absent is the advice if the server lacks a command.
 	advice, absent string
-	named          bool // only if the need is named
+	named          bool // checked only on request
 }
 
-// In the order of the output.
+// questions is in the order of the output.
 var questions = []question{
 	{id: acl.Plain, use: "plain locks", advice: "As an administrator, grant the missing rights:", absent: "This user cannot take any lock."},
 	{id: acl.Braces, use: "names with their own braces", advice: "Grant it if names have braces before the prefix:"},
@@ -61,7 +61,7 @@ var questions = []question{
 		id: acl.Operator, use: "redlatch unlock and evict", advice: "Grant it to users who repair locks:",
 		absent: "redlatch unlock and evict work only in part.",
 	},
-	// viewer has a subset of the rights of onlooker and inspect.
+	// Viewer is a subset of onlooker and inspect.
 	{id: acl.Viewer, use: "inspections by dashboards", named: true, advice: "Grant the missing rights:", absent: "admin.Inspect does not work."},
 }
 
@@ -78,7 +78,7 @@ func feature(id, use, function string) question {
 
 func (q *question) check() string { return q.id + " rights" }
 
-// Needs returns the IDs of package acl that Examine knows.
+// Needs returns the IDs of package acl that Examine accepts.
 func Needs() []string {
 	var ids []string
 	for i := range questions {
@@ -87,7 +87,7 @@ func Needs() []string {
 	return ids
 }
 
-// needed adds plain to the named needs if they build on it; nil if none is named.
+// needed adds plain to the named needs if they build on it. It returns nil if none are named.
 func needed(named []string) []string {
 	var ids []string
 	for _, id := range named {
@@ -110,7 +110,7 @@ func (e *examination) has(ids ...string) bool {
 	return len(e.needs) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.needs, id) })
 }
 
-// lacking is an error if the need has been named.
+// lacking returns Error for plain locks and for needs that were requested by name.
 func (e *examination) lacking(id string) Level {
 	if len(e.needs) > 0 || id == acl.Plain {
 		return Error
@@ -145,26 +145,27 @@ func (e *examination) rights(q *question) Finding {
 	default:
 		return good("user %s has all rights for %s", e.user(), q.use)
 	}
-	// Granting what could not be tried does no harm.
+	// Granting an untested right does no harm.
 	f.Command = e.grant(slices.DeleteFunc(need.Words(e.prefix), func(word string) bool {
 		return !slices.Contains(lacks, word) && !slices.Contains(untried, word)
 	}))
 	return f
 }
 
-// Denied describes err, the server's reply to a user without all the rights of needs, and how to grant
-// those that are missing. It tries them, because not all servers name the command that a script lacks.
+// Denied explains err, the server's reply to a user who lacks some rights of needs, and how to
+// grant them. It tests the rights, because not all servers name the command that was denied in a
+// script.
 func Denied(ctx context.Context, srv *connect.Server, prefix string, err error, needs ...string) string {
 	missing, unknown := lacks(ctx, srv, prefix, needs...)
 	if unknown != nil {
-		missing = nil // the server's message remains
+		missing = nil // show only the server's message
 	}
 	return connect.Reason(err) + ". " + connect.Remedy(err, missing...)
 }
 
-// lacks returns the permissions required by needs that the user lacks on at least one master, in
-// ACL SETUSER syntax, for locks whose names begin with prefix. It omits permissions that could not
-// be tried. An error means that a master could not be reached.
+// lacks returns the permissions for needs that the user lacks on at least one master, in ACL
+// SETUSER syntax, for locks whose names begin with prefix. It omits permissions that could not be
+// tested. It fails if a master cannot be reached.
 func lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
 	masters, err := srv.Nodes(ctx)
 	if err != nil {
@@ -202,7 +203,7 @@ func newExam(ctx context.Context, master connect.Node, c redis.Conn, prefix stri
 
 type trial struct {
 	lacks   []string // not permitted
-	untried []string // could not be tried
+	untried []string // could not be tested
 	absent  []string // commands that the server lacks
 }
 
@@ -240,7 +241,7 @@ func (e *examination) names() string {
 	return strings.TrimPrefix(acl.Of(acl.Plain).Patterns[0].Word(e.prefix), "~")
 }
 
-// user returns NAME if the user is unknown or does not fit a rule.
+// user returns the name for an ACL rule, or NAME if it is unknown or cannot be in a rule.
 func (e *examination) user() string {
 	name, err := redis.String(e.c.Do("ACL", "WHOAMI"))
 	if err != nil {

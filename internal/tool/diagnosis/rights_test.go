@@ -46,15 +46,15 @@ func send(t *testing.T, s *redistest.Server, command string) {
 	s.Do(t, "ACL", args...)
 }
 
-// The patterns of all channels: of locks, of read/write locks, of semaphores and of latches.
+// These patterns match all channels of locks, of read/write locks, of semaphores and of latches.
 const (
 	lockPattern, rwPattern         = "&redisson_lock__channel:*", "&redisson_rwlock:*"
 	semaphorePattern, latchPattern = "&redisson_sc:*", "&redisson_countdownlatch__channel__*"
 	onlookersPatterns              = lockPattern + " " + rwPattern + " " + semaphorePattern + " " + latchPattern
 )
 
-// lacksOnly checks that only the needs with one of these words are lacking, and that the command of each
-// grants its missing words.
+// lacksOnly checks that only the needs that include any of these words are reported as lacking, and
+// that the command of each finding grants its missing words.
 func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 	t.Helper()
 	for i := range questions {
@@ -248,7 +248,7 @@ func TestForbiddenShardedPubSubIsNotMissing(t *testing.T) {
 	require.Contains(t, examined(t, s.UserURL("tried"), "")["sharded"].Found, "Redisson's AUTO uses SPUBLISH")
 }
 
-// Servers before Redis 7 have no ACL DRYRUN, and few users may send it.
+// Servers before Redis 7 lack ACL DRYRUN, and few users may send it.
 func TestTrialWritesExpireWhenReplyIsLost(t *testing.T) {
 	t.Parallel()
 	for sent, need := range map[string]string{
@@ -309,7 +309,7 @@ func TestRulesOmitUnsupportedNames(t *testing.T) {
 	require.Equal(t, "ACL SETUSER NAME +ping", e.grant([]string{"+ping"}))
 }
 
-// whoami is a connection on which ACL WHOAMI returns it.
+// whoami is a connection whose reply to ACL WHOAMI is fixed.
 type whoami struct {
 	redis.Conn
 	name string

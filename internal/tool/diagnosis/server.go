@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// leastMajor is the oldest supported version of Redis.
 const leastMajor = 6
 
 func (e *examination) server() Finding {
@@ -77,7 +76,7 @@ func (e *examination) messages() Finding {
 	return good("message round trip %s", time.Since(began).Round(10*time.Microsecond))
 }
 
-// sharded sends the same question as Redisson's AUTO mode, which takes any error for a no.
+// sharded sends the same query as Redisson's AUTO mode, which treats any error as unsupported.
 func (e *examination) sharded() Finding {
 	_, err := redis.Values(e.c.Do("PUBSUB", "SHARDNUMSUB", "0"))
 	has := "sharded pub/sub works"
@@ -146,7 +145,8 @@ func (e *examination) slots() Finding {
 
 const shownMoves = 5
 
-// movesIn parses CLUSTER NODES: a master's own line has [slot->-node] and [slot-<-node].
+// movesIn parses CLUSTER NODES. The master's own line lists moving slots as [slot->-node] and
+// [slot-<-node].
 func movesIn(reply string) (moves []string) {
 	places, own := map[string]string{}, ""
 	for line := range strings.Lines(reply) {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// fullAt is when memory counts as nearly full, in percent.
+	// fullAt is the percentage of used memory that causes a warning.
 	fullAt  = 90
 	apartAt = time.Second
-	// slowAt is the acceptable median of a script.
+	// slowAt is the median time of a script that causes a warning.
 	slowAt      = 20 * time.Millisecond
 	samples     = 100
 	lookSamples = 20
-	// lagAt is how many seconds a replica may be behind.
+	// lagAt is the accepted lag of a replica, in seconds.
 	lagAt = 10
 )
 
@@ -153,8 +153,8 @@ func (e *examination) clock() Finding {
 	return good("the server's clock is %s", offset(ahead))
 }
 
-// ahead returns how far the server's clock is ahead of ours. In a cluster it does not use the client, which
-// would query any of the masters.
+// ahead returns how far the server's clock is ahead of the local clock. In a cluster, it does not
+// use the client, which could query any master.
 func (e *examination) ahead() (time.Duration, error) {
 	if e.masters == 0 {
 		return engine.EngineOf(e.client).Clock.Offset(e.ctx)

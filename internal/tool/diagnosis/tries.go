@@ -17,13 +17,12 @@ type verdict int
 const (
 	granted verdict = iota
 	refused
-	absent       // the server does not have or offer the command
-	unknownRight // could not be tried
+	absent       // not available on this server
+	unknownRight // could not be tested
 )
 
-// trials returns each command in a form that does not change anything: it only reads, does not find
-// anything, or has an invalid argument, which servers reject only after they have checked the
-// permissions.
+// trials returns each command in a form that does not change anything: it only reads, does not
+// match anything, or has an invalid argument. Servers check permissions before arguments.
 func (e *examination) trials() map[string][]any {
 	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), protocol.LatchKey(e.name, "0")
 	return map[string][]any{
@@ -110,7 +109,7 @@ func (e *examination) try(args []any) error {
 	return err
 }
 
-// grow tries a command that always changes something: with ACL DRYRUN, or on a key of another type.
+// grow tries a command that always changes something, with ACL DRYRUN or on a key of another type.
 func (e *examination) grow(command, key string, values ...any) verdict {
 	args := append([]any{command, key}, values...)
 	if said, err := redis.String(e.c.Do("ACL", append([]any{"DRYRUN", e.user()}, args...)...)); err == nil {
@@ -125,17 +124,17 @@ func (e *examination) grow(command, key string, values ...any) verdict {
 	}
 	v := ruled(e.try(args), deniedCommand)
 	for _, remove := range removals {
-		_ = e.try(remove) // otherwise its TTL ends it
+		_ = e.try(remove) // otherwise, the TTL removes the key
 	}
 	return v
 }
 
-// blockScript writes nothing if the user may not set a TTL.
+// blockScript does not write anything if the user may not set a TTL.
 const blockScript = `redis.call('PEXPIRE', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[1], 'f', 'v')
 return redis.call('PEXPIRE', KEYS[1], ARGV[1])`
 
-// block writes a key that is neither list, set nor number, with a TTL from the beginning.
+// block creates a key that is not a list, set or number, with a TTL.
 func (e *examination) block(key string) error {
 	err := e.try([]any{"SET", key, "v", "PX", probeLease.Milliseconds()})
 	if denied(err) == deniedCommand || isUnknown(err) {
@@ -173,7 +172,7 @@ func (e *examination) pattern(p *acl.Pattern) verdict {
 			return usable(err, deniedChannel)
 		})
 	}
-	// Servers check the rights before the type of the key.
+	// Servers check permissions before the type of the key.
 	for _, args := range [][]any{
 		{"EVAL", probeScript, 1, example},
 		{"PTTL", example},
@@ -190,7 +189,7 @@ func (e *examination) pattern(p *acl.Pattern) verdict {
 	return unknownRight
 }
 
-// onListening uses a separate connection, which may end up subscribed.
+// onListening uses a separate connection, because it may end up subscribed.
 func (e *examination) onListening(try func(redis.Conn) verdict) verdict {
 	c, err := e.on.Dial(e.ctx)
 	if err != nil {
@@ -209,7 +208,7 @@ const (
 	deniedChannel
 )
 
-// ruled relies on servers checking the command's right first.
+// ruled treats any other error as granted, because servers check permissions first.
 func ruled(err error, what denial) verdict {
 	switch {
 	case denied(err) == what:
@@ -225,7 +224,7 @@ func isUnknown(err error) bool {
 	return errors.As(err, &said) && (strings.Contains(said.Error(), "unknown command") || strings.Contains(said.Error(), "unknown subcommand"))
 }
 
-// usable is ruled for a key or channel. Without the right to the command, the result is unknown.
+// usable is like ruled for a key or channel. Its result is unknown if the command itself is denied.
 func usable(err error, what denial) verdict {
 	if denied(err) == deniedCommand || isUnknown(err) {
 		return unknownRight
@@ -233,7 +232,7 @@ func usable(err error, what denial) verdict {
 	return ruled(err, what)
 }
 
-// denied classifies an error. The servers' texts differ, but name the subject.
+// denied classifies an error. Servers use different texts, which always name the subject.
 func denied(err error) denial {
 	var said redis.Error
 	if !errors.As(err, &said) {

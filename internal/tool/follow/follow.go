@@ -1,8 +1,8 @@
-// Package follow reports changes to locks, by inspecting them and by listening to messages on their
-// channels. A message means that a lock was released; no message is published when a lock is
-// acquired, when its lease expires, or when a fair lock with an empty queue is released. So an
-// event is a change between two looks, and a lock that changes faster than it is read produces
-// fewer events than changes.
+// Package follow reports changes to locks. It inspects locks repeatedly and listens on their
+// channels. A message means that a lock was released. Acquiring a lock, the end of a lease, and
+// releasing a fair lock with an empty queue do not cause a message. Therefore an event is a
+// difference between two inspections, called looks, and a lock that changes faster than it is read
+// produces fewer events than changes.
 package follow
 
 import (
@@ -35,17 +35,17 @@ type Event struct {
 	At   time.Time
 	Name string
 	What string
-	// Owner is "" if unknown. For Passed, From is the previous holder.
+	// Owner is "" if unknown. From is the previous holder of a Passed lock.
 	Owner, From string
-	// Count is the number of times that the owner has entered, or "" if it does not hold the lock.
+	// Count is the owner's hold count, or "" if it does not hold the lock.
 	Count, Mode string
-	// Lease is the remaining lease, negative if there is none.
+	// Lease is the remaining lease. Negative means no lease.
 	Lease time.Duration
-	// Place is the owner's place in the queue, or 0 if it has none.
+	// Place is the owner's place in the queue, or 0 if it is not queued.
 	Place int
 	Queue int
 	Next  string
-	// Messages is the number of messages since the last look.
+	// Messages counts messages since the last look.
 	Messages int
 }
 
@@ -56,14 +56,15 @@ type Lock struct {
 	last     *inspect.Snapshot        // nil before the first look
 	counts   map[string]inspect.Count // of the holders at the last look
 	received received
-	// due: no message had woken the owner before it was first seen, so one may still arrive.
+	// due is set if the owner was first seen before a message had woken it, so this message may
+	// still arrive.
 	due bool
 }
 
 type received struct {
 	messages int
-	freed    int    // messages that show that the lock was free
-	woken    string // the last woken waiter
+	freed    int    // messages that prove that the lock was free
+	woken    string // the waiter that was woken last
 }
 
 // Receive records a message.
@@ -77,10 +78,9 @@ func (l *Lock) Receive(m *Message) {
 	}
 }
 
-// frees reports whether a message shows that the lock has been free since the last look. A message
-// to all waiters shows that, and so does a message to the holder, which must have released the lock
-// and queued again. A message from before the last look does not, nor does a late message that woke
-// the holder for the hold seen then.
+// frees reports whether a message proves that the lock has been free since the last look. A message
+// to all waiters does. A message to the holder also does, because the holder must have released the
+// lock and queued again, unless the message is late and belongs to the hold that was already seen.
 func (l *Lock) frees(m *Message) bool {
 	switch {
 	case l.last != nil && !m.At.After(l.last.Answered):
@@ -95,10 +95,10 @@ func (l *Lock) frees(m *Message) bool {
 	return !late
 }
 
-// Unseen reports whether there has been a message since the last look.
+// Unseen reports whether a message has arrived since the last look.
 func (l *Lock) Unseen() bool { return l.received.messages > 0 }
 
-// Look records a look, and returns the events since the last one.
+// Look records a look and returns the events since the last one.
 func (l *Lock) Look(now *inspect.Snapshot) []Event {
 	before, heard, first := l.last, l.received, l.last == nil
 	if first {
@@ -134,12 +134,12 @@ func firstOwner(s *inspect.Snapshot) string {
 	return s.Holders[0].Owner
 }
 
-// Idle reports whether the lock was last seen free, without waiters.
+// Idle reports whether the lock was last seen free and without waiters.
 func (l *Lock) Idle() bool { return l.last == nil || !l.last.Held() && len(l.last.Queue) == 0 }
 
-// queueEvents reports that an owner quit only if there was neither a message nor a new holder:
-// otherwise the owner may have acquired and released the lock. An owner that moved into the visible
-// part of a long queue was not queued just now.
+// queueEvents reports that an owner quit only if there was neither a message nor a new holder.
+// Otherwise the owner may have acquired and released the lock. If the last look did not show the
+// whole queue, it does not report new waiters, which may only have moved forward.
 func (l *Lock) queueEvents(before, now *inspect.Snapshot, notified bool) (events []Event) {
 	queued := func(queue []admin.Waiter, owner string) bool {
 		return slices.ContainsFunc(queue, func(w admin.Waiter) bool { return w.Text == owner })
@@ -205,8 +205,8 @@ func each(what string, holders []inspect.Holder) (all []change) {
 	return all
 }
 
-// shared returns the changes to a lock that was held at both looks. If none of the previous holders
-// remains, the lock has passed to the first new holder.
+// shared compares the holders of a lock that was held at both looks. If none of the previous
+// holders remains, the lock has passed to the first new holder.
 func shared(had, has []inspect.Holder, heard *received) (all []change) {
 	stayed, counts, before := 0, countsOf(has), countsOf(had)
 	for _, h := range had {
@@ -226,7 +226,7 @@ func shared(had, has []inspect.Holder, heard *received) (all []change) {
 	case stayed == 0:
 		return append([]change{{Passed, has[0].Owner}}, each(Entered, has[1:])...)
 	case len(all) == 0 && len(has) == 1 && heard.freed > 0:
-		return []change{{Passed, has[0].Owner}} // the same owner released and acquired it
+		return []change{{Passed, has[0].Owner}} // the same owner released the lock and acquired it again
 	}
 	return all
 }
@@ -251,7 +251,8 @@ func counted(h inspect.Holder, count inspect.Count) []change {
 	return nil
 }
 
-// slack is how much earlier than expected a lease may end: the reply with the TTL took time.
+// slack is how much earlier a lease may end than expected, because the reply with the TTL took
+// time.
 const slack = 100 * time.Millisecond
 
 func ending(before, now *inspect.Snapshot, heard *received) string {

@@ -18,21 +18,21 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// family is the channels of plain, fair and fenced locks, or of read/write locks.
+// family describes the channels of plain, fair and fenced locks, or of read/write locks.
 type family struct {
 	channel func(name string) string
 	prefix  string
 	calls   bool
 }
 
-// families lists the family of read/write locks last.
+// The family of read/write locks must be the last.
 var families = [...]family{
 	{codec.LockChannel, strings.TrimSuffix(codec.LockChannel("{"), "{"), true},
 	{protocol.ReadWriteChannel, strings.TrimSuffix(protocol.ReadWriteChannel("{"), "{"), false},
 }
 
-// patterns match the channels of one lock, or of all locks with matching names, and perhaps others.
-// No two match the same channel.
+// patterns returns patterns for the channels of a lock, or of all locks with matching names. They
+// may match other channels, but none twice.
 func (f *family) patterns(name string, isPattern bool) []string {
 	if !isPattern {
 		channel := inspect.Literal(f.channel(name))
@@ -51,12 +51,12 @@ func (f *family) patterns(name string, isPattern bool) []string {
 	case begins[0] == '{':
 		return []string{f.prefix + begins + "*"}
 	}
-	// Names without braces are put in braces.
+	// Redisson adds braces to names without braces.
 	return []string{f.prefix + "{" + begins + "*", f.prefix + begins + "*"}
 }
 
-// Parse returns the name of a channel's lock and, for the channel of a fair lock's waiter, the
-// owner. The names a and {a} share a channel; Parse returns a.
+// Parse returns the lock's name and, for the channel of a fair lock's waiter, the owner. The names
+// a and {a} share a channel, for which Parse returns a.
 func Parse(channel string) (name, owner string) {
 	if rest, is := strings.CutPrefix(channel, families[1].prefix); is {
 		return inspect.Unbraced(rest), ""
@@ -78,8 +78,8 @@ const (
 	subscribeWait = time.Second
 )
 
-// ChannelSubscriber receives the messages about locks in a cluster, where patterns do not match
-// sharded messages. It is not safe for concurrent use.
+// ChannelSubscriber receives messages about locks in a cluster, where patterns do not match sharded
+// messages. It is not safe for concurrent use.
 type ChannelSubscriber struct {
 	// Messages is never closed.
 	Messages chan Message
@@ -95,15 +95,15 @@ type channelSub struct {
 	done chan struct{}
 }
 
-// NewChannelSubscriber subscribes through t.
+// NewChannelSubscriber returns a ChannelSubscriber that uses t.
 func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 	return &ChannelSubscriber{Messages: make(chan Message, backlog), t: t, subs: map[string]map[string]*channelSub{}}
 }
 
-// Follow subscribes to the channels of a lock (including those it would have as a read/write lock)
-// and to those of its first waiters. It unsubscribes from the channels of owners that are no longer
-// among the first waiters. If the server does not confirm a channel within a second, Follow skips
-// it until the next call.
+// Follow subscribes to the channels of a lock, including its channel as a read/write lock, and to
+// the channels of its first waiters. It unsubscribes from owners that have left this part of the
+// queue. If the server does not confirm a channel within a second, Follow skips it until the next
+// call.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
 	if mine == nil {
@@ -111,7 +111,7 @@ func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []adm
 		s.subs[name] = mine
 	}
 	channel := codec.LockChannel(name)
-	wanted := map[string]string{channel: "", protocol.ReadWriteChannel(name): ""} // waiter by channel
+	wanted := map[string]string{channel: "", protocol.ReadWriteChannel(name): ""} // from channel to waiter
 	for _, w := range queue[:min(len(queue), firstWaiters)] {
 		wanted[channel+":"+w.Text] = w.Text
 	}
@@ -140,7 +140,7 @@ func (s *ChannelSubscriber) subscribe(ctx context.Context, mine map[string]*chan
 	s.wg.Go(func() { s.read(sub) })
 }
 
-// read drops gaps: the next look finds the changes.
+// read ignores gaps, because the next look finds the changes.
 func (s *ChannelSubscriber) read(sub *channelSub) {
 	for {
 		select {
@@ -185,16 +185,16 @@ const (
 )
 
 // Message is a message on a lock's channel. A message without a name is about the connection: if
-// Gap is set, messages may be missed from now on; otherwise they are arriving again.
+// Gap is set, messages may be lost from now on; otherwise they arrive again.
 type Message struct {
 	At time.Time
-	// Owner is the waiter that is woken, or "" for all.
+	// Owner is the waiter to wake, or "" for all waiters.
 	Name, Owner string
 	// Gap is the reason why the connection was lost.
 	Gap error
 }
 
-// PatternSubscriber receives the messages about locks by using patterns.
+// PatternSubscriber receives messages about locks by using patterns.
 type PatternSubscriber struct {
 	// Messages is never closed.
 	Messages chan Message
@@ -202,19 +202,19 @@ type PatternSubscriber struct {
 	dial     connect.Dialer
 	patterns [len(families)][]string
 	matches  func(name string) bool
-	conn     redis.Conn // of SubscribePatterns
+	conn     redis.Conn // made by SubscribePatterns for Run
 	unheard  error
 }
 
-// SubscribePatterns subscribes to the channels of one lock, or of the locks whose names match a
-// pattern. Run must follow; it delivers all messages from now on.
+// SubscribePatterns subscribes to the channels of one lock, or of all locks whose names match a
+// pattern. The caller must call Run, which delivers all messages since this call.
 func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, isPattern bool) (*PatternSubscriber, error) {
 	s := &PatternSubscriber{Messages: make(chan Message, backlog), dial: dial}
 	for i := range families {
 		s.patterns[i] = families[i].patterns(name, isPattern)
 	}
 	if s.matches = inspect.Match(name); !isPattern {
-		channel := codec.LockChannel(name) // two names may share it
+		channel := codec.LockChannel(name) // two names may share a channel
 		s.matches = func(other string) bool { return codec.LockChannel(other) == channel }
 	}
 	var err error
@@ -222,12 +222,12 @@ func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, is
 	return s, err
 }
 
-// Unheard returns the server's refusal to subscribe to the channels of read/write locks, a right
-// that not all users need, or nil if the server confirmed them. Call it before Run.
+// Unheard returns the server's refusal to subscribe to the channels of read/write locks, for which
+// not all users need the right, or nil if the server confirmed them. It must be called before Run.
 func (s *PatternSubscriber) Unheard() error { return s.unheard }
 
-// subscribe waits until the server has confirmed all patterns, except refused ones of read/write
-// locks.
+// subscribe waits until the server has confirmed all patterns. The patterns of read/write locks may
+// be refused.
 func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	if err != nil {
@@ -248,8 +248,8 @@ func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	return c, nil
 }
 
-// psubscribe also tries the pattern of all locks: a user with limited channels may subscribe to
-// exactly the patterns of the limit.
+// psubscribe falls back to the pattern for all locks, because a user with limited channels may
+// subscribe only to exactly the patterns in its rules.
 func (s *PatternSubscriber) psubscribe(c redis.Conn, family int) error {
 	all := families[family].patterns("*", true)
 	err := confirmed(c, s.patterns[family])
@@ -261,8 +261,8 @@ func (s *PatternSubscriber) psubscribe(c redis.Conn, family int) error {
 	return err
 }
 
-// confirmed waits until the server has confirmed each pattern. It drops messages: the first look
-// comes later.
+// confirmed subscribes and waits until the server has confirmed all patterns. It drops any
+// messages, because the first look comes later.
 func confirmed(c redis.Conn, patterns []string) error {
 	sub := redis.PubSubConn{Conn: c}
 	if err := sub.PSubscribe(redis.Args{}.AddFlat(patterns)...); err != nil {
@@ -279,7 +279,7 @@ func confirmed(c redis.Conn, patterns []string) error {
 	return nil
 }
 
-// Run delivers messages until ctx ends, on a new connection if one is lost.
+// Run delivers messages until ctx ends, and reconnects as needed.
 func (s *PatternSubscriber) Run(ctx context.Context) {
 	for c := s.conn; c != nil; c = s.reconnect(ctx) {
 		if err := s.read(ctx, c); ctx.Err() == nil {
@@ -288,7 +288,7 @@ func (s *PatternSubscriber) Run(ctx context.Context) {
 	}
 }
 
-// reconnect returns nil if ctx has ended.
+// reconnect retries until ctx ends, and then returns nil.
 func (s *PatternSubscriber) reconnect(ctx context.Context) redis.Conn {
 	for {
 		select {
@@ -296,7 +296,7 @@ func (s *PatternSubscriber) reconnect(ctx context.Context) redis.Conn {
 			return nil
 		case <-time.After(retryPause):
 		}
-		// On an error it tries again: the next look reports it.
+		// The next look reports the error.
 		if c, err := s.subscribe(ctx); err == nil {
 			s.deliverGap(ctx, Message{At: time.Now()})
 			return c
@@ -323,7 +323,7 @@ func (s *PatternSubscriber) read(ctx context.Context, c redis.Conn) error {
 	}
 }
 
-// deliverGap never drops its message.
+// deliverGap blocks instead of dropping its message.
 func (s *PatternSubscriber) deliverGap(ctx context.Context, m Message) {
 	select {
 	case s.Messages <- m:

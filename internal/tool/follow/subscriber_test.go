@@ -68,7 +68,7 @@ func TestOnePatternMatchesEachChannel(t *testing.T) {
 	}
 }
 
-// fakeTransport holds the subscriptions that are not closed, by channel.
+// fakeTransport records the open subscriptions by channel.
 type fakeTransport struct {
 	transport.Transport
 	refuse bool
