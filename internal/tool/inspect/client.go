@@ -16,15 +16,15 @@ import (
 
 const redissonVersion = 4
 
-// Client is the information in an owner about its client.
+// Client describes an owner's client as far as the owner reveals it.
 type Client struct {
 	// Kind is "redlatch", "redisson" or "unknown".
 	Kind string `json:"client"`
-	// Started is when a Redlatch client was made, by its clock.
+	// Started is when a Redlatch client was created, by its own clock.
 	Started *time.Time `json:"client_started,omitempty"`
 }
 
-// ClientOf returns the client of an owner, which may be a writer.
+// ClientOf returns the client of an owner or writer.
 func ClientOf(text string) Client {
 	bare, _ := protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(bare)
@@ -41,7 +41,6 @@ func ClientOf(text string) Client {
 	return Client{Kind: "unknown"}
 }
 
-// String returns the text output.
 func (c Client) String() string {
 	if c.Started != nil {
 		return c.Name() + " since " + c.Started.Format(time.RFC3339)
@@ -49,7 +48,7 @@ func (c Client) String() string {
 	return c.Name()
 }
 
-// Labelled is String with the client's label, if it has one.
+// Labelled adds the client's label, if any, to String.
 func (c Client) Labelled(label string) string {
 	if label == "" {
 		return c.String()
@@ -57,7 +56,7 @@ func (c Client) Labelled(label string) string {
 	return c.String() + ", label " + sanitize.Word(label)
 }
 
-// Name returns the library in words.
+// Name returns the name of the library.
 func (c Client) Name() string {
 	switch c.Kind {
 	case "redlatch":
@@ -68,7 +67,7 @@ func (c Client) Name() string {
 	return "of unknown kind"
 }
 
-// ShortOwner returns the library and number of an owner.
+// ShortOwner returns the owner's library and OwnerNumber.
 func ShortOwner(text string) string {
 	kind := ClientOf(text)
 	if kind.Kind == "unknown" {
@@ -77,8 +76,8 @@ func ShortOwner(text string) string {
 	return kind.Name() + " " + OwnerNumber(text)
 }
 
-// OwnerNumber returns the last digits of an owner's UUID, which differ between clients made
-// together, and its number.
+// OwnerNumber returns the last digits of an owner's UUID, which differ between clients created
+// together, and the owner's number.
 func OwnerNumber(text string) string {
 	bare, writes := protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(bare)
@@ -102,7 +101,7 @@ type Named struct {
 // NameOf returns a name for JSON.
 func NameOf(name string) Named { return Named{Name: name, Base64: Base64(name)} }
 
-// Owned is an owner in JSON. Owners in queues may be any text.
+// Owned is an owner in JSON. A queue may contain any text as an owner.
 type Owned struct {
 	Owner       string `json:"owner"`
 	OwnerBase64 string `json:"owner_base64,omitempty"`
@@ -111,7 +110,7 @@ type Owned struct {
 // OwnedBy returns an owner for JSON.
 func OwnedBy(owner string) Owned { return Owned{Owner: owner, OwnerBase64: Base64(owner)} }
 
-// Shown returns an owner for people, in base64 if it cannot be an argument.
+// Shown returns an owner for people, with its base64 form if it cannot be an argument.
 func Shown(owner string) string {
 	if in := Base64(owner); in != "" {
 		return sanitize.Word(owner) + " (base64 " + in + ")"
@@ -119,7 +118,7 @@ func Shown(owner string) string {
 	return sanitize.Word(owner)
 }
 
-// Base64 encodes a text that neither arguments nor JSON can hold. It returns "" for other texts.
+// Base64 encodes text that cannot be an argument or a JSON string. It returns "" for other text.
 func Base64(text string) string {
 	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		return ""
@@ -129,13 +128,13 @@ func Base64(text string) string {
 
 // Lease is a remaining lease, in JSON.
 type Lease struct {
-	// TTLMillis is nil for a free lock, and without a lease.
+	// TTLMillis is nil for a free lock or a lock without a lease.
 	TTLMillis *int64 `json:"ttl_ms"`
 	// NoTTL is set if the lock is held without a lease.
 	NoTTL bool `json:"no_ttl,omitempty"`
 }
 
-// LeaseOf returns the lease of a lock; a negative time left means none.
+// LeaseOf returns the lease of a lock. A negative left means no lease.
 func LeaseOf(held bool, left time.Duration) Lease {
 	switch {
 	case !held:
@@ -149,8 +148,8 @@ func LeaseOf(held bool, left time.Duration) Lease {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,][A-Za-z0-9_./:@%+=,-]*$`)
 
-// Args quotes names and owners as arguments for a shell, all in base64 if a terminal cannot show
-// one.
+// Args quotes names and owners as arguments for a shell. If a terminal cannot show some of them,
+// all are encoded in base64.
 func Args(args ...string) string {
 	hidden := func(arg string) bool {
 		return Base64(arg) != "" || sanitize.Text(arg) != arg || strings.ContainsAny(arg, "`\n")

@@ -14,7 +14,8 @@ func Literal(text string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text)
 }
 
-// Match returns a function that matches names as Redis does: only "" and "*" match the empty name.
+// Match returns a function that matches names by the rules of Redis. The empty name matches only ""
+// and "*".
 func Match(pattern string) func(name string) bool {
 	matches := expression(pattern)
 	return func(name string) bool {
@@ -25,7 +26,7 @@ func Match(pattern string) func(name string) bool {
 	}
 }
 
-// runes returns text with one rune per byte: patterns match bytes.
+// runes returns text with one rune per byte, because patterns match bytes.
 func runes(text string) string {
 	all := make([]rune, len(text))
 	for i := range all {
@@ -34,7 +35,6 @@ func runes(text string) string {
 	return string(all)
 }
 
-// expression translates a pattern of Redis.
 func expression(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
@@ -57,7 +57,8 @@ func expression(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(b.String() + `\z`)
 }
 
-// class translates a class, and returns where it ends: an unclosed one ends with the pattern.
+// class translates a character class and returns the index of its end. An unclosed class ends with
+// the pattern.
 func class(b *strings.Builder, pattern string, i int) (last int) {
 	open, none := "[", `[^\x00-\x{ff}]`
 	if i < len(pattern) && pattern[i] == '^' {

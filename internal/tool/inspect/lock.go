@@ -1,8 +1,8 @@
-// Package inspect reads locks, and contains the JSON types that commands print. It doesn't write
-// anything. Read gets one lock and its queue with a single script; the script reads all holders, so
-// Glance first checks the hash with a short command. Run finds locks by their shape, and its
-// commands are short regardless of the number of keys. Locks may change between two commands, and a
-// lock that is gone is omitted.
+// Package inspect reads locks, and contains the JSON types that commands print. It does not write
+// anything. Read gets one lock and its queue with a single script. The script reads all holders, so
+// Glance first checks the hash with a short command. Run scans for locks, which it recognizes by
+// their shape. Its commands are short regardless of the number of keys. Locks may change between
+// two commands, and locks that are gone are omitted.
 package inspect
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Kind is the kind of a lock, as its keys show it.
+// Kind is the kind of a lock, as far as its keys reveal it.
 type Kind string
 
 const (
@@ -28,17 +28,17 @@ const (
 	Plain Kind = "plain"
 	// Fair is a lock with a queue.
 	Fair Kind = "fair"
-	// Fenced is a lock without a queue and with a token counter. A lock without tokens may share
+	// Fenced is a lock with a token counter and without a queue. A lock without tokens may share
 	// its name.
 	Fenced Kind = "fenced"
-	// FairFenced has a queue and a token counter.
+	// FairFenced is a lock with a queue and a token counter.
 	FairFenced Kind = "fair-fenced"
 	// ReadWrite is a read/write lock.
 	ReadWrite Kind = "readwrite"
 
-	// Semaphore is a number of which some permits are taken or waited for.
+	// Semaphore is a number with taken permits or with clients waiting for permits.
 	Semaphore Kind = "semaphore"
-	// Latch is a count-down latch that connections wait for.
+	// Latch is a count-down latch that clients are waiting for.
 	Latch Kind = "latch"
 	// Counter is any other number.
 	Counter Kind = "counter"
@@ -47,32 +47,32 @@ const (
 // IsNumber reports whether names of this kind hold a number.
 func (k Kind) IsNumber() bool { return k == Semaphore || k == Latch || k == Counter }
 
-// Lock is a lock that a scan found.
+// Lock is a lock found by a scan.
 type Lock struct {
 	Name string
 	// Mode is the mode of a read/write lock, "read" or "write".
 	Kind Kind
 	Mode string
-	// Holders are some of the holders if More is set.
+	// Holders is incomplete if More is set.
 	Holders []Holder
 	More    bool
-	// TTL is the remaining lease at At, redlatch.NoTTL if there is none, or 0 for a free lock.
+	// TTL is the remaining lease at At, redlatch.NoTTL without a lease, or 0 for a free lock.
 	TTL time.Duration
 	At  time.Time
 	// Queue is the length of the queue.
 	Queue     int64
 	Next      string
 	NextLabel string
-	// NotSubscribed is the number of waiters without a subscriber. A scan leaves it 0.
+	// NotSubscribed is the number of waiters without a subscriber. Scans do not set it.
 	NotSubscribed int
 	// Token is the last fencing token, or 0 if there is none.
 	Token int64
-	// Number is set if the name holds a number; then only Name, Kind and TTL are set.
+	// Number is set if the name holds a number. If so, only Name, Kind, TTL and At are also set.
 	Number *Number
-	// PlainWaiters counts connections that wait on a queued or read/write lock as if it were a plain
-	// lock; ReadWriteWaiters counts the reverse. Both are 0 if unknown.
+	// PlainWaiters counts connections that wait for a queued or read/write lock as if it were a
+	// plain lock. ReadWriteWaiters counts the reverse. Both are 0 if unknown.
 	PlainWaiters, ReadWriteWaiters int64
-	// Places are the first owners in the queue. Waiting counts the connections that wait for a lock
+	// Places lists the first owners in the queue. Waiting counts the connections waiting for a lock
 	// without a queue.
 	Places      []string
 	PlaceLabels []string
@@ -87,13 +87,13 @@ type View struct {
 	Mode    string   `json:"mode,omitempty"`
 	Holders []Holder `json:"holders"`
 	Lease
-	// Token is also set for a free lock.
+	// Token may also be set for a free lock.
 	Token            int64 `json:"token,omitempty"`
 	PlainWaiters     int64 `json:"plain_waiters,omitempty"`
 	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
 }
 
-// View returns the lock for printing.
+// View returns the lock as commands print it.
 func (l *Lock) View() View {
 	held := len(l.Holders) > 0
 	return View{
@@ -102,7 +102,7 @@ func (l *Lock) View() View {
 	}
 }
 
-// HasTwoKinds reports whether waiters of one kind wait for a lock of another.
+// HasTwoKinds reports whether clients use the lock as two different kinds.
 func (l *Lock) HasTwoKinds() bool {
 	return l.PlainWaiters+l.ReadWriteWaiters > 0 || l.Kind == ReadWrite && l.Queue > 0
 }
@@ -115,12 +115,12 @@ func Kinds() []string {
 	}
 }
 
-// KindNames returns all kinds as words.
+// KindNames lists all kinds in words.
 func KindNames() string {
 	return "plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter"
 }
 
-// WithToken returns the kind of a lock whose last token is token, which is 0 if there is none.
+// WithToken returns the kind of a lock with the given last token, or k if token is 0.
 func (k Kind) WithToken(token int64) Kind {
 	switch {
 	case token < 1:
@@ -132,14 +132,13 @@ func (k Kind) WithToken(token int64) Kind {
 	return k
 }
 
-// QueueKey returns the key of the lock's queue.
 func (l *Lock) QueueKey() string { return codec.QueueKey(l.Name) }
 
 var queuePrefix = strings.TrimSuffix(codec.QueueKey("{"), "{")
 
 func lockOf(queueKey string) string { return Unbraced(strings.TrimPrefix(queueKey, queuePrefix)) }
 
-// Unbraced returns the name in the key of a queue or a channel, without Redisson's braces.
+// Unbraced removes Redisson's braces from the name in a channel or in the key of a queue.
 func Unbraced(part string) string {
 	if n := len(part); n > 2 && part[0] == '{' && part[n-1] == '}' && !strings.Contains(part[1:n-1], "{") {
 		return part[1 : n-1]
@@ -148,28 +147,28 @@ func Unbraced(part string) string {
 }
 
 const (
-	// countedHolds limits the holds to read for a reader, allHolds for a lock.
+	// countedHolds and allHolds limit the holds to read for a reader and for a lock.
 	countedHolds = 64
 	allHolds     = 1024
 )
 
 // Holder is a holder of a lock, or a permit of a semaphore.
 type Holder struct {
-	// Owner is the ID for a permit.
+	// Owner is the ID of a permit, or else the owner.
 	Owner string `json:"owner"`
 	Count Count  `json:"count"`
 	Client
 	// Mode is the mode of a read/write lock, or "permit".
 	Mode string `json:"mode,omitempty"`
-	// LeftMillis is the remaining lease of a reader or a permit, 0 if it has expired, or nil if it is
-	// unknown or there is none.
+	// LeftMillis is the remaining lease of a reader or a permit. It is 0 if the lease has expired,
+	// and nil if it is unknown or infinite.
 	LeftMillis *int64 `json:"left_ms,omitempty"`
 	// Renewed is "" if the lease was not watched.
 	Renewed string `json:"renewed,omitempty"`
 	Label   string `json:"label,omitempty"`
 }
 
-// Count is how often the owner has entered, usually a number.
+// Count is a hold count, usually a number.
 type Count string
 
 // MarshalJSON implements json.Marshaler.
@@ -191,9 +190,10 @@ func holderOf(owner, count string, readWrite bool) Holder {
 	return h
 }
 
-// ReadLeases reads the leases of readers, with one PTTL per hold in one batch: readers whose holds
-// have all expired do not block writers. Unread are readers whose leases are unknown: with very
-// many holds, after 1,024 others, or without the right to read them.
+// ReadLeases reads the leases of the readers among holders, with one PTTL per hold, in one batch.
+// Readers whose holds have all expired do not block writers. unread lists readers whose leases are
+// unknown, because they have very many holds, come after 1,024 other holds, or cannot be read by
+// the user.
 func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 	var calls []call
 	var asked []int
@@ -257,7 +257,7 @@ func SetLabels(c redis.Conn, holders []Holder, waiters []Waiter) error {
 // IsOver reports whether the lease of a reader or permit has expired.
 func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 0 }
 
-// Describe describes a holder except for its owner and count. show formats milliseconds.
+// Describe describes a holder without its owner and count. It formats milliseconds with show.
 func (h *Holder) Describe(show func(ms int64) string) string {
 	said := h.String()
 	switch h.Mode {

@@ -14,15 +14,15 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// Number is a number: a semaphore, a count-down latch, or another program's.
+// Number is a semaphore, a count-down latch, or another program's number.
 type Number struct {
-	// Available is the number: the free permits, or the count of the latch.
+	// Available is the value: the free permits, or the latch's count.
 	Available int64
-	// Taken is the number of taken permits, including expired ones.
+	// Taken counts taken permits, including expired ones.
 	Taken int64
-	// PermitWaiters and LatchWaiters count waiting connections, and are 0 if unknown.
+	// PermitWaiters and LatchWaiters count waiting connections. They are 0 if unknown.
 	PermitWaiters, LatchWaiters int64
-	// Uncounted is why they are unknown.
+	// Uncounted is the reason if they are unknown.
 	Uncounted error
 }
 
@@ -52,10 +52,10 @@ func isPart(key string) bool {
 	return strings.Contains(key, ":rwlock_timeout:")
 }
 
-// askedOfNumber is the number of calls per name in readNumbers.
-const askedOfNumber = 3
+const askedOfNumber = 3 // calls per name
 
-// readNumbers returns the names that hold a number; with taken, only semaphores with taken permits.
+// readNumbers omits names that do not hold a number and, if taken is set, numbers without taken
+// permits.
 func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*Lock, error) {
 	var calls []call
 	for _, name := range names {
@@ -95,7 +95,8 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*
 	return found, nil
 }
 
-// NumberAt returns the number under a name, or nil if it holds none. An error means a broken connection.
+// NumberAt returns the number under name, or nil if name does not hold a number. An error means a
+// broken connection.
 func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	found, err := (&scan{Request: Request{Conn: c, Labels: c}}).readNumbers(ctx, []string{name}, false)
 	if err != nil || len(found) == 0 {
@@ -104,8 +105,9 @@ func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	return found[0], nil
 }
 
-// PermitEnds returns when the leases of permits end, in ms since 1970, keyed by raw ID, and the time by the server's
-// clock, or by ours if the user may not use TIME. It omits permits that are not taken.
+// PermitEnds returns when the leases of permits end, in Unix milliseconds, by raw ID. It omits
+// permits that are not taken. now is the time of the server's clock, or of the local clock if the
+// user may not use TIME.
 func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64, now int64, err error) {
 	calls := []call{command("TIME")}
 	for _, id := range ids {
@@ -133,7 +135,8 @@ func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64,
 
 const idLength = 16
 
-// withIDs drops numbers whose first permit has no valid ID: they belong to other programs.
+// withIDs drops numbers whose first permit has an invalid ID, because they belong to other
+// programs.
 func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 	var calls []call
 	for _, l := range found {
@@ -152,7 +155,7 @@ func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 	return kept, nil
 }
 
-// countNumberWaiters also sets the kinds. The error is why the waiters are unknown.
+// countNumberWaiters also sets the kinds. It returns an error if the waiters are unknown.
 func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err error) {
 	var channels []string
 	for _, l := range found {
@@ -171,19 +174,19 @@ func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err e
 	return err
 }
 
-// ShownNumber is a number for printing.
+// ShownNumber is a number as commands print it.
 type ShownNumber struct {
 	Named
 	Kind      Kind  `json:"kind"`
 	Available int64 `json:"available"`
 	Taken     int64 `json:"taken"`
-	// TTLMillis is how long the number lives, or nil if it never expires.
+	// TTLMillis is nil if the number never expires.
 	TTLMillis     *int64 `json:"ttl_ms"`
 	PermitWaiters int64  `json:"permit_waiters,omitempty"`
 	LatchWaiters  int64  `json:"latch_waiters,omitempty"`
 }
 
-// Shown returns the number for printing.
+// Shown returns the number as commands print it.
 func (l *Lock) Shown() ShownNumber {
 	n := l.Number
 	return ShownNumber{NameOf(l.Name), l.Kind, n.Available, n.Taken, LeaseOf(true, l.TTL).TTLMillis, n.PermitWaiters, n.LatchWaiters}

@@ -19,7 +19,7 @@ import (
 
 const glance = 16
 
-// read returns the locks among names. With queued, those without a hash are free.
+// read omits names that are not locks. If queued is set, names without a hash are free locks.
 func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, error) {
 	locks, err := s.shapes(names, queued)
 	if err != nil || len(locks) == 0 {
@@ -79,8 +79,7 @@ func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
 	return fields, text(parts[0]) != "0", true
 }
 
-// asked is the number of calls per lock in details.
-const asked = 5
+const asked = 5 // calls per lock
 
 // details drops locks that are gone.
 func (s *scan) details(locks []*Lock) ([]*Lock, error) {
@@ -128,7 +127,7 @@ func (l *Lock) take(replies []any) bool {
 	case l.Queue > 0 && l.Kind != ReadWrite:
 		l.Kind = Fair
 	case len(l.Holders) == 0:
-		return false // free, with an empty queue
+		return false // free, and its queue is empty
 	}
 	l.Token = tokenOf(replies[4])
 	l.Kind = l.Kind.WithToken(l.Token)
@@ -162,7 +161,7 @@ func (s *scan) label(locks []*Lock) error {
 	return nil
 }
 
-// countWaiters leaves all counts 0 on an error; the next command reports a broken connection.
+// countWaiters leaves all counts 0 on an error. The next command reports a broken connection.
 func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	var channels []string
 	for _, l := range locks {
@@ -178,9 +177,9 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 }
 
-// WaitersOf returns the number of connections that wait for a lock without a queue, and of those
-// that use the same name for a plain or a read/write lock, although the lock is of another kind.
-// listening has the numbers of subscribers to the channels of the plain and the read/write lock.
+// WaitersOf returns the number of connections waiting for a lock without a queue, and how many of
+// the others use the same name for a plain or a read/write lock although the lock is of another
+// kind. listening contains the subscriber counts of the plain and the read/write channel.
 func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
 	switch {
 	case kind == ReadWrite:
@@ -206,7 +205,8 @@ func tokenOf(reply any) int64 {
 	return token
 }
 
-// Token returns the last token of a lock, or 0 if it is unknown. An error means a broken connection.
+// Token returns the last token of a lock, or 0 if it is unknown. An error means a broken
+// connection.
 func Token(c redis.Conn, name string) (int64, error) {
 	replies, err := ask(c, []call{tokenCall(name)})
 	if err != nil {
@@ -223,7 +223,7 @@ type call struct {
 func command(name string, args ...any) call { return call{name, args} }
 
 // ask sends calls in one batch. A reply may be a redis.Error, or another error if a node of a
-// cluster did not answer. An error means a broken connection.
+// cluster did not answer. The returned error means a broken connection.
 func ask(c redis.Conn, calls []call) ([]any, error) {
 	for _, call := range calls {
 		if err := c.Send(call.name, call.args...); err != nil {
@@ -250,13 +250,13 @@ func ask(c redis.Conn, calls []call) ([]any, error) {
 	return replies, nil
 }
 
-// refusal returns why the server did not read a key. A key that now has another type is not refused.
+// refusal returns the reason why the server did not read a key. WRONGTYPE is not a refusal.
 func refusal(reply any) (redis.Error, bool) {
 	refused, is := reply.(redis.Error)
 	return refused, is && !strings.HasPrefix(string(refused), "WRONGTYPE")
 }
 
-// unanswered returns why a node of a cluster did not answer, or nil if it did.
+// unanswered returns the reason why a node did not answer, or nil if it did.
 func unanswered(reply any) error {
 	if _, refused := reply.(redis.Error); refused {
 		return nil

@@ -18,35 +18,35 @@ import (
 )
 
 const (
-	// step is the number of keys per SCAN: 250 take a server half a millisecond.
+	// step is the number of keys per SCAN. A server scans 250 keys in half a millisecond.
 	step       = 250
 	batch      = 200
-	remembered = 1 << 18 // locks; SCAN may repeat keys, and each lock is reported once
+	remembered = 1 << 18 // locks; SCAN may repeat keys, but each lock is reported once
 )
 
 // Request configures a scan.
 type Request struct {
-	// Conn must not be used by others.
+	// Conn must not be used by others during the scan.
 	Conn redis.Conn
-	// Labels, if not nil, replaces Conn for labels and subscribers.
+	// Labels, if not nil, replaces Conn for reading labels and counting subscribers.
 	Labels redis.Conn
-	// Pattern selects names; "" selects all.
+	// Pattern selects names. "" selects all names.
 	Pattern string
-	// Permits adds semaphores with taken permits. Numbers looks for numbers instead of locks.
+	// Permits adds semaphores with taken permits. Numbers scans for numbers instead of locks.
 	Permits, Numbers bool
-	// Found receives each lock. Its error ends the scan.
+	// Found is called for each lock. Its error ends the scan.
 	Found func(*Lock) error
-	// Progress, if not nil, receives the scanned fraction of the keys.
+	// Progress, if not nil, is called with the fraction of keys scanned.
 	Progress func(done float64)
-	// Looked, if not nil, receives the number of hashes and queues that were read.
+	// Looked, if not nil, is called with the number of keys that a SCAN returned.
 	Looked   func(keys int)
 	Places   int
 	NoLabels bool
 }
 
-// Unread counts the failures of a scan.
+// Unread describes the failures of a scan.
 type Unread struct {
-	// Keys counts keys that the server refused to read; Why is its last error.
+	// Keys counts the keys that the server refused to read. Why is its last error.
 	Keys int
 	Why  error
 	// Away is why a master of a cluster was not scanned.
@@ -67,7 +67,7 @@ func (u *Unread) Add(other Unread) {
 	}
 }
 
-// Text says how many keys, called what, were not read, and why.
+// Text tells how many keys were not read, and why. The keys are called what.
 func (u *Unread) Text(what string) string {
 	keys, them := fmt.Sprintf("%d %s were", u.Keys, what), "them"
 	if u.Keys == 1 {
@@ -85,12 +85,12 @@ type scan struct {
 	known  map[uint64]struct{}
 	unread Unread
 	done   float64
-	part   float64 // of all keys in one pass
+	part   float64 // share of each pass in the whole scan
 }
 
 type pass struct {
 	match, kind string
-	// name returns the lock's name in a key, false to skip it.
+	// name returns the lock's name in a key, or false to skip the key.
 	name func(key string) (string, bool)
 	read func(ctx context.Context, names []string) ([]*Lock, error)
 }
@@ -120,8 +120,8 @@ func (s *scan) passes() []pass {
 	return all
 }
 
-// Run finds the locks. When ctx ends, it stops before the next command. Errors come from the
-// connection, from SCAN and from Found.
+// Run finds locks. If ctx ends, it stops before the next command. It returns errors from the
+// connection, SCAN and Found.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
 	if s.Pattern == "" {
@@ -199,7 +199,7 @@ func (s *scan) take(ctx context.Context, p pass, keys []string) error {
 	return nil
 }
 
-// progress reports the progress: a cursor with its bits reversed is the scanned fraction.
+// progress reports the progress. A cursor with its bits reversed is the scanned fraction.
 func (s *scan) progress(before float64, cursor string) {
 	part := 1.0
 	if n, err := strconv.ParseUint(cursor, 10, 64); err == nil && n != 0 {
@@ -232,7 +232,7 @@ func (s *scan) refused(why redis.Error) {
 	s.unread.Why = why
 }
 
-// RunOnMasters is RunOn for all masters of a server.
+// RunOnMasters is like RunOn, for all masters of a server.
 func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, error) {
 	masters, err := srv.Nodes(ctx)
 	if err != nil {
@@ -244,9 +244,9 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 	return RunOn(ctx, masters, srv.Dial, r)
 }
 
-// RunOn finds the locks on masters, in order, on its own connections. labels dials all nodes of a
-// cluster, where a label may be on another node than its lock; it is nil for one server. If some
-// masters fail, Unread contains the reason; if all do, the reason is the error.
+// RunOn scans masters in order, on its own connections. labels connects to all nodes of a cluster,
+// in which labels and locks may be on different nodes. It is nil for a single server. If some
+// masters fail, Unread contains the reason. If all masters fail, RunOn returns it as an error.
 func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r Request) (unread Unread, err error) {
 	if labels != nil {
 		if r.Labels, err = labels(ctx); err != nil {
@@ -299,5 +299,5 @@ func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread,
 	return unread, nil
 }
 
-// PauseFactor times the duration of a look is the minimum pause after it.
+// PauseFactor times the duration of a look is the minimum pause after the look.
 const PauseFactor = 4

@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// found runs a scan and returns the locks by name. Each is reported once, with the time.
+// found runs a scan and returns the locks by name. It requires that each lock is reported once and
+// with the time.
 func found(t *testing.T, s redistest.Target, r Request) map[string]*Lock {
 	t.Helper()
 	locks, began := map[string]*Lock{}, time.Now()
@@ -38,7 +39,7 @@ func found(t *testing.T, s redistest.Target, r Request) map[string]*Lock {
 	return locks
 }
 
-// requireLeft requires the time to live of a key, which was set to whole before it was seen.
+// requireLeft requires that seen, an earlier TTL of key, is at most whole and at least the current TTL.
 func requireLeft(t *testing.T, s redistest.Target, key string, whole, seen time.Duration) {
 	t.Helper()
 	require.LessOrEqual(t, seen, whole)

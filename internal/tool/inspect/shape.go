@@ -19,18 +19,18 @@ import (
 
 // Shape is the kind of lock that a hash looks like.
 type Shape struct {
-	// Kind is Plain for a lock that may be fair, or "" if the hash is not a lock.
+	// Kind is Plain for any lock that may be fair, or "" if the hash is not a lock.
 	Kind    Kind
 	Mode    string
 	Holders []Holder
-	// Odd is why the hash is not a lock, as a clause after its name.
+	// Odd is the reason why the hash is not a lock, as a clause that follows its name.
 	Odd string
 }
 
 func isMode(text string) bool { return text == protocol.ModeRead || text == protocol.ModeWrite }
 
-// ShapeOf returns the shape of a hash with these fields, at least one. With more fields, a hash
-// that may have a mode counts as a read/write lock.
+// ShapeOf returns the shape of a hash. fields must not be empty. If more is set, the hash has other
+// fields, which may include a mode, so it counts as a read/write lock.
 func ShapeOf(fields [][2]string, more bool) Shape {
 	s := Shape{Kind: Plain}
 	isModeField := func(f [2]string) bool { return f[0] == protocol.ModeField && isMode(f[1]) }
@@ -64,7 +64,8 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 	return s
 }
 
-// oddField returns why a field does not belong to a lock. It quotes no values, which may be secrets.
+// oddField returns why a field does not belong to a lock. It does not quote values, which may be
+// secret.
 func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], ":lock_count") {
 		return "it looks like a multi-lock group (Redisson's getMultiLock of one group), which Redlatch does not know"
@@ -78,9 +79,9 @@ func oddField(owner string, field [2]string) string {
 	return ""
 }
 
-// Glance checks a key, with commands that are short regardless of its size. It returns a *NotLock
-// for a hash that is not a lock, and nil for other types and keys that must not be read. Other
-// errors mean a broken connection.
+// Glance checks a key with commands that are short regardless of its size. It returns a *NotLock
+// for a hash that is not a lock, and nil for other types and for keys that the user may not read.
+// Other errors mean a broken connection.
 func Glance(c redis.Conn, name string) error {
 	replies, err := ask(c, []call{command("HSCAN", name, 0, "COUNT", glance)})
 	if err == nil {
@@ -120,13 +121,12 @@ type NotLock struct {
 	Why   string `json:"why"`
 }
 
-// Faults of a NotLock.
+// Values of NotLock.Fault.
 const (
-	FaultShape = "no_lock"    // a hash of something else
+	FaultShape = "no_lock"    // a hash that is not a lock
 	FaultType  = "wrong_type" // a key of another type
 )
 
-// Error implements error.
 func (n *NotLock) Error() string {
 	if n.Fault == FaultShape {
 		return fmt.Sprintf("%q is a hash but not a lock: %s", n.Name, n.Why)
@@ -138,7 +138,8 @@ func notLockHash(name, why string) error {
 	return &NotLock{Named: NameOf(name), Fault: FaultShape, Key: name, Type: "hash", Why: why}
 }
 
-// CheckIsLock is Glance on its own connection, before an inspection that reads the whole hash.
+// CheckIsLock calls Glance on a new connection. It should precede an inspection, which reads the
+// whole hash.
 func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
 	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		err := Glance(c, name)
@@ -154,7 +155,7 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error { return WrongTypeOn(c, name, srv.Problem) })
 }
 
-// WrongTypeOn is WrongType on a connection; problem explains the connection's errors.
+// WrongTypeOn is like WrongType, but uses c. problem explains the errors of c.
 func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 	for _, key := range []struct{ name, kind, what string }{
 		{name, "hash", "a lock is a hash"},
@@ -173,5 +174,5 @@ func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 			return &NotLock{Named: NameOf(name), Fault: FaultType, Key: key.name, Type: kind, Why: key.what}
 		}
 	}
-	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // it was just corrected
+	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // the type has just been corrected
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Whether a lease is renewed.
+// Renewal states of a lease.
 const (
-	RenewedYes     = "yes"     // seen
-	RenewedNo      = "no"      // not when due
+	RenewedYes     = "yes"     // a renewal was seen
+	RenewedNo      = "no"      // not renewed when due
 	RenewedUnknown = "unknown" // not watched long enough
 )
 
@@ -32,25 +32,26 @@ const (
 	RenewalLook = 40 * time.Second
 	// RenewalSlack is how late a renewal may be.
 	RenewalSlack = time.Second
-	// renewalJitter is the difference between two looks that means nothing.
+	// renewalJitter is a difference between two looks that is not significant.
 	renewalJitter = 20 * time.Millisecond
 )
 
 const (
-	// Places is the number of waiters that are looked at repeatedly.
+	// Places is the number of waiters to read at repeated looks.
 	Places = 64
 	// Interval is the longest pause between looks at a free lock.
 	Interval = time.Second
 )
 
-// Snapshot is a lock at a moment between Asked and Answered.
+// Snapshot is the state of a lock at a moment between Asked and Answered.
 type Snapshot struct {
 	Name string
 	// Kind is "" for a free lock with an empty queue.
 	Kind    Kind
 	Mode    string
 	Holders []Holder
-	// TTL is the remaining lease, redlatch.NoTTL if there is none, or 0 for a free lock.
+	// TTL is the remaining lease, redlatch.NoTTL if the lock does not have a lease, or 0 if it is
+	// free.
 	TTL     time.Duration
 	Queue   []admin.Waiter
 	Waiting int
@@ -59,8 +60,8 @@ type Snapshot struct {
 	Asked, Answered time.Time
 }
 
-// Read reads a lock and the first places of its queue, or the lock alone if the server refuses to
-// read the queue. The error is a *NotLock for a hash that is not a lock.
+// Read reads a lock and the first places of its queue, or only the lock if the server refuses to
+// read the queue. It returns a *NotLock for a hash that is not a lock.
 func Read(ctx context.Context, client *redlatch.Client, name string, places int) (*Snapshot, error) {
 	s := &Snapshot{Name: name, Asked: time.Now()}
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, places)
@@ -90,7 +91,7 @@ func Read(ctx context.Context, client *redlatch.Client, name string, places int)
 	return s, nil
 }
 
-// queueRefused reports whether a refusal may be about the queue only.
+// queueRefused reports whether the refusal may only affect the queue.
 func queueRefused(err error) bool {
 	var refusal *transport.ServerError
 	return errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) &&
@@ -104,7 +105,6 @@ func unreadQueue(err error) string {
 	return strings.TrimSuffix(connect.Reason(err)+". "+connect.Remedy(err), ". ")
 }
 
-// Held reports whether the lock was held.
 func (s *Snapshot) Held() bool { return len(s.Holders) > 0 }
 
 // ReadQueue reports whether the queue was read.
@@ -115,14 +115,15 @@ func (s *Snapshot) SameHolders(later *Snapshot) bool {
 	return slices.EqualFunc(s.Holders, later.Holders, func(a, b Holder) bool { return a.Owner == b.Owner })
 }
 
-// Renewal watches the lease of one hold.
+// Renewal watches the lease of a hold.
 type Renewal struct {
 	since *Snapshot // the first look, or the last one after a renewal; nil without a lease
 	last  *Snapshot
 	rose  bool
 }
 
-// See records a look. A changed count may have set the lease, so it restarts the watch.
+// See records a look. A changed count restarts the watch, because the change may have set the
+// lease.
 func (r *Renewal) See(now *Snapshot) {
 	same := func(a, b Holder) bool { return a.Owner == b.Owner && a.Count == b.Count }
 	switch {
@@ -137,7 +138,7 @@ func (r *Renewal) See(now *Snapshot) {
 	}
 }
 
-// Known returns whether the lease is renewed, or "" if there is none.
+// Known returns a renewal state, or "" for a lock without a lease.
 func (r *Renewal) Known() string {
 	switch {
 	case r.since == nil:
@@ -150,11 +151,11 @@ func (r *Renewal) Known() string {
 	return RenewedUnknown
 }
 
-// RenewalDue returns how long to watch a lease to see a renewal. Watchdogs renew every third of a
-// lease, so at least two thirds of it are left, and two thirds of left at the renewal.
+// RenewalDue returns how long to watch a lease to see a renewal. Watchdogs renew after a third of
+// the lease, so at least two thirds of it remain, and two thirds of left at the renewal.
 func RenewalDue(left time.Duration) time.Duration { return left/3 + RenewalSlack }
 
-// Renewed reports whether a lease was renewed between two looks, at least between apart.
+// Renewed reports whether a lease was renewed between two looks at least between apart.
 func Renewed(left, later, between time.Duration) bool {
 	return later > 0 && later+between > left+renewalJitter
 }
@@ -178,18 +179,18 @@ const (
 	SubscribedUnknown = "unknown"
 )
 
-// Waiter is a place in a fair lock's queue, for printing.
+// Waiter is a waiter in a fair lock's queue, as commands print it.
 type Waiter struct {
 	Position int `json:"position"`
 	Owned
-	// DeadlineMillis is the time until the deadline, or nil if there is none.
+	// DeadlineMillis is the time until the deadline. Nil means no deadline.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
 	Subscribed     string `json:"subscribed"`
 	Client
 	Label string `json:"label,omitempty"`
 }
 
-// WaiterOf returns a waiter at a time.
+// WaiterOf returns the waiter as of now.
 func WaiterOf(q *admin.Waiter, now time.Time) Waiter {
 	w := Waiter{Position: q.Position, Owned: OwnedBy(q.Text), Subscribed: SubscribedUnknown, Client: ClientOf(q.Text)}
 	switch {
@@ -206,7 +207,7 @@ func WaiterOf(q *admin.Waiter, now time.Time) Waiter {
 	return w
 }
 
-// NotCounted returns in a few words why listeners cannot be counted.
+// NotCounted returns a short reason why listeners cannot be counted.
 func NotCounted(err error) string {
 	var at *redlatch.LockError
 	if errors.As(err, &at) {
@@ -219,19 +220,19 @@ func NotCounted(err error) string {
 const (
 	// LookedAt limits the places of a queue that commands read.
 	LookedAt = 10_000
-	// placesAtOnce bounds the cost of one call to the server.
+	// placesAtOnce limits the load that one call puts on the server.
 	placesAtOnce = 200
 	// CountedAtOnce is the number of waiters whose subscribers are counted together.
 	CountedAtOnce = 1000
 )
 
-// Part is the places First to Last of a fair lock's queue, counting from 1.
+// Part is a part of a fair lock's queue, from First to Last, counting from 1.
 type Part struct {
 	Name        string
 	First, Last int
 }
 
-// Read returns the waiters and the length of the queue. Owners that stay queued are returned once.
+// Read returns the waiters and the length of the queue. Owners that move forward are returned once.
 func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter, int, error) {
 	lock := rfairlock.New(client, p.Name)
 	return p.read(func(first, n int) ([]admin.Waiter, int, error) {
@@ -243,8 +244,8 @@ func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter
 	})
 }
 
-// Absent returns the owners without a subscriber, limited to among if it is not nil. A live waiter
-// may have none for a moment, so callers look again.
+// Absent returns the owners without a subscriber, limited to among unless it is nil. A live waiter
+// may be without a subscriber for a moment, so callers should check again.
 func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []string) ([]string, error) {
 	queue, _, err := p.Read(ctx, client)
 	if err != nil {
@@ -274,9 +275,9 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 	return absent, nil
 }
 
-// Listeners returns the number of connections subscribed for each of owners, waiters of a fair
-// lock. It also subscribes to a channel of its client, to prove that counting works, and returns
-// admin.ErrNotCounted if subscribers cannot be counted on the master and all of its replicas.
+// Listeners returns the number of connections subscribed for each of owners, which are waiters of a
+// fair lock. To prove that counting works, it also subscribes to a channel of its client. It
+// returns admin.ErrNotCounted if the master and all its replicas cannot count subscribers.
 func Listeners(ctx context.Context, client *redlatch.Client, name string, owners ...string) (counts []int64, err error) {
 	l := hold.Of(rfairlock.New(client, name))
 	if err = l.Check(ctx); err == nil {
@@ -292,10 +293,9 @@ func Listeners(ctx context.Context, client *redlatch.Client, name string, owners
 // Place is a place in the queue of a fair lock.
 type Place struct{ Lock, Owner string }
 
-// Subscribers counts the connections that are subscribed for each of the given places, on the
-// master and its replicas. The count is -1 for a name that cannot be a lock in a cluster. Places in
-// the same lock's queue should be adjacent. After an error or the end of ctx, the result is shorter
-// than places.
+// Subscribers counts the connections subscribed for each place, on the master and its replicas. The
+// count is -1 for a name that cannot be a lock in a cluster. Places in the same queue should be
+// adjacent. After an error or the end of ctx, the result is shorter than places.
 func Subscribers(ctx context.Context, client *redlatch.Client, cluster bool, places []Place) (counts []int64, err error) {
 	for len(places) > 0 && ctx.Err() == nil {
 		n := min(len(places), CountedAtOnce)
@@ -332,7 +332,7 @@ func subscribers(ctx context.Context, client *redlatch.Client, cluster bool, pla
 	return e.ProvenListeners(ctx, protocol.OwnerChannel(places[0].Lock, e.NextOwner().String()), channels...)
 }
 
-// read reads a long queue from the end: places only move forward.
+// read reads a long queue from its end, because waiters only move forward.
 func (p Part) read(read func(first, n int) (part []admin.Waiter, waiting int, err error)) ([]admin.Waiter, int, error) {
 	front, waiting, err := read(p.First, min(placesAtOnce, p.Last-p.First+1))
 	last := min(p.Last, waiting)

@@ -1,5 +1,5 @@
-// Package sanitize makes untrusted text (names, owners, labels, answers from servers) safe for terminals: no control
-// characters, bounded length.
+// Package sanitize makes untrusted text, such as names, owners, labels and replies from servers,
+// safe for terminals. It replaces control characters and limits the length.
 package sanitize
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// programName begins each error line, and errors from the library.
+// programName is the beginning of each error line and of errors from the library.
 const programName = "redlatch: "
 
-// maxWord bounds each word of a message, in bytes.
+// maxWord is the maximum length of a word of a message, in bytes.
 const (
 	maxWord = 256
-	// MaxMessage bounds the result of Message, in bytes.
+	// MaxMessage is the maximum length of the result of Message, in bytes.
 	MaxMessage = 2048
 )
 
-// Message makes text safe for a terminal, and cuts the middle of long words and texts.
+// Message makes text safe for a terminal, and cuts out the middle of long words and of long texts.
 func Message(text string) string {
 	words := strings.Split(text, " ")
 	for i, word := range words {
@@ -29,7 +29,7 @@ func Message(text string) string {
 	return Text(shorten(strings.Join(words, " "), MaxMessage))
 }
 
-// Text is Message without a limit. Line breaks stay.
+// Text is like Message without the limits. It keeps line breaks.
 func Text(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) || r == '\n' {
@@ -46,7 +46,8 @@ func shorten(text string, most int) string {
 	return text[:most/2] + "..." + text[len(text)-most/2:]
 }
 
-// WithoutPrefix removes the library's name from an error and the errors it wraps, but not within quotes.
+// WithoutPrefix removes the library's name from an error and from the errors that it wraps, except
+// within quotes.
 func WithoutPrefix(text string) string {
 	var b strings.Builder
 	quoted, begins := false, true
@@ -71,7 +72,7 @@ func WithoutPrefix(text string) string {
 	return b.String()
 }
 
-// Word quotes a text that is not one plain word.
+// Word quotes s unless it is a single plain word.
 func Word(s string) string {
 	if q := strconv.QuoteToGraphic(s); s == "" || q[1:len(q)-1] != s || strings.Contains(s, " ") {
 		return q
@@ -79,10 +80,10 @@ func Word(s string) string {
 	return s
 }
 
-// Quote makes text one word of a shell.
+// Quote quotes text for a shell, as a single word.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Line is Word for a text that may have blanks.
+// Line is like Word, but allows blanks.
 func Line(text string) string {
 	if q := strconv.QuoteToGraphic(text); q[1:len(q)-1] != text {
 		return q
@@ -90,15 +91,16 @@ func Line(text string) string {
 	return text
 }
 
-// Width returns the columns of text on a terminal: wide characters take two, combining ones none.
+// Width returns the columns that text takes on a terminal. Wide characters take two, and combining
+// characters take none.
 func Width(text string) int { return uniseg.StringWidth(text) }
 
-// Pad appends blanks up to a width.
+// Pad appends blanks to text until it is columns wide.
 func Pad(text string, columns int) string {
 	return text + strings.Repeat(" ", max(0, columns-Width(text)))
 }
 
-// Cut returns the beginning of a text that fits into columns, and the rest.
+// Cut splits text into a beginning that fits into columns, and the rest.
 func Cut(text string, columns int) (begin, rest string) {
 	used, state, left := 0, -1, text
 	for left != "" {
@@ -111,7 +113,7 @@ func Cut(text string, columns int) (begin, rest string) {
 	return text[:len(text)-len(left)], left
 }
 
-// Truncate shortens a text that takes more columns, ending in dots.
+// Truncate shortens text that is wider than columns, and ends it with dots.
 func Truncate(text string, columns int) string {
 	if Width(text) <= columns {
 		return text
