@@ -324,7 +324,8 @@ func TestReachReportsServerOrReason(t *testing.T) {
 	require.EqualError(t, err, "--redis or REDIS_URL: invalid address: the scheme is missing: write redis://host:port, rediss://host:port for TLS, or unix:///path")
 }
 
-// eventually waits for an error that says something: a machine that stalls may miss a probe.
+// eventually calls problem until its error contains says, because a probe may time out on a machine
+// that stalls.
 func eventually(t *testing.T, says string, problem func() error) (err error) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -334,7 +335,7 @@ func eventually(t *testing.T, says string, problem func() error) (err error) {
 	return err
 }
 
-// The kernel accepts connections for a stopped process.
+// The kernel accepts connections even if the process has been stopped.
 func TestSilentServerIsNotReportedAbsent(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

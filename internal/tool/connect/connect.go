@@ -1,4 +1,4 @@
-// Package connect connects the command line to a server, and explains failures. New finds mistakes
+// Package connect connects the command line to a server and explains failures. New finds mistakes
 // in addresses and files before anything is sent. Errors, Settings and Servers never print a user
 // or a password.
 package connect
@@ -23,9 +23,9 @@ import (
 	"github.com/redlatch/redlatch/internal/respconn"
 )
 
-// Settings say how to reach a server. The address provides the empty fields.
+// Settings describe how to reach a server. Empty fields are taken from the address.
 type Settings struct {
-	// Address is a URL as in redlatch.Open.
+	// Address is a URL that redlatch.Open accepts.
 	Address string `json:"address"`
 	// User and Password override the address.
 	User     string `json:"user,omitempty"`
@@ -33,14 +33,14 @@ type Settings struct {
 	TLS      TLS    `json:"tls"`
 }
 
-// TLS configures encryption. Any field that is set turns it on.
+// TLS configures encryption. Setting any field turns it on.
 type TLS struct {
-	// CA is a PEM file of authorities that replaces the system's.
+	// CA is a PEM file with certificate authorities that replace the system's.
 	CA string `json:"ca,omitempty"`
-	// Cert and Key are PEM files of the client's certificate.
+	// Cert and Key are PEM files for the client's certificate.
 	Cert string `json:"cert,omitempty"`
 	Key  string `json:"key,omitempty"`
-	// ServerName is the name in the server's certificate, if not the address's host.
+	// ServerName is the name in the server's certificate. "" means the host in the address.
 	ServerName string `json:"server_name,omitempty"`
 	// Insecure accepts any certificate.
 	Insecure bool `json:"insecure,omitempty"`
@@ -49,18 +49,18 @@ type TLS struct {
 // String returns the address without user and password.
 func (s Settings) String() string { return redisurl.Show(s.Address) }
 
-// GoString is String, so that no format shows a password.
+// GoString is String, so that no format verb prints a password.
 func (s Settings) GoString() string { return s.String() }
 
 // Server is a server, cluster or Sentinel deployment to connect to. It is safe for concurrent use.
 type Server struct {
 	at  *redisurl.Address
-	tls *tls.Config // nil: none, or the default of rediss://
-	of  *Server     // the deployment of this master; nil if the user named it
+	tls *tls.Config // nil means no TLS, or the default for rediss
+	of  *Server     // the deployment of this master; nil if the user named this server
 }
 
-// New reads files, but does not send anything. Its errors do not quote any part of the address: a
-// mistyped address may have a password anywhere.
+// New reads files but does not send anything. Its errors do not quote the address, because a
+// mistyped address may have the password anywhere.
 func New(set Settings) (*Server, error) {
 	at, err := redisurl.Parse(set.Address)
 	if errors.Is(err, redisurl.ErrEscape) {
@@ -70,7 +70,7 @@ func New(set Settings) (*Server, error) {
 		return nil, fmt.Errorf("--redis or REDIS_URL: %w", err)
 	}
 	at.User, at.Password = cmp.Or(set.User, at.User), cmp.Or(set.Password, at.Password)
-	// Without a password the user would not be sent.
+	// Clients do not send a user without a password.
 	if at.Password == "" && set.User != "" {
 		return nil, errors.New("--user needs a password: in REDIS_PASSWORD, or in a file for --password-file " +
 			"(any, for a user with nopass)")
@@ -121,7 +121,7 @@ func (t TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// timeout bounds each step of a connection: dial, write, read.
+// timeout bounds each dial, write and read.
 const timeout = 5 * time.Second
 
 // HasPassword reports whether an address has a password for the server.
@@ -139,10 +139,10 @@ func Shows(rawURL string) bool {
 // String returns the address without user, password and options.
 func (s *Server) String() string { return s.at.String() }
 
-// GoString is String, so that no format shows a password.
+// GoString is String, so that no format verb prints a password.
 func (s *Server) GoString() string { return s.String() }
 
-// Host returns the server's host, or "" for a unix socket and a deployment.
+// Host returns the server's host, or "" for a unix socket or a deployment.
 func (s *Server) Host() string {
 	if s.at.Kind != redisurl.Single {
 		return ""
@@ -151,7 +151,7 @@ func (s *Server) Host() string {
 	return host
 }
 
-// User returns the user for connections, or "default" if the address has none.
+// User returns the user for connections, or "default" if none is set.
 func (s *Server) User() string {
 	user, _, _ := s.at.Credentials() // checked by New
 	return cmp.Or(user, "default")
@@ -170,13 +170,13 @@ func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.C
 	return client, nil
 }
 
-// OpenedBy returns the server whose Open made the client, or nil for other clients.
+// OpenedBy returns the server whose Open returned the client, or nil for other clients.
 func OpenedBy(client *redlatch.Client) *Server {
 	s, _ := engine.EngineOf(client).Opener.(*Server)
 	return s
 }
 
-// New returns a client that connects on first use. For a deployment it is Open.
+// New returns a client that connects on first use. For a deployment, it is Open.
 func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if s.IsDeployment() {
 		return s.Open(ctx, opts...)
@@ -185,9 +185,9 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
 }
 
-// Dial connects to the server, to the current master of Sentinels, or to all masters of a cluster.
-// In a cluster, each command is sent to the node that serves it, and the connection cannot
-// subscribe. ctx limits only the time to connect; the timeout for a reply is 5 s.
+// Dial connects to the server, to the Sentinels' current master, or to all masters of a cluster. In
+// a cluster, each command is sent to the node that serves it, and the connection cannot subscribe.
+// ctx limits only the time to connect. The timeout for a reply is 5 seconds.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	switch {
@@ -217,11 +217,10 @@ func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12}
 }
 
-// Dialer makes a connection.
 type Dialer func(context.Context) (redis.Conn, error)
 
-// Use calls do with a connection, and closes it afterwards or when ctx ends. The error comes from
-// dial or do, or is the cause of ctx.
+// Use calls do with a connection, and closes it afterwards or when ctx ends. It returns the error
+// of dial or do, or the cause of ctx.
 func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	c, err := dial(ctx)
 	if err != nil {
@@ -230,7 +229,7 @@ func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer func() {
 		stop()
-		_ = c.Close() // only read from
+		_ = c.Close()
 	}()
 	if err = do(c); err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -238,8 +237,8 @@ func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	return err
 }
 
-// Master returns host:port of the master that the server replicates, or "" if there is none, if it
-// is unknown, or if the server is a Sentinel or cluster deployment.
+// Master returns the host:port of the master that the server replicates. It returns "" for a server
+// that is not a replica or whose role is unknown, and for a deployment.
 func (s *Server) Master(ctx context.Context) (master string, err error) {
 	if s.IsDeployment() {
 		return "", nil
@@ -269,7 +268,7 @@ func masterOf(reply any, err error) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// OfReplica returns the warning about a replica of the server at master.
+// OfReplica warns that the server is a replica of master.
 func (s *Server) OfReplica(master string) string {
 	return fmt.Sprintf("%s is a replica of %s: its data may be stale, and it cannot take locks", s, master)
 }
@@ -279,13 +278,12 @@ type OnReplica struct {
 	Server, Master *Server
 }
 
-// Error implements error.
 func (e *OnReplica) Error() string {
 	return fmt.Sprintf("%s is a replica of %s and rejects writes: use its master, with --redis %s",
 		e.Server, e.Master.Place(), e.Master)
 }
 
-// NeedMaster returns an *OnReplica for a replica, and otherwise the error from Master.
+// NeedMaster returns an *OnReplica for a replica, and otherwise the error of Master.
 func (s *Server) NeedMaster(ctx context.Context) error {
 	master, err := s.Master(ctx)
 	if err != nil || master == "" {

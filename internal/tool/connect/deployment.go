@@ -22,7 +22,7 @@ func (s *Server) IsCluster() bool { return s.at.Kind == redisurl.Cluster }
 // IsDeployment reports whether the address belongs to a cluster or to Sentinels.
 func (s *Server) IsDeployment() bool { return s.at.Several() }
 
-// Place is host:port, the path of a unix socket, or the String of a deployment.
+// Place returns host:port, the path of a unix socket, or the String of a deployment.
 func (s *Server) Place() string {
 	switch s.at.Kind {
 	case redisurl.Single:
@@ -33,8 +33,8 @@ func (s *Server) Place() string {
 	return s.String()
 }
 
-// Masters returns the servers with locks: s itself, the Sentinels' master, or the masters of the
-// cluster.
+// Masters returns the servers with locks: s itself, the Sentinels' master, or the cluster's
+// masters.
 func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
 	all, err := s.masters(ctx)
 	if err != nil {
@@ -59,16 +59,16 @@ func (s *Server) masters(ctx context.Context) (all []*Server, err error) {
 	return all, err
 }
 
-// Node is a server with locks: not a replica, or a master of a cluster.
+// Node is a server with locks: a master of a cluster, or a server that is not a replica.
 type Node struct {
 	Name    string
 	Dial    Dialer
 	Problem func(error) error
-	// User is "" if unknown, as Name is.
+	// User and Name are "" if unknown.
 	User string
 }
 
-// Nodes returns the Masters as Nodes.
+// Nodes returns Masters as Nodes.
 func (s *Server) Nodes(ctx context.Context) (all []Node, err error) {
 	masters, err := s.Masters(ctx)
 	for _, m := range masters {
@@ -98,7 +98,7 @@ func (s *Server) master(ctx context.Context) ([]string, error) {
 	return []string{addr}, nil
 }
 
-// nodes queries a cluster's nodes until one answers. The error is the first one.
+// nodes queries the nodes of a cluster until one replies. It returns the first error.
 func (s *Server) nodes(ctx context.Context) (masters []string, first error) {
 	for _, addr := range s.at.Hosts {
 		err := Use(ctx, s.node(addr).dial, func(c redis.Conn) error {
@@ -119,7 +119,7 @@ func (s *Server) nodes(ctx context.Context) (masters []string, first error) {
 	return nil, first
 }
 
-// node returns another server of the deployment or replication, over TCP.
+// node returns another server of the deployment or replication group, over TCP.
 func (s *Server) node(addr string) *Server { return &Server{at: s.at.Node(addr), tls: s.tls} }
 
 func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
@@ -134,25 +134,25 @@ func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
 	return c, redisconn.AtNode(addrs[0], err)
 }
 
-// routed is a connection to a cluster. A command goes to the master of its first argument, if that
-// is a key, or where a redirection says.
+// routed is a connection to a cluster. It sends a command to the master of its first argument if
+// that is a key, and follows redirections.
 type routed struct {
 	nodes Caller
-	sent  []*mux.Pending // replies not received yet, the oldest first
+	sent  []*mux.Pending // replies not received yet, oldest first
 	err   error          // the last connection error
 }
 
 var _ redis.Conn = (*routed)(nil)
 
-// Caller starts calls: a transport.Transport, or a master of a cluster.
+// Caller starts calls. It is a transport.Transport or a master of a cluster.
 type Caller interface {
 	mux.Starter
 	Close() error
 }
 
-// Over returns a connection that sends commands through t, and closes t when it is closed. It
-// cannot subscribe. It must be used by one goroutine at a time, except for Close. The wait for a
-// reply is limited by t only.
+// Over returns a connection that sends commands through t, and that closes t when it is closed. It
+// cannot subscribe. Except for Close, only one goroutine may use it at a time. Only t limits the
+// wait for a reply.
 func Over(t Caller) redis.Conn { return &routed{nodes: t} }
 
 func (s *Server) route(ctx context.Context) (redis.Conn, error) {
@@ -163,13 +163,13 @@ func (s *Server) route(ctx context.Context) (redis.Conn, error) {
 		Conn:    redisconn.Config{Command: timeout, DialTimeout: timeout},
 	})
 	if err := mux.Ping(ctx, nodes); err != nil {
-		_ = nodes.Close() // nothing was done with it
+		_ = nodes.Close()
 		return nil, err
 	}
 	return &routed{nodes: nodes}, nil
 }
 
-// keyless are commands whose first argument is not a key.
+// keyless lists commands whose first argument is not a key.
 var keyless = map[string]bool{
 	"ACL": true, "CLIENT": true, "CLUSTER": true, "CONFIG": true, "EVAL": true, "EVALSHA": true,
 	"INFO": true, "PING": true, "PUBSUB": true, "ROLE": true, "SCAN": true, "TIME": true, "WAIT": true,
@@ -188,7 +188,7 @@ func (r *routed) await(p *mux.Pending) (any, error) {
 	var refusal *transport.ServerError
 	var node *redisconn.NodeError
 	switch {
-	case errors.As(err, &node) && !errors.As(err, &refusal): // other nodes work
+	case errors.As(err, &node) && !errors.As(err, &refusal): // other nodes may work
 		return nil, err
 	case errors.As(err, &refusal):
 		return nil, redis.Error(refusal.Text)
@@ -222,8 +222,8 @@ func (r *routed) Err() error { return r.err }
 
 func (r *routed) Close() error { return r.nodes.Close() }
 
-// Listening counts the connections subscribed to each of channels, on a connection that Dial made.
-// In a cluster it includes sharded subscriptions and replicas.
+// Listening counts the connections subscribed to each channel. c must come from Dial or Over. In a
+// cluster, sharded subscriptions and replicas are included.
 func Listening(ctx context.Context, c redis.Conn, channels ...string) ([]int64, error) {
 	if r, is := c.(*routed); is {
 		counter, can := r.nodes.(transport.Counter)

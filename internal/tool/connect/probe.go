@@ -55,7 +55,7 @@ func isUnanswered(err error) bool {
 	return call && !isBadReply(err) && !errors.As(err, &op) && !errors.As(err, &errno) && !hungUp(err)
 }
 
-// silence explains a missing answer, or returns "" if another error says more.
+// silence explains a missing reply, or returns "" if another error explains more.
 func (s *Server) silence(err error) string {
 	why := ""
 	for _, one := range s.suspects(err) {
@@ -96,17 +96,18 @@ func (s *Server) suspects(err error) []*Server {
 type health int
 
 const (
-	unclear  health = iota // another error says more
-	closed                 // accepts no connection
-	silent                 // does not answer
-	delaying               // answers, but does not run writes
+	unclear  health = iota // another error explains more
+	closed                 // does not accept connections
+	silent                 // does not reply
+	delaying               // replies, but does not run writes
 	answering
 )
 
 const delayed = 250 * time.Millisecond
 
-// health sends PING and EVAL with an empty script, because a server that pauses writes delays every
-// script. The script has no key: a cluster may redirect keys, and users may lack rights to them.
+// health sends PING and an empty script, because a server with paused writes delays all scripts.
+// The script does not use a key, which a cluster might redirect and the user might not have rights
+// to.
 func (s *Server) health() health {
 	if !s.accepts() {
 		return closed
@@ -115,7 +116,7 @@ func (s *Server) health() health {
 	defer cancel()
 	c, err := s.dial(ctx)
 	if err == nil {
-		defer func() { _ = c.Close() }() // nothing was changed
+		defer func() { _ = c.Close() }()
 		_, err = within(c, probe, "PING")
 	}
 	if h := healthBy(err, silent); h != answering {
@@ -171,17 +172,18 @@ func (s *Server) isSentinel() bool {
 
 func within(c redis.Conn, d time.Duration, command string, args ...any) (any, error) {
 	if _, bounded := c.(redis.ConnWithTimeout); !bounded {
-		return c.Do(command, args...) // a cluster's has its own bound
+		return c.Do(command, args...) // a connection to a cluster has its own limit
 	}
 	return redis.DoWithTimeout(c, d, command, args...)
 }
 
-// unreadable is redigo's text for an answer outside Redis's protocol. The error type is unexported.
+// unreadable is redigo's text for a reply that does not follow the protocol. The error type is
+// unexported.
 const unreadable = "(possible server error or unsupported concurrent read by application)"
 
 const shownAnswer = 60
 
-// stranger describes a program that does not answer like Redis, or returns "" for other errors.
+// stranger describes a server that does not reply like Redis, or returns "" for other errors.
 func (s *Server) stranger(err error) string {
 	if !strings.Contains(err.Error(), unreadable) {
 		return ""
@@ -204,13 +206,13 @@ func (s *Server) stranger(err error) string {
 
 const otherPort = "Check the host and the port in --redis or REDIS_URL."
 
-// A TLS server rejects plain text with an alert, which begins like this.
+// A TLS server rejects plain text with an alert record that begins with these bytes.
 const (
 	alertRecord = 21
 	tlsMajor    = 3
 )
 
-// answer returns the first line from a server that does not answer like Redis.
+// answer returns the first line from a server that does not reply like Redis.
 func (s *Server) answer() []byte {
 	network, hosts := s.places()
 	for _, host := range hosts {
@@ -227,7 +229,7 @@ func (s *Server) ask(network, host string) []byte {
 	defer cancel()
 	dial := (&net.Dialer{}).DialContext
 	if s.at.Secure {
-		cfg := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // no secret is sent: only what answers is of interest
+		cfg := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // no secret is sent, and only the reply matters
 		if s.tls != nil {
 			cfg.Certificates = s.tls.Certificates
 		}

@@ -22,7 +22,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// problem is a line for the user, and its cause.
 type problem struct {
 	line  string
 	cause error
@@ -32,8 +31,8 @@ func (p *problem) Error() string { return p.line }
 
 func (p *problem) Unwrap() error { return p.cause }
 
-// Problem returns the line to show if the server could not be used, with a remedy. It wraps err,
-// and returns a problem or an invalid argument unchanged.
+// Problem returns a message and a remedy for the user if the server could not be used. It wraps
+// err, and returns a problem or an invalid argument unchanged.
 func (s *Server) Problem(err error) error {
 	if said := (*problem)(nil); errors.As(err, &said) {
 		return said
@@ -44,7 +43,8 @@ func (s *Server) Problem(err error) error {
 	return &problem{s.line(err), err}
 }
 
-// Explain adds the remedy for a refusal. Other errors are returned unchanged.
+// Explain adds the remedy to an error that the server returned. Other errors are returned
+// unchanged.
 func Explain(err error) error {
 	text, refused := refusal(err)
 	if said := (*problem)(nil); !refused || errors.As(err, &said) {
@@ -172,7 +172,7 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Reason returns the innermost cause: the server's answer, or the network's error.
+// Reason returns the innermost cause, either the server's error or the network's.
 func Reason(err error) string {
 	if text, refused := refusal(err); refused {
 		return text
@@ -190,7 +190,7 @@ func Reason(err error) string {
 	return encryption(err)
 }
 
-// ReasonAt is Reason with the address of the node of a deployment.
+// ReasonAt adds the address of the node in a deployment to Reason.
 func ReasonAt(err error) string {
 	if at := (*redisconn.NodeError)(nil); errors.As(err, &at) {
 		return at.Addr + ": " + Reason(err)
@@ -211,11 +211,11 @@ func encryption(err error) string {
 	case errors.Is(err, io.EOF):
 		return "it closed the connection"
 	}
-	// errors.Join makes several lines.
+	// errors.Join uses several lines.
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// alert returns the server's TLS alert, or "" if there is none. Its type is unexported.
+// alert returns the server's TLS alert, or "" for other errors. The error type is unexported.
 func alert(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "remote error" {
@@ -224,7 +224,8 @@ func alert(err error) string {
 	return ""
 }
 
-// The place in a script: Redis 6 puts it before the message, later servers put it after.
+// These match the position in a script, which is before the message in Redis 6 and after it in
+// later servers.
 var (
 	scriptBefore = regexp.MustCompile(`^ERR Error (running|compiling) script \([^)]*\): (@?user_script: ?\d+: )*-?`)
 	scriptBehind = regexp.MustCompile(` script: [0-9a-f]{40}, on @user_script:\d+\.?$`)
@@ -235,7 +236,8 @@ func tidy(text string) string {
 	return strings.TrimRight(scriptBehind.ReplaceAllString(text, ""), ". ")
 }
 
-// deniedInScript are the beginnings of errors about commands within a script. Some do not name it.
+// deniedInScript lists how errors about denied commands in a script begin. Some do not name the
+// command.
 var deniedInScript = []string{"ERR The user executing the script can't ", "The user executing the script can't ", "ERR ACL failure in script: "}
 
 var deniedCommand = regexp.MustCompile(`to run the '([^']+)' command`)
@@ -266,7 +268,7 @@ var remedies = map[string]string{
 const slotMoves = "The slot of this name is moving to another node, and its keys are on both. Try again after the move; " +
 	"`redlatch doctor` shows moving slots, and redis-cli --cluster fix completes an interrupted move."
 
-// phrases are for errors whose code says less than their text.
+// phrases are for errors whose text says more than their code.
 var phrases = []struct{ part, remedy string }{
 	{"No such master", "In the path of --redis or REDIS_URL, use the master's name that the Sentinels know."},
 	{"DB index", "It does not have this database: most servers have 0 to 15. The address in --redis or REDIS_URL sets the database after the last /, or with db= for a unix socket."},
@@ -275,14 +277,14 @@ var phrases = []struct{ part, remedy string }{
 	{"cluster support disabled", "It is not part of a cluster: use redis:// in --redis or REDIS_URL."},
 }
 
-// Denied reports whether err denies a right.
+// Denied reports whether the user lacks a right.
 func Denied(err error) bool {
 	text, refused := refusal(err)
 	return refused && isDenial(text)
 }
 
-// Remedy returns the remedy for an error that the server replied, or "" for another error. rights
-// are the missing rights, as rules of ACL SETUSER; if there are none, Remedy derives them from the
+// Remedy returns the remedy for an error that the server returned, or "" for other errors. rights
+// are the missing rights as ACL SETUSER rules. If there are none, Remedy derives them from the
 // error text.
 func Remedy(err error, rights ...string) string {
 	text, refused := refusal(err)

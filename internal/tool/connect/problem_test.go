@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Without a password, clients do not send the user.
+// Clients do not send the user unless there is a password.
 func TestUserInAddressNeedsPassword(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
@@ -107,7 +107,7 @@ func TestExplainAddsRemedyForRejection(t *testing.T) {
 	}
 }
 
-// program listens, and answers each connection in its own way.
+// program listens on a port, and calls answer with each connection.
 func program(t *testing.T, answer func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -143,7 +143,8 @@ func answers(text string) func(net.Conn) {
 	}
 }
 
-// talk sends text and keeps reading, because closing a connection with unread bytes would discard the text.
+// talk sends text. It keeps reading, because closing a connection with unread bytes would discard
+// the text.
 func talk(c net.Conn, text string) {
 	_ = c.SetDeadline(time.Now().Add(200 * time.Millisecond))
 	_, _ = io.WriteString(c, text)

@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// longQueue queues owners, some overdue, some without a deadline, and subscribes for some. It
-// returns the others.
+// longQueue queues owners, and subscribes for the live owners. Some deadlines have passed, and some
+// owners do not have a deadline. It returns the dead owners.
 func longQueue(t *testing.T, s redistest.Target, name string, length int, now time.Time, lives func(i int) bool) (dead []string) {
 	t.Helper()
 	c := redis.PubSubConn{Conn: s.Dial(t)}

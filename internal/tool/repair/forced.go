@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// All waiters of a plain lock share one channel. In a queue, only the first waiter is notified, on
-// its own channel.
+// All waiters of a plain lock share a channel. In a queue, only the first waiter is notified, on a
+// separate channel.
 const (
 	notifiedAll   = "all"
 	notifiedFirst = "first_in_queue"
@@ -34,7 +34,7 @@ var notifiedTexts = map[string]string{
 	notifiedNone: "no waiter was notified: other holders still have the lock",
 }
 
-// Forced is the result of Unlock, for printing.
+// Forced is the result of Unlock.
 type Forced struct {
 	inspect.Named
 	// Kind and Mode are set for a read/write lock. Kind is "semaphore" for permits.
@@ -42,37 +42,36 @@ type Forced struct {
 	Mode    string           `json:"mode,omitempty"`
 	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease
-	// Renewed reports whether the lease is renewed: yes, no or unknown.
+	// Renewed is "yes", "no" or "unknown".
 	Renewed string `json:"renewed"`
-	// QueueLength is nil if the queue was not read, and QueueError says why.
+	// QueueLength is nil if the queue was not read. QueueError is the reason.
 	QueueLength *int   `json:"queue_length"`
 	QueueError  string `json:"queue_error,omitempty"`
 	Taken       bool   `json:"taken"`
 	// TakenFrom is set if other holders may keep the lock.
 	TakenFrom []string `json:"taken_from,omitempty"`
-	// Notified is "" if the lock was not taken.
+	// Notified is "" if the lock was not released.
 	Notified string `json:"notified,omitempty"`
-	// Subscribers counts the subscribers to the waiters' channel, and is nil if unknown.
+	// Subscribers counts the subscribers to the waiters' channel. Nil means unknown.
 	Subscribers *int64 `json:"subscribers,omitempty"`
 	Refused     string `json:"refused,omitempty"`
-	// Now is the lock afterwards: a waiter may have it.
+	// Now is the lock afterwards, which a waiter may hold.
 	Now *After `json:"now,omitempty"`
-	// Tried reports that a release was sent.
+	// Tried reports whether a release was sent.
 	Tried bool `json:"-"`
 
-	wanted []string  // the owners that lose it, nil for all
+	wanted []string  // the owners that should lose it; nil means all
 	judged []*judged // holders whose holds have not changed
 	odd    bool      // a hash that is not a lock
-	first  string    // the notified waiter of a fair lock
+	first  string    // the waiter of a fair lock that is notified
 }
 
-// After is a lock after it was taken.
+// After is a lock after its release.
 type After struct {
 	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease
 }
 
-// String returns the state as text.
 func (a *After) String() string {
 	if len(a.Holders) == 0 {
 		return "free"
@@ -120,7 +119,7 @@ func (f *Forced) readLabels(ctx context.Context, dial connect.Dialer) {
 	_ = connect.Use(ctx, dial, func(c redis.Conn) error { return inspect.SetLabels(c, f.Holders, nil) })
 }
 
-// IsLock reports whether it is a lock. Other hashes may be private.
+// IsLock reports whether the key is a lock. Other hashes may be private.
 func (f *Forced) IsLock() bool { return !f.odd }
 
 // IsSemaphore reports whether the holders are permits.
@@ -172,7 +171,7 @@ func (f *Forced) Losers() []*inspect.Holder {
 	return f.of(nil)
 }
 
-// Others counts the holders that keep the lock, and the readers whose leases have expired.
+// Others counts the other holders that keep the lock, and the readers whose leases have expired.
 func (f *Forced) Others() (alive, over int) {
 	losers := f.Losers()
 	for i := range f.Holders {
@@ -191,7 +190,8 @@ func (f *Forced) isHeldByAll(owners []string) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool { return len(f.of([]string{owner})) == 0 })
 }
 
-// isRenewedByOthers reports whether other readers may renew these, as Redisson's do before 4.4.
+// isRenewedByOthers reports whether other readers may renew the leases of readers, as Redisson's do
+// before version 4.4.
 func (f *Forced) isRenewedByOthers(readers []string) bool {
 	return f.Mode == protocol.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
 		return h.Kind == "redisson" && slices.ContainsFunc(readers, func(owner string) bool { return owner != h.Owner })
@@ -220,8 +220,8 @@ func (f *Forced) whyUnknown() string {
 	return "it was not watched long enough to see a renewal"
 }
 
-// hearing is called before the release. It returns which waiters the release will notify, the
-// number of subscribers to their channel (nil if unknown), and the first waiter of a fair lock.
+// hearing must be called before the release. It returns the kind of notification, the number of
+// subscribers to the waiters' channel (nil if unknown), and the first waiter of a fair lock.
 func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notified string, subscribers *int64, first string) {
 	channel, notified := codec.LockChannel(u.Name), notifiedAll
 	switch {

@@ -212,8 +212,8 @@ func hashOf(t *testing.T, s redistest.Target, name string) map[string]string {
 	return fields
 }
 
-// traces returns the keys of a lock with their minutes to live, the fields of its hash, and the
-// messages that were sent.
+// traces returns the keys of a lock with their TTLs in minutes, the fields of its hash, and the
+// messages that were published.
 func traces(t *testing.T, s redistest.Target, name string, messages redis.PubSubConn) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -245,7 +245,7 @@ func traces(t *testing.T, s redistest.Target, name string, messages redis.PubSub
 	}
 }
 
-// UnlockAs does the same as Redisson's unlock.
+// UnlockAs must have the same effects as Redisson's unlock.
 func TestForcedReleaseEqualsOwnersUnlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, compareReleases)

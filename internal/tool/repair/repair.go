@@ -1,6 +1,6 @@
-// Package repair releases locks and permits of dead holders, and evicts dead waiters, for the
-// command line and the web page. It looks again before it changes anything. A repair that was not
-// done, although nothing failed, is a Refusal.
+// Package repair releases locks and permits of dead holders and evicts dead waiters, for the
+// command line and the web page. It checks again before it changes anything. If a repair was not
+// done although nothing failed, the error is a Refusal.
 package repair
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// Reasons of a Refusal, as in the JSON of redlatch unlock.
+// Reasons for a Refusal, as in the JSON output of redlatch unlock.
 const (
 	RefusedAlive    = "alive"
 	RefusedUnknown  = "not_known_dead"
@@ -34,11 +34,11 @@ const (
 	RefusedAbsent   = "not_queued"
 )
 
-// Refusal is the error of a repair that would be wrong.
+// Refusal is the error for a repair that would be wrong.
 type Refusal struct {
 	Why  string
 	Text string
-	// Hint is how redlatch does it anyway, or "" if it cannot.
+	// Hint tells how to do it anyway with redlatch, or is "" if that is impossible.
 	Hint string
 }
 
@@ -74,8 +74,8 @@ type Target struct {
 	Dial connect.Dialer
 }
 
-// CheckIsLock returns an *inspect.NotLock before an inspection reads a whole hash that is not a
-// lock.
+// CheckIsLock returns an *inspect.NotLock if the hash is not a lock. It should precede an
+// inspection, which reads the whole hash.
 func (t *Target) CheckIsLock(ctx context.Context, name string) error {
 	return t.use(ctx, func(c redis.Conn) error { return inspect.Glance(c, name) })
 }
@@ -90,7 +90,7 @@ func (t *Target) use(ctx context.Context, do func(redis.Conn) error) error {
 	})
 }
 
-// AbsentFor is the default of Evict.Absent. A live waiter reconnects within it.
+// AbsentFor is the default for Evict.Absent. Live waiters reconnect within this time.
 const AbsentFor = 3 * time.Second
 
 // Evict evicts a waiter from the queue of a fair lock.
@@ -148,11 +148,11 @@ func (e *Evict) refused(err error) error {
 	return err
 }
 
-// EvictAll evicts the owners without a subscriber. It returns them in the order of the queue, and
-// the owner that was woken, or "" if there was none.
+// EvictAll evicts the owners without a subscriber. It returns the evicted waiters in the order of
+// the queue, and the owner that was woken, if any.
 func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
 	l := hold.Of(rfairlock.New(client, at.Name))
-	kind, _ := l.Kind.(fairqueue.Inspected) // true for a fair lock
+	kind, _ := l.Kind.(fairqueue.Inspected) // succeeds for a fair lock
 	err := l.Check(ctx)
 	var done *fairqueue.Evictions
 	if err == nil {

@@ -26,16 +26,17 @@ import (
 type Unlock struct {
 	Target
 	Name string
-	// Owners and Dead list the owners that lose the lock, or the IDs of permits. The caller declares those in
-	// Dead to be dead. If both are empty, all holders are examined, and EvenIfAlive takes the lock from all of
-	// them.
+	// Owners and Dead list the owners, or the IDs of permits, that lose the lock. The caller
+	// declares the owners in Dead to be dead. If both lists are empty, all holders are examined,
+	// and EvenIfAlive releases the lock for all of them.
 	Owners, Dead []string
 	EvenIfAlive  bool
-	// Strict also refuses if an owner no longer holds the lock, or For is too short to see a renewal.
+	// Strict also refuses if an owner no longer holds the lock, or if For is too short to
+	// see a renewal.
 	Strict bool
 	// For bounds how long leases are watched.
 	For time.Duration
-	// Looks, if not nil, is called before that with the expected time.
+	// Looks, if not nil, is called before leases are watched, with the expected time.
 	Looks func(limit time.Duration)
 	// Confirm, if not nil, must agree to the release.
 	Confirm func(*Forced) bool
@@ -45,7 +46,7 @@ type Unlock struct {
 	semaphore bool
 }
 
-// owners returns nil for all.
+// owners returns nil for all owners.
 func (u *Unlock) owners() []string {
 	var all []string
 	for _, owner := range slices.Concat(u.Owners, u.Dead) {
@@ -59,7 +60,7 @@ func (u *Unlock) owners() []string {
 	return all
 }
 
-// Run returns nil if the lock was not read, and a *Refusal if nothing was done.
+// Run returns a nil result if the lock was not read, and a *Refusal if nothing was done.
 func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 	f, err := u.run(ctx)
 	if other := (*inspect.NotLock)(nil); errors.As(err, &other) {
@@ -173,7 +174,8 @@ func (u *Unlock) unread(f *Forced) error {
 }
 
 // doubt refuses if a holder may be alive, that is, if the caller has not declared it dead and it is
-// not a reader with an expired lease. It also refuses if no holder has been declared dead.
+// not a reader with an expired lease. It also refuses if the caller has not declared any holder
+// dead.
 func (u *Unlock) doubt(f *Forced) error {
 	var still, alive []string
 	for _, j := range f.judged {
@@ -206,7 +208,7 @@ func (u *Unlock) doubt(f *Forced) error {
 		with("If you are sure that %s dead: %s. --even-if-alive unlocks it in any case%s", they, stated(alive), from)
 }
 
-// LookLimit returns how long a lease with so much left is watched.
+// LookLimit returns how long to watch a lease with the given time left.
 func LookLimit(limit, left time.Duration) time.Duration {
 	if left < 0 {
 		return limit
@@ -278,7 +280,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	return from, nil
 }
 
-// lockOf returns the lock in the role of its holder, which is "" for all.
+// lockOf returns the lock as owner uses it. If owner is "", the lock is for all holders.
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
 	_, writes := protocol.WriterOf(owner)
 	switch {
@@ -300,7 +302,7 @@ func (u *Unlock) force(ctx context.Context, now *look) error {
 	return err
 }
 
-// release ends a writer's reads first, so that the end of its write wakes waiters once.
+// release releases a writer's reads first, so that the release of its write wakes waiters once.
 func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
 	slices.SortStableFunc(from, func(a, b string) int {
 		_, writes := protocol.WriterOf(a)
@@ -315,7 +317,7 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 		if err != nil {
 			return err
 		}
-		// The end of one reader's holds removes readers with expired leases.
+		// Releasing one reader removes readers with expired leases.
 		if outcome != reply.NotHeld || len(f.TakenFrom) > 0 {
 			f.TakenFrom = append(f.TakenFrom, owner)
 		}
@@ -333,7 +335,8 @@ func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 	return hold.Of(u.lockOf(now, owner))
 }
 
-// release ends all holds of an owner, a field or ID, with the clients' own script.
+// release ends all holds of owner, which is a field or a permit's ID, with the script that clients
+// use.
 func release(ctx context.Context, l *hold.Lock, owner string) (outcome reply.ReleaseOutcome, err error) {
 	l.Kind.Prepare(ctx)
 	answer, err := l.Ask(ctx, func(c *transport.Call) {

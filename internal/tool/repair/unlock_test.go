@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// targetOf returns a server as commands use it.
+// targetOf returns a server as the commands use it.
 func targetOf(t *testing.T, s redistest.Target) Target {
 	t.Helper()
 	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }
@@ -164,7 +164,7 @@ func TestUnlockShownKeepsLongLease(t *testing.T) {
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// The web page reports a canceled request differently.
+// The web page reports a canceled request in a different way.
 func TestCanceledLookReportsCancellation(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,22 +16,22 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// look is read between asked and answered.
+// look is the state read between asked and answered.
 type look struct {
 	*Forced
 	asked, answered time.Time
 	lock            *inspect.Snapshot // nil for permits
-	// leases is when the readers' leases were read, after the lock.
+	// leases is when the readers' leases were read, which is after the lock was read.
 	leases time.Time
 	unread []string
 }
 
-// judged is the verdict on a holder, until its hold changes.
+// judged is the verdict on a holder until its hold changes.
 type judged struct {
 	owner, count string
-	left         time.Duration // at the first look, negative if there is none
+	left         time.Duration // at the first look; negative means no lease
 	last         time.Duration // at the last look
-	renewed      string        // "" while that is not known
+	renewed      string        // "" while unknown
 	unread       bool          // its lease could not be read
 }
 
@@ -60,7 +60,7 @@ func (u *Unlock) look(ctx context.Context) (*look, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err // a live reader would look dead
+			return nil, err // otherwise a live reader would look dead
 		}
 	}
 	return l, nil
@@ -73,7 +73,7 @@ func order(b bool) int {
 	return 0
 }
 
-// lease is negative if there is none or it is unknown. Readers and permits have their own leases.
+// lease is negative if it is unknown or does not exist. Readers and permits have separate leases.
 func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	switch {
 	case h.LeftMillis != nil:
@@ -93,7 +93,7 @@ func (u *Unlock) judge(first *look) {
 	}
 }
 
-// examine looks until each holder is judged, and returns the last look.
+// examine looks at the lock until each holder is judged. It returns the last look.
 func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	u.judge(first)
 	limit := time.Duration(-1)
@@ -124,9 +124,9 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	}
 }
 
-// pause returns the time to wait before the next look, or 0 once all holders have been judged. The
-// time since the last look began does not count, because a renewal in that time would not have been
-// seen.
+// pause returns how long to wait before the next look, or 0 if all holders have been judged. It
+// does not count the time since the last look began, because a renewal in that time would not have
+// been seen.
 func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	pause := time.Duration(0)
 	for _, j := range l.judged {
@@ -137,7 +137,7 @@ func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	return pause
 }
 
-// decided reports whether refusal is certain.
+// decided reports whether a refusal is certain.
 func (u *Unlock) decided(all []*judged) bool {
 	return len(u.owners()) > 0 && slices.ContainsFunc(all, func(j *judged) bool { return j.renewed == inspect.RenewedYes })
 }
@@ -186,7 +186,7 @@ func (l *look) conclude() {
 		if j.renewed == "" {
 			j.renewed = inspect.RenewedUnknown
 		}
-		// Unknown outranks no, and no outranks yes.
+		// Unknown takes precedence over no, and no over yes.
 		switch {
 		case j.renewed == inspect.RenewedUnknown, l.Renewed == "":
 			l.Renewed = j.renewed
@@ -220,7 +220,7 @@ func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 	}}
 	var ids, raw []string
 	for _, id := range l.wanted {
-		if decoded, err := hex.DecodeString(id); err == nil && id != "" { // no permit has another ID
+		if decoded, err := hex.DecodeString(id); err == nil && id != "" { // permits do not have other IDs
 			ids, raw = append(ids, id), append(raw, string(decoded))
 		}
 	}
