@@ -28,7 +28,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// undoLimit bounds how long a failed acquire undoes its attempt. It adds to --wait.
+// undoLimit bounds the time to undo a failed attempt. It is in addition to --wait.
 const undoLimit = 500 * time.Millisecond
 
 type held struct {
@@ -36,26 +36,25 @@ type held struct {
 
 	hold  *rlock.Hold
 	lock  locker
-	lost  context.Context // ends with the hold
+	lost  context.Context // canceled when the hold ends
 	since time.Time       // a moment at which the lock was held
 
 	srv    *connect.Server
 	client *redlatch.Client
 }
 
-// grace returns the time from SIGTERM to SIGKILL, which ends before the lease does.
+// grace returns the time between SIGTERM and SIGKILL, which is over before the lease expires.
 func (h *held) grace() time.Duration {
 	return grace(engine.EngineOf(h.client).LossMargin(cmp.Or(h.lease, h.watchdog)))
 }
 
-// disconnect closes the client.
 func (h *held) disconnect() { _ = h.client.Close() }
 
-// errNotNeeded means that the process ended for which the lock was acquired.
+// errNotNeeded means that the process that needed the lock has exited.
 var errNotNeeded = errors.New("it is no longer needed")
 
-// acquire connects and acquires the lock. A signal ends the wait, and so does over, in which case the error is
-// errNotNeeded.
+// acquire connects and acquires the lock. It stops waiting on a signal. It also stops waiting when
+// over is closed, and then returns errNotNeeded.
 func (o *lockFlags) acquire(parent context.Context, name string, signals <-chan os.Signal, over <-chan struct{}) (*held, error) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -82,7 +81,7 @@ func (o *lockFlags) acquire(parent context.Context, name string, signals <-chan 
 	case stopped == nil:
 		return nil, err
 	case err == nil:
-		_ = h.hold.Unlock() // the lease frees it at worst
+		_ = h.hold.Unlock() // if this fails, the lease expires
 		h.disconnect()
 	}
 	return nil, stopped
@@ -107,7 +106,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
-			_ = engine.EngineOf(client).CloseWithin(undoLimit) // the first error says more
+			_ = engine.EngineOf(client).CloseWithin(undoLimit) // the first error is more useful
 		}()
 		err = o.notTaken(ctx, srv, name, err)
 		<-closed
@@ -151,7 +150,7 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 			name, protocol.TokenKey(name))
 	case errors.Is(err, redlatch.ErrWrongType) && (o.read || o.write):
 		return fmt.Errorf("lock %q: the key is not a read/write lock; it may be a plain lock of this name", name)
-	case errors.Is(err, redlatch.ErrWrongType) && !errors.As(err, &refusal): // a hash of another program, which it names
+	case errors.Is(err, redlatch.ErrWrongType) && !errors.As(err, &refusal): // the error names the other program's hash
 	case errors.Is(err, redlatch.ErrWrongType):
 		err = inspect.WrongType(ctx, srv, name)
 	case connect.Denied(err):
@@ -176,7 +175,7 @@ func (o *lockFlags) heldBy(err error) string {
 	return "held by another owner"
 }
 
-// needs returns the needs, as package acl names them, that the flags imply, in a fixed order.
+// needs returns the IDs in package acl that the flags require, in a fixed order.
 func (o *lockFlags) needs() []string {
 	needs := []string{acl.Plain}
 	for _, need := range []struct {
@@ -192,7 +191,7 @@ func (o *lockFlags) needs() []string {
 	return needs
 }
 
-// why is the reason for an error after the acquire.
+// why describes an error that occurred after the lock was acquired.
 func (h *held) why(ctx context.Context, err error) string {
 	if connect.Denied(err) {
 		return diagnosis.Denied(ctx, h.srv, h.lock.Name(), err, h.needs()...)
@@ -219,8 +218,8 @@ const (
 	envLock   = "REDLATCH_LOCK"
 	envOwner  = "REDLATCH_OWNER"
 	envPermit = "REDLATCH_PERMIT"
-	envToken  = "REDLATCH_TOKEN" //nolint:gosec // the name of a fencing token, which is no secret
-	// The socket and the process of a hold in the background.
+	envToken  = "REDLATCH_TOKEN" //nolint:gosec // the name of a variable, not a secret
+	// The socket and the ID of the process that holds the lock in the background.
 	envHold = "REDLATCH_HOLD"
 	envPID  = "REDLATCH_HOLD_PID"
 	envLoss = "REDLATCH_LOSS"
@@ -300,8 +299,8 @@ func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (lo
 	return lock, hold, err
 }
 
-// setPermits sets the number of permits. If the key contains a different number and no permit is in use, setPermits
-// does not overwrite it, because the key may be a counter or a latch.
+// setPermits sets the number of permits. If no permit is in use, it does not overwrite a different
+// number in the key, because the key may be a counter or a latch.
 func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) error {
 	made, err := sem.TrySetPermits(ctx, o.count)
 	if made || err != nil {
@@ -320,7 +319,8 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 	return sem.SetPermits(ctx, o.count)
 }
 
-// noPermit describes a failed acquire of a permit. It returns nil for an error that any lock may return.
+// noPermit describes the errors of semaphores. It returns nil for an error that any lock may
+// return.
 func (o *lockFlags) noPermit(err error) error {
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.count == 1:

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// grace is part of the loss margin. The rest of the margin allows for delays in the kernel and for
-// clock drift.
+// grace returns the part of the loss margin between SIGTERM and SIGKILL. The rest allows for delays
+// in the kernel and for clock drift.
 func grace(margin time.Duration) time.Duration { return margin * 6 / 10 }
 
 func findCommand(name string) (string, error) {
@@ -60,7 +60,7 @@ func cause(err error) error {
 	return err
 }
 
-// A signal that is ignored, as under nohup, stays ignored.
+// forwardedSignals leaves out signals that this process ignores, for example under nohup.
 func forwardedSignals() (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 8)
 	for _, sig := range forwarded {
@@ -71,9 +71,9 @@ func forwardedSignals() (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// supervise waits for the command to end, and passes signals on to it. If held, the context of the
-// hold, ends first, supervise ends the command as onLost says. It reports whether the lock was lost
-// before the end, and whether a signal was passed on.
+// supervise waits for the command to exit, and passes signals on to it. If held, the context of the
+// hold, ends first, supervise stops the command as onLost specifies. It reports whether the lock
+// was lost while the command was running, and whether a signal was passed on.
 func supervise(held context.Context, p *process, signals <-chan os.Signal, onLost string, grace time.Duration) (lost, signaled bool) {
 	defer p.release()
 	watched := held
@@ -87,7 +87,7 @@ func supervise(held context.Context, p *process, signals <-chan os.Signal, onLos
 		case <-watched.Done():
 			if onLost == lossTerm {
 				p.terminate()
-				time.Sleep(grace) // in full: the command's children may outlive it
+				time.Sleep(grace) // do not stop early, because children may outlive the command
 			}
 			p.kill()
 			<-p.done

@@ -25,15 +25,15 @@ var forwarded = []os.Signal{
 type process struct {
 	guard   *guard
 	tty     *terminal      // nil unless standard input is the controlling terminal
-	started chan error     // receives the result of the start, once
-	stops   chan os.Signal // receives signals that suspend redlatch or that have suspended the command
-	done    chan struct{}  // closed when the command has ended
+	started chan error     // receives the result of the start
+	stops   chan os.Signal // signals that suspend redlatch or have suspended the command
+	done    chan struct{}  // closed when the command has exited
 
 	pid  int // set before started receives
 	code int // set before done is closed
 }
 
-// startCommand starts the program as a new process group. Every process must go through supervise.
+// startCommand starts the program in a new process group. The caller must call supervise.
 func startCommand(path string, argv, env []string) (*process, error) {
 	g, err := startGuard()
 	if err != nil {
@@ -46,7 +46,7 @@ func startCommand(path string, argv, env []string) (*process, error) {
 		stops:   make(chan os.Signal, 1),
 		done:    make(chan struct{}),
 	}
-	signal.Notify(p.stops, syscall.SIGTSTP) // it must not stop redlatch alone: the command would go on
+	signal.Notify(p.stops, syscall.SIGTSTP) // otherwise, redlatch would stop but the command would not
 	go p.run(path, argv, env)
 	if err := <-p.started; err != nil {
 		p.release()
@@ -55,7 +55,7 @@ func startCommand(path string, argv, env []string) (*process, error) {
 	return p, nil
 }
 
-// run starts the command and waits for its end on one OS thread: the kernel treats the thread that
+// run starts the command and waits for it on one OS thread, because the kernel sees the thread that
 // started a process as its parent.
 func (p *process) run(path string, argv, env []string) {
 	defer close(p.done)
@@ -74,7 +74,7 @@ func (p *process) run(path string, argv, env []string) {
 		return
 	}
 	p.pid = proc.Pid
-	_ = proc.Release() // await waits by number, which also reports stops
+	_ = proc.Release() // await uses the process ID and also sees stops
 	p.started <- nil
 	p.await()
 }
@@ -85,7 +85,7 @@ func (p *process) await() {
 		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
-		case err != nil: // cannot happen: nothing else waits for it
+		case err != nil: // cannot happen, because only await waits for it
 			p.code = cli.CodeRunFailed
 			return
 		case status.Exited():
@@ -97,21 +97,21 @@ func (p *process) await() {
 		case status.Stopped() && p.tty != nil && byTerminal(status.StopSignal()):
 			select {
 			case p.stops <- status.StopSignal():
-			default: // an earlier stop is still to be handled
+			default: // an earlier stop has not been handled yet
 			}
 		}
 	}
 }
 
-// signal sends sig to the group. The group's number cannot have been reused: its leader, the guard,
-// has not been waited for.
+// signal sends sig to the group. The ID of the group cannot have been reused, because its leader,
+// the guard, has not been waited for.
 func (p *process) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-p.guard.proc.Pid, sig) // the group may be empty
 }
 
 func (p *process) terminate() {
 	p.signal(syscall.SIGTERM)
-	p.signal(syscall.SIGCONT) // a stopped process would not receive it
+	p.signal(syscall.SIGCONT) // a stopped process would not handle SIGTERM
 }
 
 func (p *process) kill() { p.signal(syscall.SIGKILL) }
@@ -123,10 +123,10 @@ func (p *process) pass(sig os.Signal) {
 }
 
 // suspend stops the group and then this process. When this process continues, so does the group,
-// unless the lock was lost by then: the group is killed.
+// unless the lock was lost in between, in which case the group is killed.
 func (p *process) suspend(held context.Context) {
 	p.signal(syscall.SIGSTOP)
-	_ = syscall.Kill(p.guard.proc.Pid, syscall.SIGCONT) // the guard alone goes on
+	_ = syscall.Kill(p.guard.proc.Pid, syscall.SIGCONT) // the guard must keep running
 	p.tty.takeBack(p.guard.proc.Pid)
 	stopSelf()
 	if held.Err() != nil {
@@ -137,8 +137,8 @@ func (p *process) suspend(held context.Context) {
 	p.signal(syscall.SIGCONT)
 }
 
-// stopSelf stops this process and returns when it continues. The kill may return before the stop:
-// the kernel may deliver the signal to another thread.
+// stopSelf stops this process and returns when it continues. It waits for SIGCONT, because Kill may
+// return before the process stops if the kernel delivers the signal to another thread.
 func stopSelf() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -156,7 +156,7 @@ func (p *process) release() {
 
 func startCode(err error) int {
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // the program, or the interpreter that its first line names
+	case errors.Is(err, fs.ErrNotExist): // the program or its interpreter is missing
 		return cli.CodeNotFound
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
@@ -170,7 +170,7 @@ const orderlyExit = 'b'
 // guard is the leader of the command's process group. It kills the group if redlatch dies.
 type guard struct {
 	proc *os.Process
-	line *os.File // only redlatch has this end: it closes without orderlyExit if redlatch dies
+	line *os.File // only redlatch has this end; it closes without orderlyExit if redlatch dies
 }
 
 func startGuard() (*guard, error) {
@@ -185,7 +185,7 @@ func startGuard() (*guard, error) {
 	}
 	defer shut(ready)
 	proc, err := os.StartProcess(cli.Executable(), []string{"redlatch", guardCommand}, &os.ProcAttr{
-		// Without standard error: a guard must not keep another process's pipe open.
+		// The guard does not get standard error, because it might keep another process's pipe open.
 		Files: []*os.File{in, out, nil},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -202,7 +202,7 @@ func startGuard() (*guard, error) {
 	return g, nil
 }
 
-// dismiss ends the guard and waits for it. The rest of the group goes on.
+// dismiss stops the guard and waits for it. The rest of the group keeps running.
 func (g *guard) dismiss() {
 	_, _ = g.line.Write([]byte{orderlyExit}) // fails if the guard was killed with its group
 	shut(g.line)
@@ -215,17 +215,17 @@ func shut(files ...*os.File) {
 	}
 }
 
-// guardGroup kills its process group, itself included, if standard input ends without orderlyExit.
+// guardGroup kills its own process group if standard input ends without orderlyExit.
 func guardGroup() int {
 	if syscall.Getpgrp() != syscall.Getpid() {
 		fmt.Fprintln(os.Stderr, "redlatch: "+guardCommand+" is started by redlatch run only")
 		return cli.CodeRunFailed
 	}
-	// Signals to the group are not meant for its guard.
+	// Signals to the group must not stop the guard.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
-	_, _ = os.Stdout.Write([]byte{1}) // the parent may be dead by now
+	_, _ = os.Stdout.Write([]byte{1}) // the parent may have died
 	shut(os.Stdout)
 	var word [1]byte
 	if n, _ := os.Stdin.Read(word[:]); n == 1 && word[0] == orderlyExit {
@@ -235,8 +235,8 @@ func guardGroup() int {
 	return cli.CodeRunFailed
 }
 
-// terminal is the controlling terminal, if standard input is one. All methods do nothing on a nil
-// terminal.
+// terminal is the controlling terminal, if standard input is one. The methods do nothing if it is
+// nil.
 type terminal struct {
 	fd    int
 	group int // redlatch's process group
@@ -273,12 +273,12 @@ func (t *terminal) takeBack(group int) {
 	}
 }
 
-// set makes group the foreground group. A background process that does this is stopped unless it
-// ignores SIGTTOU, which must be reset: children would inherit it.
+// set makes group the foreground group. If a background process does this, it is stopped unless it
+// ignores SIGTTOU. The signal must be reset afterwards, because children would inherit its state.
 func (t *terminal) set(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) // the terminal may have hung up
+	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) // fails if the terminal has hung up
 }
 
 func byTerminal(sig syscall.Signal) bool {

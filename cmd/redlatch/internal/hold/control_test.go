@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// folder returns a folder for sockets with a short path: that of t.TempDir may be too long.
+// folder returns a directory for sockets with a short path, because the path of t.TempDir may be
+// too long.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hold") //nolint:usetesting // as said above
@@ -23,7 +24,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// runtimeFolder makes a folder the user's for sockets.
+// runtimeFolder sets the user's runtime directory to a new directory.
 func runtimeFolder(t *testing.T) string {
 	t.Helper()
 	dir := folder(t)
@@ -90,7 +91,8 @@ func TestNonSocketFileIsKept(t *testing.T) {
 	require.FileExists(t, path)
 }
 
-// The first request is answered. The hold has ended for requests that came before its answer, and for later ones.
+// Only the first request is answered. For other requests, the hold has ended, even if they arrive
+// before this answer.
 func TestLateReleaseReturnsErrEnded(t *testing.T) {
 	dir := runtimeFolder(t)
 	s, err := listen("me")

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// socketLimit bounds reads and writes on the socket, but not the release.
+	// socketLimit bounds each read and write on the socket, but not the release.
 	socketLimit = 5 * time.Second
-	// longestPath is the length of a socket's path that all systems accept.
+	// longestPath is the length of a socket path that works on all systems.
 	longestPath = 100
 	runtimeEnv  = "XDG_RUNTIME_DIR"
 )
@@ -29,13 +29,13 @@ const (
 // codeOther means that the hold belongs to another owner.
 const codeOther = -1
 
-// socket connects redlatch release with the process that redlatch hold -s started.
+// socket connects redlatch release to the process that redlatch hold -s has started.
 //
 //	hold -s: listen(owner) ─▶ requests ─▶ (the lock is freed) ─▶ request.answer
 //	                             ▲                                   │
 //	release:  ask(path, owner) ──┘◀──────────────────────────────────┘
 //
-// Process numbers may be reused and play no role: a process answers for its owner only.
+// Process IDs do not matter, because they may be reused. A process answers only for its owner.
 type socket struct {
 	owner    string
 	listener *net.UnixListener
@@ -44,7 +44,7 @@ type socket struct {
 	done     chan struct{}
 }
 
-// A request must be answered.
+// Every request must be answered.
 type request struct{ conn net.Conn }
 
 func listen(owner string) (*socket, error) {
@@ -69,7 +69,7 @@ func (s *socket) close() {
 	<-s.done
 }
 
-// run serves one connection at a time, each from a program of the same user.
+// run serves one connection at a time. Only programs of the same user can connect.
 func (s *socket) run() {
 	defer close(s.done)
 	for {
@@ -78,7 +78,7 @@ func (s *socket) run() {
 			select {
 			case <-s.stop:
 				return
-			case <-time.After(socketLimit / 50): // too many open files, temporarily
+			case <-time.After(socketLimit / 50): // there may be too many open files for now
 				continue
 			}
 		}
@@ -99,19 +99,19 @@ func (s *socket) read(conn net.Conn) {
 	}
 	select {
 	case s.requests <- &request{conn}:
-	case <-s.stop: // the closed socket says that the hold has ended
+	case <-s.stop: // the closed connection means that the hold has ended
 		_ = conn.Close()
 	}
 }
 
 func (r *request) answer(a answer) {
 	_ = r.conn.SetDeadline(time.Now().Add(socketLimit))
-	_ = json.NewEncoder(r.conn).Encode(a) // the client may be gone
+	_ = json.NewEncoder(r.conn).Encode(a) // fails if the client has exited
 	_ = r.conn.Close()
 }
 
-// ask returns how the hold ended once the lock is free. Its errors are errEnded, errKilled,
-// errOther, ctx's error, and errors of the system.
+// ask waits until the lock is free, and returns how the hold ended. It may return errEnded,
+// errKilled, errOther, ctx's error or a system error.
 func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {
@@ -121,7 +121,7 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 		if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 			return a, errors.New(path + " is not a socket")
 		}
-		_ = os.Remove(path) // its process cannot
+		_ = os.Remove(path) // the killed process could not remove it
 		return a, errKilled
 	case err != nil:
 		return a, err
@@ -136,7 +136,7 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 		return answer{}, ctx.Err()
 	case err != nil:
 		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-			return answer{}, errEnded // a killed process leaves its socket behind
+			return answer{}, errEnded // a killed process would have left its socket
 		}
 		return answer{}, errKilled
 	case a.Code == codeOther:
@@ -145,8 +145,8 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	return a, nil
 }
 
-// socketPath returns a path in XDG_RUNTIME_DIR or the folder for temporary files. It fails if other
-// users can access the folder.
+// socketPath returns a path below XDG_RUNTIME_DIR or the directory for temporary files. It fails if
+// other users can access the directory.
 func socketPath(owner string) (string, error) {
 	folder := filepath.Join(os.TempDir(), "redlatch-"+strconv.Itoa(os.Geteuid()))
 	if own := os.Getenv(runtimeEnv); filepath.IsAbs(own) {

@@ -17,17 +17,17 @@ import (
 const (
 	defaultLease  = 30 * time.Second
 	maxExitStatus = 255
-	// maxPermits is Java's limit.
+	// maxPermits is the limit in Java.
 	maxPermits = 1<<31 - 1
 )
 
 type lockFlags struct {
 	*cli.Globals
 
-	lease    time.Duration // fixed lease; 0 for a renewed one
-	watchdog time.Duration // renewed lease
-	maxHold  time.Duration // 0 for no limit
-	atLeast  time.Duration // 0 for no minimum
+	lease    time.Duration // fixed lease, or 0 if the lease is renewed
+	watchdog time.Duration // length of a renewed lease
+	maxHold  time.Duration // 0 means no limit
+	atLeast  time.Duration // 0 means no minimum
 	wait     time.Duration
 	try      bool
 	conflict int // exit code if the lock was not acquired
@@ -36,7 +36,7 @@ type lockFlags struct {
 	permits                   string // NAME:N, or "" for a lock
 
 	bounded bool // --wait was given
-	// The parts of permits.
+	// semaphore and count are the parts of permits.
 	semaphore string
 	count     int
 }
@@ -74,7 +74,7 @@ func (o *lockFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// wrong describes the error in the flags, or returns "" if there is none.
+// wrong describes an error in the flags, or returns "".
 func (o *lockFlags) wrong(changed func(string) bool) string {
 	o.bounded = changed("wait")
 	switch {
@@ -105,7 +105,7 @@ func (o *lockFlags) wrong(changed func(string) bool) string {
 	return o.wrongAtLeast(changed)
 }
 
-// The name in --permits may contain colons.
+// wrongPermits allows colons in the name in --permits.
 func (o *lockFlags) wrongPermits(changed func(string) bool) string {
 	switch {
 	case o.fair, o.fenced, o.read, o.write:

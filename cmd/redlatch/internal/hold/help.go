@@ -1,6 +1,5 @@
 package hold
 
-// docs/shell.md has the details.
 const (
 	runHelp = `Runs COMMAND while holding the lock NAME, and releases the lock when COMMAND
 exits. COMMAND inherits standard input, output and error, and redlatch exits

@@ -1,5 +1,5 @@
-// Package hold contains the commands that hold a lock: run, hold, and release, which ends a hold -s
-// in the background.
+// Package hold contains the commands that hold a lock: run, hold, and release, which ends the hold
+// of a background process that hold -s has started.
 //
 //	run:   acquire ─▶ startCommand ─▶ supervise ─▶ giveUp ─▶ exit code
 //	hold:  acquire ─▶ print the owner ─▶ a signal, a loss or the end of a process ─▶ giveUp
@@ -11,16 +11,17 @@
 //	    └────────────────────────────────────▶ command ┤ one process group
 //	                                             └ its children ┘
 //
-// On Unix the command runs in a separate process group. Its leader is the guard, a second redlatch:
-// if the pipe ends without the dismissing byte, it kills the group with SIGKILL. On Linux the
-// kernel also kills the command (PR_SET_PDEATHSIG), so the thread that starts it lives as long as
-// the command. On Windows only the command is killed after a loss.
+// On Unix, the command runs in a separate process group. The leader of the group is the guard, a
+// second redlatch process. If its pipe ends without the orderlyExit byte, the guard kills the group
+// with SIGKILL. On Linux, the kernel also kills the command (PR_SET_PDEATHSIG) when the thread that
+// started it exits, so this thread lives as long as the command. On Windows, only the command
+// itself is killed after a loss.
 //
-// A hold ends one loss margin before its lease does. At that time run sends SIGTERM to the group,
-// and it sends SIGKILL before the server can grant the lock to another owner.
+// A hold ends one loss margin before its lease does. At that time, run sends SIGTERM to the group.
+// It sends SIGKILL before the server can grant the lock to another owner.
 //
 // If redlatch is the foreground job of the terminal on its standard input, the command's group
-// becomes the foreground group, so that it can read and receives Ctrl-C.
+// becomes the foreground group, so that the command can read from the terminal and receives Ctrl-C.
 package hold
 
 import (
@@ -49,7 +50,7 @@ type holdFlags struct {
 	shell        bool
 	forPID       int
 	onLostSignal string
-	watched      *watched // the process given by --for-pid, or nil if there is none
+	watched      *watched // the process of --for-pid, or nil
 }
 
 // New returns the command hold.
@@ -140,7 +141,7 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 		text += token + "\n"
 	}
 	if _, err := fmt.Fprint(cmd.OutOrStdout(), text); err != nil {
-		_ = h.hold.Unlock() // the lease frees it at worst
+		_ = h.hold.Unlock() // if this fails, the lease expires
 		return fmt.Errorf("print the owner: %w", err)
 	}
 	notify(notifyReady, h.status())
@@ -156,8 +157,8 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 	return o.end(cmd.Context(), h).exit()
 }
 
-// A signal that is ignored, as under nohup, stays ignored. SIGPIPE is ignored: this process has a
-// lock to release.
+// endings leaves out signals that are ignored, for example under nohup. It ignores SIGPIPE, because
+// this process has a lock to release.
 func endings() (<-chan os.Signal, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ch := make(chan os.Signal, 1)
@@ -184,7 +185,7 @@ func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Sign
 	return h, err
 }
 
-// A lock whose --max-hold has expired must still be released.
+// end also releases a lock whose --max-hold has expired.
 func (o *holdFlags) end(ctx context.Context, h *held) answer {
 	over, failed := h.hold.Err(), error(nil)
 	if over != nil && o.onLostSignal != "" {
@@ -224,8 +225,7 @@ func (a answer) exit() error {
 	return nil
 }
 
-// assignments returns lines for eval that set and export env, and unset the other variables of a
-// hold.
+// assignments returns shell code that exports env and unsets all other variables of a hold.
 func assignments(env []string) string {
 	var b strings.Builder
 	b.WriteString("unset " + strings.Join(variables, " ") + ";\n")
@@ -236,7 +236,8 @@ func assignments(env []string) string {
 	return b.String()
 }
 
-// failure returns lines that fail with code: eval ignores how the command ended.
+// failure returns shell code that fails with code, because eval ignores the exit code of the
+// command.
 func failure(code int) string {
 	return assignments(nil) + fmt.Sprintf("(exit %d)\n", code)
 }
@@ -255,7 +256,7 @@ func refuse(cmd *cobra.Command, err error) error {
 	if errors.As(err, &said) {
 		code = said.Code
 	}
-	if slices.ContainsFunc(os.Args, asksForShell) { // the flags may not be parsed yet
+	if slices.ContainsFunc(os.Args, asksForShell) { // the flags may not have been parsed
 		fmt.Fprint(cmd.OutOrStdout(), failure(code))
 	}
 	return err
@@ -263,11 +264,11 @@ func refuse(cmd *cobra.Command, err error) error {
 
 var errNoProcess = errors.New("no such process")
 
-// watched is a process that is not a child. A nil watched never ends. Process handles, on Linux and
-// Windows, keep it from being confused with a later process of the same number.
+// watched is a process that is not a child. A nil watched never ends. On Linux and Windows, a
+// process handle keeps it from being confused with a later process with the same ID.
 type watched struct {
 	process *os.Process
-	done    chan struct{} // closed when the process has ended
+	done    chan struct{} // closed when the process has exited
 }
 
 func watch(pid int) (*watched, error) {

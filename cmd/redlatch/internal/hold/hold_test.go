@@ -272,8 +272,8 @@ func TestOnLostExecIsBoundedAndRunsOnlyOnLoss(t *testing.T) {
 	require.Equal(t, program.Outcome{}, program.Finish(t, s.URL(), "run", "--on-lost-exec", "echo hook", name, "--", "true"))
 }
 
-// notified listens as a service manager does, at an abstract name or in a folder. It returns the
-// variable and a function that returns the next message.
+// notified listens like a service manager, on an abstract socket or in a directory. It returns the
+// variable for the environment and a function that returns the next message.
 func notified(t *testing.T, abstract bool) (env string, next func() string) {
 	t.Helper()
 	path := filepath.Join(folder(t), "s")

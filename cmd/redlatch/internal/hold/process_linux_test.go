@@ -37,8 +37,8 @@ func TestGuardRejectsManualStart(t *testing.T) {
 	program.Fails(t, program.NoServer(t), 125, "is started by redlatch run only", "__guard")
 }
 
-// leavesOrphans leaves orphans that end immediately, and others that end concurrently with the
-// command. It exits with 7, or with 9 if a zombie remains: signal 0 reaches zombies.
+// leavesOrphans leaves orphans that exit immediately and orphans that exit concurrently with the
+// command. It exits with 7, or with 9 if a zombie remains, which it detects with signal 0.
 const leavesOrphans = `
 pids=$(for i in 1 2 3 4 5 6 7 8; do sh -c 'sh -c "exit 3" >&- & echo $!'; done)
 for pid in $pids; do
@@ -58,7 +58,8 @@ func TestRunAsPID1ReapsOrphans(t *testing.T) {
 	}
 }
 
-// startAsProcess1 starts redlatch in a new PID namespace, and in a user namespace unless root.
+// startAsProcess1 starts redlatch in a new PID namespace and, unless the user is root, in a user
+// namespace.
 func startAsProcess1(t *testing.T, url string, args ...string) *program.Process {
 	t.Helper()
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
@@ -119,7 +120,7 @@ func TestUnusedPIDIsNotWatched(t *testing.T) {
 	require.Nil(t, none.ended())
 }
 
-// firstThreadEnds makes the first thread of this program end while others go on.
+// firstThreadEnds makes the first thread of this program exit while others continue.
 const firstThreadEnds = "REDLATCH_TEST_FIRST_THREAD_ENDS"
 
 func init() {

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// giveUp releases the lock, or keeps it for --at-least: if the remaining time is at most one lease
+// giveUp releases the lock, or keeps it for --at-least. If the remaining time is at most one lease
 // and signals is not nil, it waits and then releases the lock, so that waiters are notified.
 // Otherwise it sets the lease to the remaining time.
 func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error) {
@@ -33,7 +33,7 @@ func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error)
 	case errors.Is(err, errUntold):
 		return err
 	case err != nil && !errors.Is(err, redlatch.ErrMaxHold):
-		// A loss here is not the command's.
+		// This loss does not concern the command, which has exited.
 		return fmt.Errorf("it may become free before --at-least expires: %s", h.why(ctx, err))
 	}
 	return nil
@@ -52,7 +52,7 @@ func (h *held) unlock(ctx context.Context) error {
 	return errors.New(h.why(ctx, err))
 }
 
-// On a signal, await leaves the lock with the remaining time as its lease.
+// await releases the lock after left. On a signal, it sets the lease to the remaining time instead.
 func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.Signal) error {
 	began := time.Now()
 	over := time.NewTimer(left)
@@ -68,21 +68,21 @@ func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.
 			if !errors.Is(h.hold.Err(), redlatch.ErrMaxHold) {
 				return h.hold.Err()
 			}
-			lost = nil // MaxHold is as long, and began a moment earlier
+			lost = nil // MaxHold is as long as --at-least and has just expired
 		}
 	}
 }
 
-// leave sets the lease even if the present one is longer: an inner hold with that lease remains
-// when the renewed one is released.
+// leave acquires the lock again with the new lease, even if it is shorter. This inner hold remains
+// when the renewed hold is released.
 func (h *held) leave(ctx context.Context, left time.Duration) error {
 	kept, err := h.lock.TryLock(h.hold.Context(ctx), rlock.WithLease(max(left, time.Millisecond)))
 	switch {
-	case errors.Is(err, redlatch.ErrNotAcquired): // the lease had expired when the reply arrived
+	case errors.Is(err, redlatch.ErrNotAcquired): // the lease expired before the reply arrived
 		time.Sleep(h.atLeast - time.Since(h.since))
 		return h.unlock(ctx)
 	case err != nil:
-		_ = h.hold.LetExpire() // the first error says more
+		_ = h.hold.LetExpire() // the first error is more useful
 		return err
 	}
 	if err := h.hold.Unlock(); err != nil {

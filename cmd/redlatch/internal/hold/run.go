@@ -18,15 +18,15 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// The values of --on-lost.
+// Values of --on-lost.
 const (
-	lossTerm   = "term" // SIGTERM to the group, and SIGKILL after the grace
-	lossKill   = "kill" // SIGKILL
+	lossTerm   = "term" // send SIGTERM to the group, and SIGKILL after the grace period
+	lossKill   = "kill" // send SIGKILL to the group
 	lossIgnore = "ignore"
 )
 
 const (
-	// lossLimit bounds the command of --on-lost-exec, and lossOutput how long its outputs stay open
+	// lossLimit bounds the --on-lost-exec command. lossOutput is how long its output may stay open
 	// after that.
 	lossLimit  = 10 * time.Second
 	lossOutput = time.Second
@@ -79,7 +79,7 @@ func NewRun(g *cli.Globals) *cobra.Command {
 
 const guardCommand = "__guard"
 
-// NewGuard returns the hidden command that kills a command if redlatch dies.
+// NewGuard returns the hidden command that kills the command of run if redlatch dies.
 func NewGuard(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:    guardCommand,
@@ -94,10 +94,10 @@ func NewGuard(*cli.Globals) *cobra.Command {
 	}
 }
 
-// completeRun completes the dashes after the name, and then behaves like the shell does for any command.
+// completeRun suggests -- after the name. After that, the shell completes as for any command.
 func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	// Cobra adds dashes to the command line that it parses, and does not report whether there were
-	// any.
+	// Cobra adds -- to the command line that it parses, and does not report whether it was there
+	// before.
 	switch {
 	case slices.Contains(os.Args, "--"):
 		return nil, cobra.ShellCompDirectiveDefault
@@ -154,14 +154,14 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	defer h.disconnect()
 	proc, err := startCommand(path, argv, environ(h.environment()))
 	if err != nil {
-		_ = h.hold.Unlock() // the lease frees it at worst
+		_ = h.hold.Unlock() // if this fails, the lease expires
 		return err
 	}
 	notify(notifyReady, h.status())
 	reported := o.onLoss(h)
 	lost, signaled := supervise(h.lost, proc, signals, o.onLost, h.grace())
 	if signaled {
-		signals = nil // after a signal, do not wait for --at-least
+		signals = nil // do not wait for --at-least after a signal
 	}
 	told := reported()
 	over := h.hold.Err()
@@ -186,8 +186,8 @@ func (h *held) status() string {
 	return notifyStatus("holding lock " + sanitize.Word(h.lock.Name()) + " since " + h.since.UTC().Format(time.RFC3339))
 }
 
-// onLoss reports a loss concurrently with the command's end. The function that it returns stops
-// that, or waits for the report.
+// onLoss reports a loss as soon as it occurs. The caller must call reported, which cancels the
+// report or waits for it.
 func (o *runFlags) onLoss(h *held) (reported func() bool) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(h.lost, func() {
@@ -222,7 +222,8 @@ func (o *runFlags) report(h *held, over, unlocked error) {
 	}
 }
 
-// The output goes to standard error: standard output belongs to the command under the lock.
+// execute sends the output to standard error, because standard output belongs to the command under
+// the lock.
 func execute(line string, env []string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -246,10 +247,11 @@ func environ(more []string) []string {
 	return append(env, more...)
 }
 
-// The protocol of systemd's sd_notify(3): datagrams to the socket in NOTIFY_SOCKET, if set.
+// These belong to systemd's sd_notify(3) protocol, which sends datagrams to the socket in
+// NOTIFY_SOCKET.
 const (
 	notifySocketEnv = "NOTIFY_SOCKET"
-	// notifyLimit bounds a write to a service manager that does not read.
+	// notifyLimit bounds a write if the service manager does not read.
 	notifyLimit = time.Second
 
 	notifyReady    = "READY=1"
@@ -258,13 +260,13 @@ const (
 
 func notifyStatus(text string) string { return "STATUS=" + strings.Join(strings.Fields(text), " ") }
 
-// notify ignores errors: a service also works without its manager.
+// notify ignores errors, because a service also works without its manager.
 func notify(messages ...string) {
 	path := os.Getenv(notifySocketEnv)
 	if path == "" {
 		return
 	}
-	// An initial @ marks an abstract name; package net knows it.
+	// Package net understands an initial @, which marks an abstract socket name.
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		return

@@ -174,8 +174,8 @@ func TestAtLeastShorterThanRoundTripIsWaitedOut(t *testing.T) {
 	})
 }
 
-// keepSending repeats sig until the returned function is called: the command may receive the first
-// ones.
+// keepSending sends sig repeatedly until the returned function is called, because the command may
+// receive the first signals.
 func keepSending(p *program.Process, sig os.Signal) func() {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

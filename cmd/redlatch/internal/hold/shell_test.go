@@ -34,8 +34,8 @@ func shells(t *testing.T) (all []string) {
 	return all
 }
 
-// script runs a shell script, and returns its output and exit code. All of its outputs must be
-// closed when it ends.
+// script runs a shell script and returns its output and exit code. The script must close all
+// outputs when it exits.
 func script(t *testing.T, shell, url, text string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := command(t, shell, url, text)
@@ -137,7 +137,7 @@ func TestShellExitReleasesLock(t *testing.T) {
 	}
 }
 
-// In a pipe, the parent of hold ends immediately; $$ does not.
+// In a pipe, the parent of hold exits immediately, but $$ does not.
 func TestForPIDHoldsForScriptFromSubshell(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

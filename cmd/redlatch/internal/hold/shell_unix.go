@@ -21,16 +21,15 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// taken is the byte that confirms to the background process that its assignments were printed.
+// taken is the byte that tells the background process that its assignments were printed.
 const taken = 't'
 
-// detach starts the background process, waits until it holds the lock, and prints the assignments.
-// The background process ends if this one ends before that.
+// detach starts the background process, waits until it holds the lock, and prints its assignments.
+// The background process exits if this process exits before that.
 func (o *holdFlags) detach(cmd *cobra.Command) error {
 	ended, stop := endings()
 	defer stop()
-	// The same command line with another command, and the parent process as the default of
-	// --for-pid.
+	// Run the same command line with another command. --for-pid defaults to the parent process.
 	_, rest, err := cmd.Root().Find(os.Args[1:])
 	if err != nil {
 		return refuse(cmd, err)
@@ -44,12 +43,12 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	defer func() { _ = line.Close() }()
 	go func() {
 		for sig := range ended {
-			_ = proc.Process.Signal(sig) // it may have ended
+			_ = proc.Process.Signal(sig) // fails if the process has exited
 		}
 	}()
 	text, err := io.ReadAll(report)
 	if err != nil || len(text) == 0 {
-		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)}) // it has printed the reason
+		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)}) // the process has printed the reason
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
 		return fmt.Errorf("print the assignments: %w", err)
@@ -60,8 +59,8 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	return nil
 }
 
-// The process does not inherit any open file except standard error. Other files would stay open for
-// as long as the lock is held.
+// startAlone starts a process that inherits only standard error. Any other open file would stay
+// open for as long as the lock is held.
 func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err error) {
 	const most = 1024
 	for fd := 3; fd < most; fd++ {
@@ -77,7 +76,7 @@ func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err erro
 }
 
 func codeOf(proc *exec.Cmd) int {
-	_ = proc.Wait() // ProcessState has the result
+	_ = proc.Wait() // the result is in ProcessState
 	if code := proc.ProcessState.ExitCode(); code > 0 {
 		return code
 	}
@@ -86,7 +85,7 @@ func codeOf(proc *exec.Cmd) int {
 }
 
 func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
-	_ = os.Unsetenv("NOTIFY_SOCKET") // another process is the service's main process
+	_ = os.Unsetenv("NOTIFY_SOCKET") // the service manager expects another main process
 	ended, stop := endings()
 	defer stop()
 	ctx, cancel := context.WithCancel(cmd.Context())
@@ -94,7 +93,7 @@ func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
 	printed := make(chan bool, 1)
 	go func() {
 		var word [1]byte
-		n, _ := os.Stdin.Read(word[:]) // the end of the pipe means no
+		n, _ := os.Stdin.Read(word[:]) // if the pipe ends, the assignments were not printed
 		if n != 1 || word[0] != taken {
 			cancel()
 		}
@@ -107,12 +106,12 @@ func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
 	defer h.disconnect()
 	server, err := listen(h.owner())
 	if err != nil {
-		_ = h.hold.Unlock() // the lease frees it at worst
+		_ = h.hold.Unlock() // if this fails, the lease expires
 		return err
 	}
 	defer server.close()
 	if !report(h, server, printed) {
-		_ = h.hold.Unlock() // the lease frees it at worst
+		_ = h.hold.Unlock() // if this fails, the lease expires
 		return fmt.Errorf("the assignments of lock %q were not read", h.lock.Name())
 	}
 	return o.serve(cmd.Context(), h, server, ended)
@@ -134,7 +133,7 @@ func report(h *held, server *socket, printed <-chan bool) bool {
 	return redirect(null, os.Stdin) == nil && redirect(null, os.Stderr) == nil
 }
 
-// After a loss, serve keeps running to report the loss to redlatch release.
+// serve continues after a loss, so that it can report the loss to redlatch release.
 func (o *holdFlags) serve(ctx context.Context, h *held, server *socket, ended <-chan os.Signal) error {
 	a, lost := answer{}, h.lost.Done()
 	for {
@@ -157,7 +156,7 @@ func (o *holdFlags) serve(ctx context.Context, h *held, server *socket, ended <-
 	}
 }
 
-// The runtime writes to standard error by its number.
+// redirect replaces the file descriptor, because the runtime writes to standard error by number.
 func redirect(to, of *os.File) error { return unix.Dup2(int(to.Fd()), int(of.Fd())) }
 
 var shell = []string{"/bin/sh", "-c"}
@@ -180,17 +179,17 @@ func (w *watched) await() {
 	}
 }
 
-// exists reports whether the process exists, even if it belongs to another user.
+// exists reports whether the process exists. Another user may own it.
 func exists(p *os.Process) bool {
 	err := p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// A process whose first thread has ended while others run has the state of a zombie but has not
-// ended.
+// isZombie returns false for a process whose first thread has exited while others run, although its
+// state is that of a zombie.
 func isZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	const state, threads = 0, 17
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name may contain anything
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name may contain any character
 	return err == nil && len(fields) > threads && bytes.ContainsAny(fields[state], "ZX") && len(fields[threads]) == 1 && fields[threads][0] <= '1'
 }

@@ -32,7 +32,7 @@ func ask(context.Context, string, string) (answer, error) { return answer{}, err
 
 func (w *watched) await() { _, _ = w.process.Wait() }
 
-// exists returns true: os.FindProcess fails otherwise.
+// exists returns true because os.FindProcess fails otherwise.
 func exists(*os.Process) bool { return true }
 
 var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -42,11 +42,11 @@ func guardGroup() int { return cli.CodeRunFailed }
 type process struct {
 	cmd   *exec.Cmd
 	stops chan os.Signal // never used here
-	done  chan struct{}  // closed when the command has ended
+	done  chan struct{}  // closed when the command has exited
 	code  int            // set before done is closed
 }
 
-// Every process must go through supervise.
+// startCommand starts the program. The caller must call supervise.
 func startCommand(path string, argv, env []string) (*process, error) {
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if err := cmd.Start(); err != nil {
@@ -55,13 +55,14 @@ func startCommand(path string, argv, env []string) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		_ = cmd.Wait() // ProcessState has the result
+		_ = cmd.Wait() // the result is in ProcessState
 		p.code = cmd.ProcessState.ExitCode()
 	}()
 	return p, nil
 }
 
-// pass kills the command on SIGTERM. The console sends Ctrl-C to all of its processes.
+// pass kills the command on SIGTERM. It ignores Ctrl-C, which the console sends to all its
+// processes.
 func (p *process) pass(sig os.Signal) {
 	if sig == syscall.SIGTERM {
 		p.kill()
@@ -70,7 +71,7 @@ func (p *process) pass(sig os.Signal) {
 
 func (p *process) terminate() {}
 
-func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended
+func (p *process) kill() { _ = p.cmd.Process.Kill() } // fails if the command has exited
 
 func (p *process) suspend(context.Context) {}
 
