@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// The exit codes. Commands that pass on another program's code use CodeRunFailed for their own
+// Exit codes. Commands that return the exit code of another program use CodeRunFailed for their own
 // errors, as env(1) does.
 const (
 	CodeFailed = 1
 	// CodeUsage means that the command line or the server's address is wrong.
 	CodeUsage = 2
-	// CodeReplica means that a command that writes was sent to a replica.
+	// CodeReplica means that a command cannot write because the server is a replica.
 	CodeReplica = 2
 	// CodeConflict means that the lock was not acquired, unless a flag sets another code.
 	CodeConflict = 124
@@ -30,7 +30,7 @@ const (
 	codeSignal = 128
 )
 
-// SignalCode returns a shell's exit code for a program that sig ended.
+// SignalCode returns the exit code that shells use for a program killed by sig.
 func SignalCode(sig os.Signal) int {
 	if number, ok := sig.(syscall.Signal); ok {
 		return codeSignal + int(number)
@@ -38,13 +38,12 @@ func SignalCode(sig os.Signal) int {
 	return CodeRunFailed
 }
 
-// ExitError is an error with an exit code. A nil Err prints no message.
+// ExitError is an error with an exit code. If Err is nil, no message is printed.
 type ExitError struct {
 	Code int
 	Err  error
 }
 
-// Error returns the message of Err, or the exit code if Err is nil.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -52,10 +51,9 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns Err.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Errorf returns an ExitError.
+// Errorf returns an ExitError with a formatted message.
 func Errorf(code int, format string, args ...any) error {
 	return &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
 }
@@ -67,8 +65,8 @@ type ended struct{ by os.Signal }
 
 func (e *ended) Error() string { return "ended by " + e.by.String() }
 
-// UntilSignal calls do with a context that SIGINT, SIGTERM or one of the other signals cancels.
-// After a signal it ignores do's error and returns an ExitError with the signal's code.
+// UntilSignal calls do with a context that is canceled by SIGINT, SIGTERM and the other signals.
+// After a signal, it ignores the error of do and returns an ExitError with the signal's code.
 func UntilSignal(parent context.Context, do func(context.Context) error, others ...os.Signal) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -90,7 +88,7 @@ func UntilSignal(parent context.Context, do func(context.Context) error, others 
 	return err
 }
 
-// Stdout is standard output for commands that ignore write errors.
+// Stdout is standard output. It remembers the first error for commands that ignore write errors.
 type Stdout struct {
 	file   *os.File
 	failed func(error)
@@ -99,10 +97,10 @@ type Stdout struct {
 	err error
 }
 
-// NewStdout returns a writer to file that calls failed on the first error.
+// NewStdout returns a writer to file. It calls failed after the first error.
 func NewStdout(file *os.File, failed func(error)) *Stdout { return &Stdout{file: file, failed: failed} }
 
-// Write returns the first write error on every later call.
+// Write fails with the first write error on every later call.
 func (s *Stdout) Write(p []byte) (int, error) {
 	if err := s.Err(); err != nil {
 		return 0, err

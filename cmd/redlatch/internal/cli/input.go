@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Names reads the lock names and owners among a command's arguments.
+// Names decodes the lock names and owners in a command's arguments.
 type Names struct {
 	Base64 bool
 }
@@ -39,27 +39,28 @@ func (n *Names) Read(args ...string) ([]string, error) {
 	return names, nil
 }
 
-// CompleteValues makes shells complete a flag's values; in a list, only the first.
+// CompleteValues lets shells complete the values of a flag. In a list, only the first value is
+// completed.
 func CompleteValues(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// CompleteFiles makes shells complete file names for flags.
+// CompleteFiles lets shells complete file names for flags.
 func CompleteFiles(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
 	}
 }
 
-// Confirm prompts for an answer. Any answer other than yes counts as no.
+// Confirm prompts the user for an answer. Any answer other than yes means no.
 func Confirm(in io.Reader, out io.Writer, question string) bool {
 	fmt.Fprint(out, Fit(out, question+" [y/N] "))
-	answer, _ := bufio.NewReader(in).ReadString('\n') // an end of input is no
+	answer, _ := bufio.NewReader(in).ReadString('\n') // the end of the input means no
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }
 
-// Print prints a command's output, as JSON or with text.
+// Print prints a command's output, either as JSON or by calling text.
 func Print(cmd *cobra.Command, asJSON bool, what any, text func(io.Writer)) error {
 	if asJSON {
 		return PrintJSON(cmd, what)
@@ -68,10 +69,10 @@ func Print(cmd *cobra.Command, asJSON bool, what any, text func(io.Writer)) erro
 	return nil
 }
 
-// PrintJSON prints a command's JSON output.
+// PrintJSON prints what as a command's JSON output.
 func PrintJSON(cmd *cobra.Command, what any) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false) // command lines in it contain &
+	enc.SetEscapeHTML(false) // command lines in the output contain &
 	return enc.Encode(what)
 }

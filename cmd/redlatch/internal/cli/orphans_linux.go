@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isInit is true for process 1 of a container. The kernel makes it the parent of every orphan,
-// which stays a zombie until process 1 waits for it.
+// isInit is true for process 1 of a container. The kernel makes this process the parent of each
+// orphan, which remains a zombie until process 1 waits for it.
 var isInit = os.Getpid() == 1
 
-// init locks the main goroutine to the main thread for reaping.
+// init locks the main goroutine to the main thread, which reaping requires.
 func init() {
 	if isInit {
 		runtime.LockOSThread()
 	}
 }
 
-// reaping returns the result of run. When running as process 1, it reaps orphans on the main thread
+// reaping returns the result of run. If this is process 1, it reaps orphans on the main thread
 // until run returns.
 //
-// WNOTHREAD waits only for children of the calling thread. Because run starts no children on the
-// main thread, reaping never takes the status of a child that run started.
+// With WNOTHREAD, Wait4 waits only for children of the calling thread. Because run does not start
+// children on the main thread, reaping cannot take the exit status of a child of run.
 func reaping(run func() int) int {
 	if !isInit {
 		return run()

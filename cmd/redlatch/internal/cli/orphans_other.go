@@ -2,5 +2,5 @@
 
 package cli
 
-// reaping runs run: containers are Linux.
+// reaping only calls run, because containers run on Linux.
 func reaping(run func() int) int { return run() }

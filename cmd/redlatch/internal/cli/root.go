@@ -20,11 +20,11 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Constructor makes a command.
+// Constructor creates a command.
 type Constructor func(*Globals) *cobra.Command
 
-// Execute runs the command line and returns the exit code. It must be called on the main goroutine,
-// and cancels its context if output cannot be written.
+// Execute runs the command line and returns the exit code. It must be called on the main goroutine.
+// If output cannot be written, it cancels the context of the command.
 func Execute(ctx context.Context, args []string, commands ...Constructor) int {
 	return reaping(func() int { return execute(ctx, args, commands) })
 }
@@ -56,7 +56,7 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 
 const runFails = "run fails"
 
-// RunFails are the annotations for a command that returns another program's exit code. If the
+// RunFails is the annotation of commands that return the exit code of another program. If such a
 // command itself fails, it exits with [CodeRunFailed].
 var RunFails = map[string]string{runFails: "true"}
 
@@ -79,8 +79,8 @@ func coded(cmd *cobra.Command, ran bool, err error) error {
 	return &ExitError{Code: code, Err: err}
 }
 
-// If another failure has already set the exit code, written keeps that code, because scripts depend
-// on it. It prints nothing about a closed pipe.
+// written keeps an exit code that another failure has set, because scripts depend on it. It does
+// not report a closed pipe.
 func written(err, lost error) error {
 	var exit *ExitError
 	coded, closed := errors.As(err, &exit), errors.Is(lost, syscall.EPIPE)
@@ -97,7 +97,7 @@ func written(err, lost error) error {
 	return &ExitError{Code: CodeFailed, Err: lost}
 }
 
-// NewRoot returns the command redlatch with its commands.
+// NewRoot returns the redlatch command with the given commands.
 func NewRoot(commands ...Constructor) *cobra.Command {
 	g := &Globals{}
 	root := &cobra.Command{
@@ -125,7 +125,7 @@ unless the command's help says otherwise. If signal n ended the command, it is
 	root.SuggestionsMinimumDistance = 2
 	root.DisableSuggestions = true // cobra prints several lines; wrongCommand prints one
 	g.register(root)
-	// Complete file names and values only for flags that need them.
+	// Complete file names only for flags that take a file.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for _, newCommand := range commands {
 		root.AddCommand(explained(newCommand(g)))
@@ -147,7 +147,8 @@ func version() string {
 	return text + " " + info.GoVersion
 }
 
-// Executable returns the path of this program, on Linux even if its file was replaced.
+// Executable returns the path of this program. On Linux, it works even if the file has been
+// replaced.
 func Executable() string {
 	path, err := os.Executable()
 	switch {

@@ -30,7 +30,7 @@ const (
 	passwordEnv  = "REDIS_PASSWORD"
 )
 
-// Globals are the flags that all commands share: the server's address and credentials.
+// Globals are the flags of all commands, which specify the server and the credentials.
 type Globals struct {
 	// Redis is the value of --redis.
 	Redis string
@@ -39,8 +39,9 @@ type Globals struct {
 	tls                connect.TLS
 }
 
-// The flags' defaults are not taken from the environment, because the help text would then print REDIS_URL. There is no
-// flag for a password, because all users of a machine can read the arguments of its processes.
+// register does not take the defaults of flags from the environment, because the help text would
+// then print REDIS_URL. A password cannot be a flag, because all users of a machine can read the
+// arguments of its processes.
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&g.Redis, "redis", "",
@@ -55,7 +56,8 @@ func (g *Globals) register(root *cobra.Command) {
 	CompleteFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
 }
 
-// Server returns the server that flags and environment name. Its errors have [CodeUsage].
+// Server returns the server that the flags and the environment specify. Its errors have
+// [CodeUsage].
 func (g *Globals) Server() (*connect.Server, error) {
 	set, err := g.Settings()
 	if err != nil {
@@ -73,11 +75,11 @@ func ServerOf(set connect.Settings) (*connect.Server, error) {
 	return srv, nil
 }
 
-// Target returns the address without its password.
+// Target returns the address without the user and the password.
 func (g *Globals) Target() string { return redisurl.Show(g.url()) }
 
-// Settings reads flags, environment and password file. It may print a warning, so call it once. Its
-// errors have [CodeUsage].
+// Settings reads the flags, the environment and the password file. Call it only once, because it
+// may print a warning. Its errors have [CodeUsage].
 func (g *Globals) Settings() (connect.Settings, error) {
 	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
 	if g.Redis != "" && connect.Shows(g.Redis) {
@@ -110,7 +112,8 @@ func (g *Globals) url() string {
 	return defaultRedis
 }
 
-// WithServer connects and calls do. Its errors are one line with the next step.
+// WithServer connects to the server and calls do. Its errors fit on a line and include the next
+// step.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	if name == "" {
 		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}
@@ -136,9 +139,10 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 	return srv.Problem(err)
 }
 
-// Client returns a client to inspect and repair locks with any name. It returns the errors from [connect.Server.Open].
+// Client returns a client that can inspect and repair locks with any name. Its errors come from
+// [connect.Server.Open].
 func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) {
-	client, err := srv.Open(ctx, redlatch.WithServerTime()) // independent of this machine's clock
+	client, err := srv.Open(ctx, redlatch.WithServerTime()) // do not depend on the clock of this machine
 	if err == nil {
 		engine.EngineOf(client).AnyName = true
 	}
@@ -155,8 +159,8 @@ func NeedMaster(ctx context.Context, srv *connect.Server) error {
 	return err
 }
 
-// OnMaster is [WithServer] for a command that repairs a lock. If the user lacks rights, the error names
-// them.
+// OnMaster is [WithServer] for commands that repair a lock. If the user lacks rights, the error
+// lists them.
 func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Target) error) error {
 	return WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := NeedMaster(ctx, srv); err != nil {
@@ -174,7 +178,7 @@ func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Targe
 	})
 }
 
-// WarnOfReplica prints a warning if the server is a replica, and returns its master, or "" if it has none.
+// WarnOfReplica warns if the server is a replica. It returns the address of its master, or "".
 func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (master string, err error) {
 	if master, err = srv.Master(ctx); err == nil && master != "" {
 		Messagef(w, "warning: %s", srv.OfReplica(master))
@@ -184,7 +188,7 @@ func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (maste
 
 const closing = 2 * time.Second
 
-// Listen returns a TCP listener.
+// Listen listens on a TCP address.
 func Listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -193,13 +197,13 @@ func Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve serves until ctx ends, then calls stop, which must end streams.
+// Serve serves requests until ctx ends. It then calls stop, which must end all streams.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, stop func()) error {
 	web := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      time.Minute, // a stream extends its own deadline
+		WriteTimeout:      time.Minute, // streams extend their deadline
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}

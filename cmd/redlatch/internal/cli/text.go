@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// Columns is the assumed width of a terminal whose width is unknown.
+	// Columns is used if the width of the terminal is unknown.
 	Columns = 80
 	hang    = 9 // the column where text begins
 )
 
-// WithDetails returns an owner and its details, on the next line if they do not fit on one.
+// WithDetails returns a line with an owner and its details, or two lines if they do not fit on one.
 func WithDetails(owner, what string) string {
 	if sanitize.Width(owner)+3+sanitize.Width(what) < Columns {
 		return owner + "   " + what + "\n"
@@ -30,13 +30,13 @@ func WithDetails(owner, what string) string {
 	return owner + "\n" + Indented("", what)
 }
 
-// Indented returns word and text in lines that fit a terminal, with control characters replaced.
+// Indented returns word and text on lines that fit a terminal. It replaces control characters.
 func Indented(word, text string) string {
 	return fmt.Sprintf("  %-*s", hang-2, word) + strings.Join(Wrap(text, Columns-1-hang), "\n"+strings.Repeat(" ", hang)) + "\n"
 }
 
-// Wrap returns text in lines of at most width columns, with control characters replaced. A command
-// in backquotes stays on one line.
+// Wrap splits text into lines of at most width columns. It replaces control characters, and does
+// not break commands in backquotes.
 func Wrap(text string, width int) []string {
 	lines := []string{""}
 	for _, word := range words(sanitize.Text(text)) {
@@ -66,7 +66,7 @@ func words(text string) []string {
 	})
 }
 
-// Deadline shows a deadline relative to now.
+// Deadline formats the time until a deadline.
 func Deadline(ms *int64) string {
 	switch {
 	case ms == nil:
@@ -77,12 +77,12 @@ func Deadline(ms *int64) string {
 	return Millis(-*ms) + " ago"
 }
 
-// Millis shows a number of milliseconds as a duration.
+// Millis formats milliseconds as a duration.
 func Millis(ms int64) string {
 	return limits.Show(limits.FromMillis(ms), 100*time.Millisecond)
 }
 
-// Lease shows the rest of a lease in at most seven columns.
+// Lease formats the remaining lease in at most seven columns.
 func Lease(left time.Duration) string {
 	switch {
 	case left == redlatch.NoTTL:
@@ -97,7 +97,7 @@ func Lease(left time.Duration) string {
 	return fmt.Sprintf("%dd", int(left.Hours()/24))
 }
 
-// Messagef writes a message, with control characters replaced.
+// Messagef writes a message. It replaces control characters.
 func Messagef(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, Fit(w, "redlatch: "+sanitize.Text(fmt.Sprintf(format, args...))))
 }
@@ -112,10 +112,10 @@ func Fit(w io.Writer, text string) string {
 	if err != nil || width <= 0 {
 		width = Columns
 	}
-	return fold(text, width-1) // some terminals wrap a full line
+	return fold(text, width-1) // some terminals wrap lines that fill the width
 }
 
-// fold keeps other runs of blanks, which may be part of a name.
+// fold wraps text, but keeps multiple blanks, which may be part of a name.
 func fold(text string, width int) string {
 	const indent = "  "
 	var b strings.Builder
@@ -141,10 +141,10 @@ func fold(text string, width int) string {
 
 const reset = "\x1b[0m"
 
-// Colour is an escape sequence, or "" for plain text.
+// Colour is the escape sequence of a color, or "" for plain text.
 type Colour string
 
-// The colours in use.
+// The colors in use.
 const (
 	Green  Colour = "\x1b[32m"
 	Yellow Colour = "\x1b[33m"
@@ -153,17 +153,17 @@ const (
 	Dim    Colour = "\x1b[2m"
 )
 
-// Look says whether Paint may colour.
+// Look is true if Paint may use colors.
 type Look bool
 
-// LookOf returns a Look with colours if w is a terminal and NO_COLOR is not set.
+// LookOf allows colors if w is a terminal and NO_COLOR is not set.
 func LookOf(w io.Writer) Look {
 	f := fileOf(w)
-	// Windows consoles need a mode switch first.
+	// Windows consoles would have to be configured first.
 	return Look(f != nil && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd())))
 }
 
-// Paint returns text in a colour.
+// Paint returns text in the given color.
 func (l Look) Paint(c Colour, text string) string {
 	if !bool(l) || c == "" || text == "" {
 		return text

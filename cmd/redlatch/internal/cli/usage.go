@@ -39,7 +39,7 @@ func refuseTheUnknown(root *cobra.Command) {
 			cmd.Use = "completion bash|fish|powershell|zsh"
 			cmd.Args = func(c *cobra.Command, args []string) error {
 				if len(args) == 0 {
-					return nil // it shows its help
+					return nil // RunE shows the help
 				}
 				return Usagef("unknown shell %s. Usage: redlatch %s", sanitize.Word(args[0]), c.Use)
 			}
@@ -88,7 +88,7 @@ func wrongArgs(use string, args []string) string {
 	return said
 }
 
-// WrongFlag adds a hint to an error about a flag.
+// WrongFlag adds a hint to err, which is about a flag.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	what, why, _ := strings.Cut(err.Error(), ": time: ")
 	flag, parse, _ := strings.Cut(err.Error(), ": strconv.")

@@ -1,4 +1,4 @@
-// Package force contains the commands that take something from another client: evict and unlock.
+// Package force contains the commands that affect other clients: evict and unlock.
 //
 //	unlock:  look ─▶ is the lease renewed? ─▶ ask ─▶ look once more ─▶ take ─▶ audit
 package force
@@ -49,13 +49,13 @@ type evicted struct {
 	inspect.Waiter
 	Next *nextInQueue `json:"next"`
 
-	absent int // waiters without a subscriber, among the first inspect.LookedAt
+	absent int // waiters without a subscriber among the first inspect.LookedAt
 }
 
 type nextInQueue struct {
 	inspect.Owned
 	inspect.Client
-	// Notified means that the lock was free, and that a wake-up was sent.
+	// Notified is set if the lock was free, so that a wake-up was sent.
 	Notified   bool   `json:"notified"`
 	Subscribed string `json:"subscribed"`
 
@@ -137,7 +137,7 @@ func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextIn
 	n.Client, n.Subscribed = inspect.ClientOf(n.Owner), inspect.SubscribedUnknown
 	counts, err := inspect.Listeners(ctx, client, name, n.Owner)
 	switch {
-	case err != nil: // unknown
+	case err != nil: // the state remains unknown
 	case counts[0] > 0:
 		n.Subscribed = inspect.SubscribedYes
 	default:
@@ -146,8 +146,8 @@ func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextIn
 	return n
 }
 
-// An owner that no longer has a subscriber had one if it holds the lock; if it has left the queue,
-// that is unknown.
+// without returns the state of an owner that does not have a subscriber. If it has acquired the
+// lock, it had one. If it has left the queue, the state is unknown.
 func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name string) string {
 	in, err := inspect.Read(ctx, client, name, 1)
 	switch {
@@ -208,7 +208,7 @@ func (n *nextInQueue) print(w io.Writer) {
 type allDead struct {
 	on     bool
 	look   time.Duration
-	atOnce int // places of a part
+	atOnce int // number of places to process together
 }
 
 type allEvicted struct {
@@ -256,8 +256,8 @@ func (a *allDead) failed(name string, done *allEvicted, err error) error {
 	return err
 }
 
-// evict starts from the end, so that the first of the remaining waiters is woken. On error it
-// returns the waiters that had already been evicted.
+// evict processes the queue from its end, so that it wakes the first of the remaining waiters. If
+// it fails, it returns the waiters that it has already evicted.
 func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
 	if err != nil {
@@ -270,12 +270,12 @@ func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name strin
 		if err != nil {
 			return out, err
 		}
-		woken = cmp.Or(first, woken) // earlier parts may have no dead waiter
+		woken = cmp.Or(first, woken) // there may not be dead waiters in earlier parts
 	}
 	return out, out.readNext(ctx, client, woken)
 }
 
-// evictAt looks twice before it evicts, and returns the owner that was woken.
+// evictAt evicts waiters that are absent at two inspections. It returns the owner that was woken.
 func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspect.Part, out *allEvicted) (woken string, err error) {
 	dead, err := at.Absent(ctx, client, nil)
 	if err == nil && len(dead) > 0 {

@@ -84,7 +84,8 @@ func TestEvictPrintsJSON(t *testing.T) {
 	require.InDelta(t, time.Hour.Milliseconds(), reported["deadline_in_ms"], 30_000)
 }
 
-// The next one acquires the lock immediately, and unsubscribes before evict checks whether it is there.
+// The next owner acquires the lock immediately and unsubscribes before evict checks for a
+// subscriber.
 func TestEvictConfirmsNextWaiterWasNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -241,7 +242,7 @@ func TestEvictAllDeadPrintsJSON(t *testing.T) {
 	require.Contains(t, program.Finish(t, s.URL(), "evict", "--all-dead", name).Stdout, "no waiter was evicted: the queue is empty")
 }
 
-// A waiter that reconnects has no subscriber for a moment.
+// A waiter that reconnects is without a subscriber for a moment.
 func TestEvictAllDeadChecksTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -280,7 +281,7 @@ func TestDeadWaitersEvictedInBatches(t *testing.T) {
 	}
 }
 
-// Parts are evicted from the end, and only the last has a dead waiter.
+// Batches are processed from the end of the queue, and only the last batch contains a dead waiter.
 func TestEvictKeepsNotificationOfEarlierBatch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

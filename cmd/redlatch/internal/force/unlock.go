@@ -31,7 +31,7 @@ type unlockOptions struct {
 	owners, dead                  []string
 	reason, auditFile             string
 	look                          time.Duration
-	shown                         bool // the user has seen the holder
+	shown                         bool // the user has already seen the holder
 }
 
 // NewUnlock returns the command unlock.
@@ -80,7 +80,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // nil without a file
+	defer func() { _ = log.Close() }() // log is nil without a file
 	ctx := cmd.Context()
 	return cli.OnMaster(ctx, o.Globals, name, func(t repair.Target) error {
 		u := repair.Unlock{
@@ -91,7 +91,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 						limit.Round(time.Second), name)
 				}
 			},
-			// The audit must be written, a few seconds later at most.
+			// The audit must be written, which takes a few seconds at most.
 			Takes: func() { signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) },
 		}
 		if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
@@ -107,7 +107,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	})
 }
 
-// briefLook is the longest look that is not announced.
+// briefLook is the longest time to watch a lease without announcing it.
 const briefLook = 1500 * time.Millisecond
 
 func (o *unlockOptions) confirm(f *repair.Forced) bool {
@@ -224,7 +224,7 @@ type audit struct {
 	repair.Forced
 	EvenIfAlive bool   `json:"even_if_alive"`
 	Reason      string `json:"reason"`
-	// Outcome is "taken", "free" if the lock was already free, or the error.
+	// Outcome is "taken", "free" if the lock was already free, or an error message.
 	Outcome string `json:"outcome"`
 }
 
@@ -242,12 +242,12 @@ func (a *audit) String() string {
 		a.Time.Format(time.RFC3339), a.By, a.Host, what, a.Server, describe(&a.Forced), reason)
 }
 
-// openAudit opens the file before anything is done.
+// openAudit must be called before anything is done.
 func openAudit(path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the file that the user names
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the user specifies the file
 	if err != nil {
 		return nil, fmt.Errorf("--audit-file: %w; nothing was done", err)
 	}
@@ -261,7 +261,7 @@ func (a *audit) write(file *os.File) error {
 	}
 	line, err := json.Marshal(a)
 	if err == nil {
-		_, err = file.Write(append(line, '\n')) // in one write: other processes may append as well
+		_, err = file.Write(append(line, '\n')) // a single write, because other processes may also append
 	}
 	if err != nil {
 		return fmt.Errorf("the audit file was not written: %w", err)

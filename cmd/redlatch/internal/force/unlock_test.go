@@ -46,7 +46,7 @@ func TestUnlockKeepsRenewedLock(t *testing.T) {
 	})
 }
 
-// renewed renews the lease of a lock all the time, so that no look misses it.
+// renewed keeps renewing the lease of a lock, so that each look sees a renewal.
 func renewed(t *testing.T, s redistest.Target, name string) {
 	t.Helper()
 	conn, stop := s.Dial(t), make(chan struct{})

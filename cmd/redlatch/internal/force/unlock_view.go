@@ -89,7 +89,7 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 
 func printLock(w io.Writer, f *repair.Forced) {
 	if len(f.Holders) == 0 {
-		if !f.IsSemaphore() { // the error is printed
+		if !f.IsSemaphore() { // otherwise, the error is printed
 			fmt.Fprintf(w, "lock %q is free\n", f.Name)
 		}
 		return

@@ -140,7 +140,7 @@ func (d *report) exit(strict bool) error {
 func (d *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[diagnosis.Level]int{}
-	idle := false // there may be warnings that no need of this user causes
+	idle := false // there are warnings that may not matter to this user
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		counts[f.Level]++
@@ -164,14 +164,14 @@ func countOf(n int, what string) string {
 
 const checkColumn = 26
 
-// A finding's command stays on one line.
+// finding does not wrap the command of a finding.
 func finding(f *diagnosis.Finding, look cli.Look) string {
 	text := f.Found
 	if f.Advice != "" {
 		text += ". " + f.Advice
 	}
 	head := fmt.Sprintf("%-8s %-16s ", f.Level, f.Check)
-	lines := cli.Wrap(text, cli.Columns-1-checkColumn) // some terminals wrap a full line
+	lines := cli.Wrap(text, cli.Columns-1-checkColumn) // some terminals wrap lines that fill the width
 	var b strings.Builder
 	b.WriteString(look.Paint(colourOf(f.Level), head[:8]) + head[8:] + lines[0] + "\n")
 	for _, line := range lines[1:] {

@@ -22,7 +22,7 @@ type lister struct {
 	out    io.Writer
 	errors io.Writer
 	unread int   // keys that the last scan could not read
-	away   error // why the last scan missed a master
+	away   error // why the last scan could not reach a master
 }
 
 // NewList returns the command list.
@@ -96,7 +96,7 @@ func (l *lister) list(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case total == 0 && l.away != nil: // there may be others
+	case total == 0 && l.away != nil: // the master that was missed may have some
 	case total == 0 && l.json:
 	case total == 0 && l.unread > 0:
 		l.message("no %s visible to this user%s", l.things(), l.matching())
@@ -168,7 +168,7 @@ func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.
 
 const noteEvery = 5 * time.Second
 
-// reporter receives the scanned part of the keys, from 0 to 1.
+// reporter is called with the fraction of keys scanned and the number of locks.
 type reporter func(done float64, locks int)
 
 func progress(w io.Writer, every time.Duration) reporter {

@@ -17,14 +17,13 @@ import (
 type choice struct {
 	pattern string
 	kind    string
-	stuck   bool // free with a queue
+	stuck   bool // free, but with a queue
 	noTTL   bool // held without a lease
-	dead    bool // with waiters without a subscriber
+	dead    bool // some waiters do not have a subscriber
 	sort    string
-	limit   int // 0 for all
+	limit   int // 0 means all
 }
 
-// The values of --sort.
 const (
 	byName  = "name"
 	byLease = "lease"
@@ -41,7 +40,7 @@ var orders = map[string]func(a, b *inspect.Lock) int{
 	},
 }
 
-// A scan takes a while, so leases were read at several times.
+// ends makes leases comparable, because a scan reads them at different times.
 func ends(l *inspect.Lock) time.Time {
 	switch {
 	case isFree(l):
@@ -104,7 +103,7 @@ func (c *choice) matching() string {
 
 type collection struct {
 	order func(a, b *inspect.Lock) int
-	limit int // 0 for all
+	limit int // 0 means all
 	locks []*inspect.Lock
 	total int
 }
@@ -113,7 +112,7 @@ func (c *choice) collection() *collection {
 	return &collection{order: orders[cmp.Or(c.sort, byName)], limit: c.limit}
 }
 
-// leastKept is how many locks are kept before those beyond the limit are dropped.
+// leastKept is the number of locks to keep at least, before add drops locks beyond the limit.
 const leastKept = 1024
 
 func (c *collection) add(l *inspect.Lock) error {
@@ -135,9 +134,9 @@ func (c *collection) first() []*inspect.Lock {
 }
 
 const (
-	// absentFor is how long a waiter must lack a subscriber to count as dead.
+	// absentFor is how long a waiter must have been without a subscriber to count as dead.
 	absentFor = time.Second
-	// placesAtOnce bounds the places of all queues between the first and the second inspection.
+	// placesAtOnce limits the places to inspect before the second inspection begins.
 	placesAtOnce = 100_000
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// addChoice makes locks that differ in every property to choose by.
+// addChoice creates locks that differ in each property by which the command can choose.
 func addChoice(t *testing.T, s redistest.Target) {
 	t.Helper()
 	s.Do(t, "HSET", "soon", program.SomeOwner, 1)

@@ -19,7 +19,7 @@ type listed struct {
 	inspect.View
 	More  bool  `json:"more_holders,omitempty"`
 	Queue int64 `json:"queue_length"`
-	// NotSubscribed is set with --dead-waiters.
+	// NotSubscribed is only set with --dead-waiters.
 	NotSubscribed int         `json:"not_subscribed,omitempty"`
 	NotLookedAt   int64       `json:"not_looked_at,omitempty"`
 	Next          *listedNext `json:"next,omitempty"`
@@ -47,14 +47,14 @@ type row struct {
 	lines []string
 }
 
-// The columns add up to 79, one less than a terminal.
+// The columns take 79 characters, one less than a terminal has.
 const (
 	nameWidth   = 22
 	holderWidth = 28
 	cells       = "%-5s  %s %5s %7s %5s"
 )
 
-// shortKinds are abbreviations that fit the column. Tokens have a separate line.
+// shortKinds are abbreviations that fit the column. Tokens are printed on a separate line.
 var shortKinds = map[inspect.Kind]string{
 	inspect.ReadWrite: "r/w", inspect.Fenced: "plain", inspect.FairFenced: "fair", inspect.Semaphore: "sem", inspect.Counter: "count",
 }
@@ -173,10 +173,10 @@ const page = 100_000
 
 type printer struct {
 	out     io.Writer
-	json    *json.Encoder // nil for text
+	json    *json.Encoder // nil if the output is text
 	look    cli.Look
 	page    int
-	sorted  bool // they arrive in order
+	sorted  bool // the locks arrive in order
 	rows    []row
 	printed int
 	tally   tally

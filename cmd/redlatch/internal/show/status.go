@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// aMoment is how long to watch a free lock with a queue, which may be changing hands.
+// aMoment is how long to watch a free lock with a queue, because it may just be changing hands.
 const aMoment = time.Second
 
 const codeFree = 3
@@ -73,9 +73,9 @@ func NewStatus(g *cli.Globals) *cobra.Command {
 type question struct {
 	name string
 	look time.Duration
-	// Also watch a held lock until its lease is renewed.
+	// If lease is set, a held lock is watched until its lease is renewed.
 	lease bool
-	// Show this many waiters, or all if 0, starting at the place from.
+	// show is the number of waiters to print, or 0 for all. from is the first place.
 	show, from int
 	exitCode   bool
 	errors     io.Writer
@@ -104,7 +104,7 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	return nil
 }
 
-// ask inspects the lock repeatedly while there may be more to see.
+// ask inspects the lock repeatedly if it may change soon.
 func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error) {
 	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
@@ -183,7 +183,7 @@ const statusExamples = `  redlatch status nightly-report
   redlatch status --json --waiters 0 billing-run |
     jq '.queue[] | select(.subscribed == "no")'`
 
-// readDetails omits anything that it cannot read.
+// readDetails leaves out details that it cannot read.
 func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	_ = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		if err := inspect.SetLabels(c, s.Holders, s.Queue); err != nil {

@@ -26,13 +26,13 @@ type why struct {
 	Reason string `json:"reason"`
 	inspect.Owned
 	inspect.Client
-	// FirstMillis is how long it was seen as the first while the lock was free.
+	// FirstMillis is how long the owner was seen as the first waiter while the lock was free.
 	FirstMillis int64 `json:"first_for_ms"`
-	// AbsentMillis is nil if the first has a subscriber or if unknown.
+	// AbsentMillis is nil if the first waiter has a subscriber, or if this is unknown.
 	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
 }
 
-// watch inspects a lock until the time is up or there is nothing to wait for.
+// watch inspects a lock until the time is over or no change is expected.
 func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
 	var head absence
 	var lease inspect.Renewal
@@ -78,11 +78,11 @@ func (q *question) once(ctx context.Context, client *redlatch.Client, lease *ins
 
 type absence struct {
 	owner  string
-	since  time.Time // as the first
-	absent time.Time // without a listener; zero if it has one or if unknown
+	since  time.Time // first in the queue since then
+	absent time.Time // without a listener since then; zero if it has one or if unknown
 }
 
-// The reported absence never exceeds the one observed.
+// observe does not overstate how long the owner was absent.
 func (v *absence) observe(first *inspect.Waiter, asked, answered time.Time) {
 	if v.owner != first.Owner || v.since.IsZero() {
 		*v = absence{owner: first.Owner, since: asked}
@@ -187,8 +187,8 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads the waiters to show, or otherwise the queue up to inspect.LookedAt places, and
-// counts their listeners.
+// complete reads the waiters to be printed, or otherwise up to inspect.LookedAt places, and counts
+// their listeners.
 func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
 	if s.QueueLength == nil {
 		return nil
@@ -206,8 +206,8 @@ func (q *question) complete(ctx context.Context, client *redlatch.Client, s *sta
 	return nil
 }
 
-// read reads n places starting at first, or inspect.LookedAt places if n is 0. If it fails, it
-// leaves the queue as it is or empty.
+// read reads n places starting at first, or inspect.LookedAt places if n is 0. If it fails, the
+// queue is unchanged or empty.
 func (s *status) read(ctx context.Context, client *redlatch.Client, first, n int) error {
 	if n == 0 || first == 1 {
 		n = inspect.LookedAt
@@ -219,7 +219,7 @@ func (s *status) read(ctx context.Context, client *redlatch.Client, first, n int
 	if err != nil {
 		return err
 	}
-	if first == 1 && len(waiters) < n { // owners came or left while the parts were read
+	if first == 1 && len(waiters) < n { // the queue changed while its parts were read
 		waiting = len(waiters)
 	}
 	s.Queue, s.QueueLength = make([]inspect.Waiter, len(waiters)), &waiting
@@ -279,7 +279,8 @@ func (s *status) count(ctx context.Context, client *redlatch.Client, part []insp
 	return nil
 }
 
-// The inspection counts on the master only, where a waiter that is subscribed on a replica has no listener.
+// record corrects the states in part. The inspection counted only on the master, so it missed
+// waiters that are subscribed on a replica.
 func (s *status) record(part []inspect.Waiter, counts []int64, err error) {
 	if err != nil {
 		s.Uncounted = inspect.NotCounted(err)

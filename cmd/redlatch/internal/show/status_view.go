@@ -20,7 +20,8 @@ import (
 type status struct {
 	inspect.View
 	ReplicaOf string `json:"replica_of,omitempty"`
-	// Renewed is "yes", "no" if the lease was not renewed when due, "unknown", or "" for no lease.
+	// Renewed is "yes", "no" if the lease was not renewed when due, "unknown", or "" without a
+	// lease.
 	Renewed string `json:"renewed,omitempty"`
 	// QueueLength is nil if the queue was not read.
 	QueueLength *int             `json:"queue_length"`
@@ -145,7 +146,7 @@ type counter struct {
 
 type permit struct {
 	ID string `json:"id"`
-	// LeftMillis is 0 for an expired lease, and nil if there is none.
+	// LeftMillis is 0 for an expired lease. Nil means no lease.
 	LeftMillis *int64 `json:"left_ms"`
 }
 

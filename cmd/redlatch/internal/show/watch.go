@@ -21,9 +21,9 @@ import (
 
 type watcher struct {
 	pattern string
-	single  bool // pattern is a name
+	single  bool // pattern is the name of a single lock
 	json    bool
-	length  time.Duration // 0 for no limit
+	length  time.Duration // 0 means no limit
 
 	srv    *connect.Server
 	out    io.Writer
@@ -80,7 +80,7 @@ func (w *watcher) run(ctx context.Context) error {
 	if _, err := cli.WarnOfReplica(ctx, w.srv, w.errors); err != nil {
 		return err
 	}
-	if w.length > 0 { // after connecting
+	if w.length > 0 { // starting after the connection is made
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w.length)
 		defer cancel()

@@ -18,17 +18,17 @@ import (
 
 const (
 	watched = 1000
-	// followedPlaces bounds the cost of an inspection.
+	// followedPlaces limits the number of places that one inspection reads.
 	followedPlaces = 256
 	forgetAfter    = time.Minute
 )
 
-// A follower is not safe for concurrent use.
+// follower is not safe for concurrent use.
 type follower struct {
 	*watcher
 	client   *redlatch.Client
-	side     redis.Conn                // for labels, through the client
-	channels *follow.ChannelSubscriber // in a cluster, nil elsewhere
+	side     redis.Conn                // sends the commands for labels through the client
+	channels *follow.ChannelSubscriber // nil outside of a cluster
 
 	locks         map[string]*followed
 	limitReported bool
@@ -37,14 +37,14 @@ type follower struct {
 
 type followed struct {
 	follow.Lock
-	idle time.Time // since when it has been free, or zero if it is not
+	idle time.Time // since when the lock has been free, or zero if it is not free
 }
 
-// run returns an error from the first inspection; it reports later ones and continues.
+// run returns the error of the first inspection. It reports later errors and continues.
 func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <-chan discovery) error {
 	if f.single {
 		f.add(f.pattern)
-		f.listen(ctx, f.pattern, nil) // before the inspection, so that nothing is missed between
+		f.listen(ctx, f.pattern, nil) // subscribe before the inspection, so that no change is missed in between
 		if err := f.look(ctx, f.locks[f.pattern]); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 		select {
 		case m := <-heard:
 			f.receive(&m)
-			for more := true; more; { // queued messages share one inspection
+			for more := true; more; { // inspect only once for all queued messages
 				select {
 				case m := <-heard:
 					f.receive(&m)
@@ -189,7 +189,7 @@ func notWatched(err error) error {
 	return err
 }
 
-// forget drops locks that have been free for a while. A message or a scan finds them again.
+// forget drops locks that have been free for some time. A message or a scan will find them again.
 func (f *follower) forget(now time.Time) {
 	for name, l := range f.locks {
 		if !f.single && !l.idle.IsZero() && now.Sub(l.idle) > forgetAfter {
@@ -203,7 +203,7 @@ func (f *follower) printAll(events []follow.Event) {
 	for i := range events {
 		owners = append(owners, events[i].Owner)
 	}
-	labels, _ := inspect.Labels(f.side, owners) // none if they cannot be read
+	labels, _ := inspect.Labels(f.side, owners) // nil if they cannot be read
 	for i := range events {
 		f.print(&events[i], labels[events[i].Owner])
 	}
@@ -225,12 +225,12 @@ type eventJSON struct {
 	From  string        `json:"from,omitempty"`
 	Count inspect.Count `json:"count,omitempty"`
 	Mode  string        `json:"mode,omitempty"`
-	// LeaseMillis is nil if there is no lease.
+	// LeaseMillis is nil without a lease.
 	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
 	NoTTL       bool   `json:"no_ttl,omitempty"`
 	Position    int    `json:"position,omitempty"`
 	Queue       int    `json:"queue_length"`
-	// Messages counts the messages since the last inspection.
+	// Messages is the number of messages since the last inspection.
 	Messages int `json:"messages"`
 }
 
@@ -258,7 +258,7 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	if label == "" {
 		return line
 	}
-	room := max(leastLabel, cli.Columns-1-len("  ")-sanitize.Width(line)) // some terminals wrap a full line
+	room := max(leastLabel, cli.Columns-1-len("  ")-sanitize.Width(line)) // some terminals wrap lines that fill the width
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 

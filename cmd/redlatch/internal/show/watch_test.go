@@ -135,7 +135,8 @@ func TestWatchIgnoresWakeWithoutAcquisition(t *testing.T) {
 	})
 }
 
-// publishing publishes until end is called: watch ignores a message older than its look.
+// publishing publishes until end is called, because watch ignores messages that are older than its
+// look.
 func publishing(t *testing.T, s redistest.Target, channel string) (end func()) {
 	t.Helper()
 	var publisher sync.WaitGroup
