@@ -71,7 +71,7 @@ func flags(c *cobra.Command) []cliFlag {
 	return append(flagsOf(c.InheritedFlags().VisitAll), flagsOf(c.LocalFlags().VisitAll)...)
 }
 
-// flagsOf uses reflection: pflag is not a direct dependency.
+// flagsOf uses reflection because pflag is not a direct dependency.
 func flagsOf[F any](visit func(func(*F))) []cliFlag {
 	var all []cliFlag
 	visit(func(f *F) {
@@ -121,7 +121,7 @@ func TestUnparsableFlagIsOneLineError(t *testing.T) {
 	sensible(t, program.Finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
 }
 
-// inProcess parses a command line and runs nothing.
+// inProcess parses a command line but does not run the command.
 func inProcess(t *testing.T, args []string) error {
 	t.Helper()
 	root := cli.NewRoot(constructors...)
@@ -158,7 +158,7 @@ func TestInvalidArgumentIsOneLineError(t *testing.T) {
 	}
 }
 
-// FuzzArguments parses command lines with one argument a line.
+// FuzzArguments parses command lines with one argument per line.
 func FuzzArguments(f *testing.F) {
 	for _, line := range []string{
 		"run\njob\n--\ntrue", "run\n--wait\n10s\n--try\njob\n--\na", "status\n--for=1h\njob", "evict\na\nb\n--even-if-alive", "demo\n--duration=-1s",

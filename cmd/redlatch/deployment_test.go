@@ -51,7 +51,7 @@ func newClusterLocks(t *testing.T) *clusterLocks {
 	return s
 }
 
-// One test, because clusters are expensive.
+// This is a single test because it is expensive to start a cluster.
 func TestCommandsOnACluster(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()
@@ -135,7 +135,7 @@ func (s *clusterLocks) doctor(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(got.Stdout), " "), "Use redis-cluster://")
 }
 
-// run comes last: it kills a master.
+// run must come last, because it kills a master.
 func (s *clusterLocks) run(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
@@ -150,7 +150,7 @@ func (s *clusterLocks) run(t *testing.T) {
 	require.Contains(t, p.Stderr.String(), "was lost")
 }
 
-// One test, because Sentinels are expensive.
+// This is a single test because it is expensive to start Sentinels.
 func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 	testlevel.All(t, "a master with Sentinels")
 	t.Parallel()
@@ -192,7 +192,7 @@ func TestPausedWritesAreNotReportedAsOutage(t *testing.T) {
 	}
 }
 
-// One test, because clusters are expensive.
+// This is a single test because it is expensive to start a cluster.
 func TestClusterDiagnoses(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()

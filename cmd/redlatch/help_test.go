@@ -108,7 +108,7 @@ func TestMessageNamesProgramOnce(t *testing.T) {
 	}
 }
 
-// The directives that let shells complete file names, or not.
+// Directives with which shells complete file names, or do not.
 const (
 	offersFiles   = ":0\n"
 	offersNothing = ":4\n"

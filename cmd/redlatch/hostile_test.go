@@ -21,8 +21,9 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// hostile returns replies to any command after the handshake, and the expected error. It is not a
-// variable, as each process that tests start would fill the megabytes of the nesting first.
+// hostile returns replies to any command after the handshake, and the expected error. It is a
+// function because a variable would be built in each process that tests start, including the
+// megabytes of nesting.
 func hostile() map[string]struct{ reply, says string } {
 	return map[string]struct{ reply, says string }{
 		"a huge string":        {"$99999999999999\r\n", "reply too large: a string of more than "},
@@ -98,7 +99,7 @@ func command(in *bufio.Reader) (name string, err error) {
 	return name, nil
 }
 
-// asksNone reports whether a command uses no server or an embedded one.
+// asksNone reports whether a command does not use a server or uses an embedded one.
 func asksNone(path string) bool {
 	switch path {
 	case "demo", "release", "serve":

@@ -116,7 +116,7 @@ func (f *fixture) awaitQueue(t *testing.T, name string, n int) (last string) {
 	return last
 }
 
-// One Java process serves all scenes, except for the locks of dead processes.
+// A single Java process serves all scenes, except for the locks of dead processes.
 func TestCommandsWithRedisson(t *testing.T) {
 	testlevel.All(t, "a Java machine")
 	t.Parallel()
@@ -207,7 +207,8 @@ func (f *fixture) testWatch(t *testing.T) {
 	require.Contains(t, program.AwaitPassed(p), owners[0])
 }
 
-// testUnlock leaves the locks of a live Java process alone, and takes those of a dead one.
+// testUnlock checks that unlock leaves the locks of a live Java process alone and releases the
+// locks of a dead one.
 func (f *fixture) testUnlock(t *testing.T) {
 	t.Helper()
 	p := startJava(t, javaRelease)
@@ -244,8 +245,8 @@ func (f *fixture) testUnlock(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// testEvict kills a Java process whose threads are first in two queues. status names them, and evict
-// wakes the next owner: deadlines and graces are minutes away.
+// testEvict kills a Java process whose threads are first in two queues. status must report them,
+// and evict must wake the next owner, because the deadlines are minutes away.
 func (f *fixture) testEvict(t *testing.T, release string) {
 	t.Helper()
 	p := startJava(t, release)

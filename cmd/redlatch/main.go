@@ -1,6 +1,6 @@
-// Command redlatch acquires Redisson-compatible locks from the shell: it runs a command under a
+// Command redlatch acquires Redisson-compatible locks from the shell. It runs a command under a
 // lock, shows holders and queues, evicts dead waiters, starts a development server, and
-// demonstrates what happens to a lock when its holder dies.
+// demonstrates how a lock is recovered when its holder dies.
 package main
 
 import (

@@ -14,13 +14,13 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// manual makes the files that packages install: a man page for redlatch and for each command, and
-// completions for three shells. A man page contains its command's help verbatim, which is formatted
-// for 80 columns.
+// manual writes the files that packages install: man pages for redlatch and its commands, and
+// completions for three shells. A man page contains the help of its command verbatim, which is
+// formatted for 80 columns.
 type manual struct{ date, version string }
 
-// newManual returns the hidden command that scripts/package-files.sh runs to write the files. Equal
-// help, date and version produce equal bytes.
+// newManual returns the hidden command with which scripts/package-files.sh writes the files. The
+// output depends only on the help, date and version.
 func newManual(*cli.Globals) *cobra.Command {
 	var m manual
 	cmd := &cobra.Command{
@@ -65,8 +65,8 @@ func (m manual) write(root *cobra.Command, folder string) error {
 	return nil
 }
 
-// documented returns the commands that have a page: the root and all visible commands except
-// cobra's own.
+// documented returns the commands that have a page, which are the root and all visible commands
+// except cobra's own.
 func documented(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
 	for _, cmd := range root.Commands() {
@@ -79,7 +79,7 @@ func documented(root *cobra.Command) []*cobra.Command {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// writePage writes a page, compressed as Debian requires: without a time and a name.
+// writePage writes a page. It compresses the page without a time and a name, as Debian requires.
 func (m manual) writePage(cmd *cobra.Command, name string) error {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -92,7 +92,7 @@ func (m manual) writePage(cmd *cobra.Command, name string) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	return os.WriteFile(name, out.Bytes(), 0o644) //nolint:gosec // for all users to read
+	return os.WriteFile(name, out.Bytes(), 0o644) //nolint:gosec // all users may read it
 }
 
 // page returns the page of a command in man(7) markup.
@@ -136,10 +136,11 @@ func (m manual) page(cmd *cobra.Command) string {
 	return page.String()
 }
 
-// roff escapes special characters. A hyphen stays one that readers can copy into a shell.
+// roff escapes special characters. Hyphens remain hyphens, so that readers can copy them into a
+// shell.
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
-// verbatim returns a line of a page that shows as it is, whatever it begins with.
+// verbatim escapes a line so that it is shown unchanged.
 func verbatim(line string) string {
 	line = roff.Replace(line)
 	if strings.HasPrefix(line, ".") {

@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// newServe returns the command serve.
 func newServe(*cli.Globals) *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
@@ -41,7 +40,6 @@ Exit codes:
 	return cmd
 }
 
-// serve runs the server until ctx ends.
 func serve(ctx context.Context, addr string, out io.Writer) error {
 	srv, err := embedded.Start(embedded.WithAddr(addr))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// A terminal breaks long lines anywhere. Names, owners, leases and labels here are as long as
+// A terminal may break long lines anywhere. Here, names, owners, leases and labels are as long as
 // possible.
 func TestOutputFitsTerminal(t *testing.T) {
 	t.Parallel()
@@ -48,8 +48,8 @@ func TestOutputFitsTerminal(t *testing.T) {
 	}
 }
 
-// printing are arguments with which a command writes to standard output, where those in usual do
-// not do, and where no arguments do not.
+// printing lists arguments with which a command writes to standard output, for commands that do not
+// do so with the arguments in usual or without arguments.
 var printing = map[string][]string{
 	"exporter": {"--listen=127.0.0.1:0"},
 	"serve":    {"--addr=127.0.0.1:0"},
@@ -58,7 +58,7 @@ var printing = map[string][]string{
 	"unlock":   {"--force", "free"},
 }
 
-// silent are commands that write nothing to standard output.
+// silent lists commands that do not write to standard output.
 var silent = []string{"release", "run"}
 
 func TestLostOutputIsError(t *testing.T) {
@@ -107,7 +107,7 @@ func TestHoldReleasesLockWhenOwnerCannotBePrinted(t *testing.T) {
 	}
 }
 
-// toFull runs the program with its standard output on a device that is full.
+// toFull runs the program with standard output connected to a full device.
 func toFull(t *testing.T, url string, args ...string) program.Outcome {
 	t.Helper()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -122,7 +122,7 @@ func requireLost(t *testing.T, got program.Outcome) {
 	require.Contains(t, got.Stderr, "write /dev/stdout: no space left on device\n")
 }
 
-// A reader that has read enough, such as head, is not an error to be reported.
+// A reader that closes the pipe early, such as head, does not cause an error message.
 func TestClosedPipeEndsQuietly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)

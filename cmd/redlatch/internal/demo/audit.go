@@ -15,10 +15,10 @@ type process struct {
 	proc   *os.Process    // nil before the start
 	orders io.WriteCloser // nil before the start
 
-	client  string // prefix of its owners; empty before it has connected
-	waiting int    // workers that are waiting
+	client  string // prefix of its owners; "" until it has connected
+	waiting int    // number of workers that are waiting
 	rounds  int64
-	failure string // why it ended, or empty for success
+	failure string // why it exited, or "" for success
 }
 
 type finished struct {
@@ -27,7 +27,7 @@ type finished struct {
 	queue []string
 }
 
-// An audit is not safe for concurrent use.
+// audit is not safe for concurrent use.
 type audit struct {
 	began     time.Time
 	processes []*process
@@ -35,17 +35,17 @@ type audit struct {
 
 	acquisitions, handOvers int64
 	rounds                  []finished
-	waits                   []time.Duration // without waits for the dead holder
-	queue                   []string        // at the last read
-	markers                 []string        // found on entering, or not its own on leaving
-	excused                 map[string]bool // visits that may leave a marker behind
+	waits                   []time.Duration // except those for the dead holder
+	queue                   []string        // when it was last read
+	markers                 []string        // found on entering, or another visit's on leaving
+	excused                 map[string]bool // visits that may leave a marker
 
 	victim      *process
 	killedAt    time.Time
-	successor   *process // the first holder after the kill
+	successor   *process // the first holder after the victim was killed
 	successorAt time.Time
-	places      int       // left behind by the victim
-	recovered   time.Time // when there was a successor and no dead waiter
+	places      int       // number of places in the queue left by the victim
+	recovered   time.Time // when there was a successor and all dead waiters were gone
 
 	messages []string
 }
@@ -164,8 +164,8 @@ func (a *audit) violations() (n int) {
 	return n
 }
 
-// inversions returns the number of rounds that were out of turn and the number of rounds that can be judged;
-// see the package comment.
+// inversions returns the number of rounds that were out of order, and the number of rounds that can
+// be judged. See the package comment.
 func (a *audit) inversions() (inverted, judged int) {
 	rounds := slices.SortedFunc(slices.Values(a.rounds), func(a, b finished) int { return cmp.Compare(a.round, b.round) })
 	turn := make(map[string]int64, len(rounds)) // the last round of each owner
@@ -186,7 +186,7 @@ func (a *audit) inversions() (inverted, judged int) {
 	return inverted, judged
 }
 
-// A run that was cut short need not have recovered from a kill.
+// check does not require that a run that was cut short has recovered.
 func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	wrote, counts := map[int]int64{}, map[int64]bool{}

@@ -1,18 +1,18 @@
-// Package demo implements the redlatch demo command: processes contend for a fair lock, and one of
-// them is killed while it is holding the lock.
+// Package demo implements the redlatch demo command, in which processes contend for a fair lock,
+// and one of them is killed while it is holding the lock.
 //
 //	parent ──stdin: config, "stall", end of file──▶ process 1 …
 //	       ◀──stdout: one event a line, as JSON────
 //
 //	round: lock ─▶ mark, GET counter ─▶ think ─▶ SET counter+1, journal, unmark ─▶ unlock
 //
-// The read-modify-write is not atomic: without mutual exclusion, rounds are lost. Its second half
+// The read-modify-write is not atomic, so rounds are lost without mutual exclusion. Its second half
 // is a single script, so the counter must equal the length of the journal. A marker names the visit
-// that is holding the lock. Finding another visit's marker is a violation, unless that visit was
-// killed or lost its hold.
+// that is holding the lock. It is a violation if a visit finds the marker of another visit, unless
+// that visit was killed or lost its hold.
 //
-// Each round reads the queue while the lock is held: the next round must belong to the first queued
-// owner that ever completes one. The first owner after an empty queue cannot be judged.
+// Each round reads the queue while it holds the lock. The next round must belong to the first owner
+// in the queue that completes another round at all. A round after an empty queue cannot be judged.
 package demo
 
 import (
@@ -86,14 +86,14 @@ func New(g *cli.Globals) *cobra.Command {
 			if exit := (*cli.ExitError)(nil); (result == nil || errors.Is(result, errInterrupted)) && errors.As(err, &exit) {
 				return &cli.ExitError{Code: exit.Code, Err: errInterrupted}
 			}
-			return result // a wrong result counts, even after a signal
+			return result // a wrong result is reported even after a signal
 		},
 	}
 	cmd.Flags().DurationVar(&r.duration, "duration", 10*time.Second, "minimum time for which the processes contend")
 	return cmd
 }
 
-// demoServer returns empty settings without --redis.
+// demoServer returns empty settings if --redis is not set.
 func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	if g.Redis == "" {
 		return connect.Settings{}, nil
@@ -123,10 +123,11 @@ func NewWorker(*cli.Globals) *cobra.Command {
 }
 
 const (
-	// lease is short: the demo waits for one to expire.
+	// lease is short because the demo waits until a lease has expired.
 	lease = 3 * time.Second
 	tick  = 125 * time.Millisecond
-	// After the recovery the demo goes on for atLeastAfter, and may exceed its duration by overrun.
+	// After the recovery, the demo continues for atLeastAfter. It may take longer than its
+	// duration, by at most overrun.
 	atLeastAfter, overrun = time.Second, 30 * time.Second
 )
 
@@ -136,7 +137,7 @@ var (
 )
 
 type run struct {
-	common   workerConfig // without an address: a server in this process
+	common   workerConfig // without an address if the server runs in this process
 	duration time.Duration
 	out      io.Writer
 
@@ -144,11 +145,11 @@ type run struct {
 	conn    redis.Conn
 	keys    keys
 	audit   *audit
-	reports chan report // must be read until all processes are gone
+	reports chan report // must be read until all processes have exited
 	ended   sync.WaitGroup
-	victim  *process // nil before the choice
-	printed int      // messages printed
-	second  int      // of the last progress
+	victim  *process // nil before it is chosen
+	printed int      // number of messages printed
+	second  int      // second of the last progress message
 }
 
 type report struct {
@@ -156,8 +157,8 @@ type report struct {
 	event event
 }
 
-// run returns errWrong for a wrong result and errInterrupted if ctx ended first. All processes have
-// ended when it returns.
+// run returns errWrong if the result is wrong, and errInterrupted if ctx ended first. All processes
+// have exited when it returns.
 func (r *run) run(ctx context.Context) (err error) {
 	where := r.common.Redis.String()
 	if r.common.Redis.Address == "" {
@@ -205,7 +206,7 @@ func (r *run) play(ctx context.Context) error {
 			r.audit.apply(rep.from, &rep.event)
 			if rep.event.Kind == stalled {
 				at := time.Now()
-				_ = rep.from.proc.Kill() // it may be dead already
+				_ = rep.from.proc.Kill() // it may already be dead
 				r.audit.killed(rep.from, rep.event.Visit, at)
 			}
 		case now := <-ticker.C:
@@ -226,7 +227,7 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// The victim stalls between GET and SET, where a death does most harm.
+// chooseVictim makes a process stall between GET and SET, where its death does the most harm.
 func (r *run) chooseVictim(now time.Time) {
 	a := r.audit
 	connecting := slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })
@@ -294,7 +295,7 @@ func (r *run) conclude(ended error) error {
 	if why := r.audit.failure(); why != "" {
 		return errors.New(why)
 	}
-	counter, err := redis.Int64(r.conn.Do("INCRBY", r.keys[counterKey], 0)) // 0 if unset
+	counter, err := redis.Int64(r.conn.Do("INCRBY", r.keys[counterKey], 0)) // 0 if the key does not exist
 	if err != nil {
 		return r.redis.Problem(err)
 	}

@@ -101,7 +101,8 @@ func TestInterruptedDemoExitsCleanly(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
-// A queue made after the last finished visit has no TTL yet, so a demo may be killed too early.
+// A queue that was created after the last finished visit does not have a TTL yet, so a demo that is
+// killed too early may leave it behind.
 func TestKilledDemoLeavesNoProcessOrPermanentKey(t *testing.T) {
 	t.Parallel()
 	var forever []string

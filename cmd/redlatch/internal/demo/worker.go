@@ -40,39 +40,39 @@ const (
 	stalled  kind = "stalled"  // read the counter in Visit and waits to be killed
 	released kind = "released" // wrote its round in Visit
 	lost     kind = "lost"
-	gone     kind = "gone" // ended, with an error if Text is set; the parent makes it as well
+	gone     kind = "gone" // exited; Text is the error, if any; the parent also creates this event
 )
 
 type event struct {
 	Kind  kind          `json:"kind"`
 	At    time.Time     `json:"at"`
-	Visit string        `json:"visit,omitempty"` // the hold's owner, #, and a number
+	Visit string        `json:"visit,omitempty"` // OWNER#NUMBER
 	Found string        `json:"found,omitempty"`
 	Wait  time.Duration `json:"wait,omitempty"`
 	Text  string        `json:"text,omitempty"`
 
-	// The place of a released visit in the journal, counting from 1, and the queue at that time.
+	// The place of a released visit in the journal, starting at 1, and the queue at that time.
 	Round int64    `json:"round,omitempty"`
 	Queue []string `json:"queue,omitempty"`
 }
 
-// Each line of input after the workerConfig makes the process stall.
+// workerConfig is the first line of input. Each line after it makes the process stall.
 type workerConfig struct {
 	ID     int              `json:"id"`
 	Redis  connect.Settings `json:"redis"`
 	Prefix string           `json:"prefix"`
 }
 
-// keyLife is the TTL, in seconds, of keys that the demo cannot remove.
+// keyLife is the TTL, in seconds, of keys that the demo cannot delete.
 const keyLife = 600
 
 type keys [6]string
 
-// Indexes of keys.
+// Indexes into keys.
 const (
-	insideKey = iota // the marker: the visit inside, or empty if there is none
+	insideKey = iota // the marker, which is the current visit or empty
 	counterKey
-	journalKey  // a list: the process and the new counter of each round
+	journalKey  // a list with the process and the new counter of each round
 	queueKey    // the lock's queue
 	timeoutsKey // the queue's deadlines
 	lockKey
@@ -112,9 +112,9 @@ type worker struct {
 	visits atomic.Int64
 }
 
-// work ends when its input does: the parent closed it or died.
+// work returns when its input ends because the parent has closed it or died.
 func work(in io.Reader, out io.Writer) error {
-	// Ctrl-C reaches all processes of the terminal; the parent handles it.
+	// Ctrl-C reaches all processes of the terminal, but only the parent should handle it.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
 	w := &worker{out: out}
 	lines := bufio.NewScanner(in)
@@ -136,7 +136,7 @@ func work(in io.Reader, out io.Writer) error {
 		}
 		cancel(context.Canceled)
 		time.Sleep(stopTimeout)
-		os.Exit(1) // even if the server does not answer
+		os.Exit(1) // exit even if the server does not reply
 	}()
 	w.contend(ctx, cancel)
 	err = context.Cause(ctx)
@@ -206,10 +206,10 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 	think(held)
 	if w.stall.CompareAndSwap(true, false) {
 		w.report(&event{Kind: stalled, Visit: visit})
-		<-ctx.Done() // killed before that, unless the demo ends first
+		<-ctx.Done() // it is killed here unless the demo ends first
 	}
 	if isLost(held) {
-		return nil // write nothing: another worker may hold the lock; Unlock returns the error
+		return nil // do not write, because another worker may hold the lock; Unlock returns the error
 	}
 	var queue []string
 	is, err := w.keys.eval(c, leaveScript, n+1, keyLife, w.cfg.ID)
@@ -224,7 +224,7 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 	return nil
 }
 
-// isLost reads the clock, so it is right even after a pause of the process.
+// isLost is correct even after a pause of the process, because Err reads the clock.
 func isLost(held context.Context) bool { return held.Err() != nil }
 
 func (w *worker) checkMarker(marker, want string) {

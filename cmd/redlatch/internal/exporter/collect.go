@@ -22,15 +22,15 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// A collector is not safe for concurrent use.
+// collector is not safe for concurrent use.
 type collector struct {
 	server  *connect.Server
 	by      groups
-	pattern string // for names; "" for all
+	pattern string // for names; "" matches all
 
 	seen   *seen
 	absent absentees // at the last look
-	began  []int64   // by group, of all looks
+	began  []int64   // new holds since the first look, by group
 }
 
 type look struct {
@@ -38,10 +38,10 @@ type look struct {
 	figures
 
 	now     time.Time
-	waiters []waiter // to check for subscribers
+	waiters []waiter // waiters whose subscribers must be counted
 }
 
-// look returns the errors from connect.Server.Problem, which discard the pass. notCounted is why
+// look returns the figures, or an error from connect.Server.Problem. notCounted is the reason why
 // the dead waiters are unknown, or nil.
 func (c *collector) look(ctx context.Context) (found *figures, notCounted, err error) {
 	if c.seen == nil {
@@ -56,7 +56,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 		Pattern: c.pattern, Found: l.lock, Places: placesOfQueue, NoLabels: true,
 		Looked: func(keys int) { l.keys += int64(keys) },
 	})
-	if err = cmp.Or(err, unread.Away); err == nil { // with some masters only, locks would seem to be gone
+	if err = cmp.Or(err, unread.Away); err == nil { // if a master is missing, its locks would seem to be gone
 		notCounted, err = l.findDead(ctx)
 	}
 	c.seen.turn(err == nil)
@@ -100,12 +100,12 @@ type group struct {
 	held map[inspect.Kind]int64
 
 	withoutTTL int64         // held without a lease
-	stuck      int64         // free with a queue
+	stuck      int64         // free, but with a queue
 	mixed      int64         // with waiters for another kind of lock
-	queued     int64         // owners
+	queued     int64         // queued owners
 	longest    int64         // length of the longest queue
 	dead       int64         // owners without a subscriber at this look and the previous one
-	waiting    int64         // connections that wait for locks without a queue, which are one per process
+	waiting    int64         // connections waiting for locks without a queue; a process has only one
 	oldest     time.Duration // age of the oldest hold
 	began      int64         // new holds since the first look
 }
@@ -115,7 +115,7 @@ type figures struct {
 	took   time.Duration
 	groups []group // in the order of groups.names
 
-	keys       int64 // hashes and queues read
+	keys       int64 // hashes and queues that were read
 	unreadable int64 // keys that the user may not read
 	unchecked  int64 // queued owners that were not checked for a subscriber
 	untracked  int64 // holds too many to remember
@@ -147,7 +147,7 @@ const (
 )
 
 type groups struct {
-	names    []string // each once, in order; the last one is that of the other locks
+	names    []string // unique, in order; the last one is for all other locks
 	patterns []pattern
 }
 
@@ -158,7 +158,8 @@ type pattern struct {
 
 var groupName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
-// A lock belongs to the first group with a matching pattern, otherwise to rest.
+// parseGroups adds the group rest for locks that do not match any pattern. Other locks belong to
+// the first group that matches.
 func parseGroups(texts []string) (groups, error) {
 	var g groups
 	index := map[string]int{}
@@ -199,21 +200,21 @@ func (g groups) of(name string) int {
 	return len(g.names) - 1
 }
 
-// maxHolds is how many holds are remembered, in about 20 MiB for two looks.
+// maxHolds is the number of holds to remember. They take about 20 MiB for two looks.
 const maxHolds = 1 << 18
 
-// A hold is a lock and its owner: released and acquired again by the same Redisson thread between
-// two looks, it counts as one.
+// seen remembers holds by lock and owner. If a Redisson thread releases and acquires a lock between
+// two looks, that counts as one hold.
 type seen struct {
 	seed       maphash.Seed
 	last, next map[uint64]time.Time
-	looked     bool // there was an earlier look
+	looked     bool // this is not the first look
 }
 
 func newSeen() *seen { return &seen{seed: maphash.MakeSeed(), next: map[uint64]time.Time{}} }
 
-// hold records a hold, and returns when it was first seen and whether it is new. ok is false if there are
-// too many holds.
+// hold records a hold, and returns when it was first seen and whether it is new. It sets ok to
+// false if there are too many holds.
 func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Time, isNew, ok bool) {
 	key := maphash.Comparable(s.seed, [2]string{l.Name, owner})
 	since, known := s.last[key]
@@ -235,7 +236,8 @@ func (s *seen) turn(complete bool) {
 }
 
 const (
-	// placesOfQueue bounds the places of a queue to check: the first ones block the others.
+	// placesOfQueue limits the places to check in a queue, of which the first ones block the
+	// others.
 	placesOfQueue  = 200
 	placesOfAll    = 20_000
 	channelsAtOnce = 1000
@@ -248,7 +250,7 @@ type waiter struct {
 
 type absentees map[waiter]bool
 
-// A live waiter may briefly lack a subscriber, so findDead requires two looks.
+// findDead requires two looks, because a live waiter may briefly lack a subscriber.
 func (l *look) findDead(ctx context.Context) (notCounted, err error) {
 	absent, err := l.withoutSubscriber(ctx, l.waiters)
 	if errors.Is(err, admin.ErrNotCounted) {
@@ -268,7 +270,8 @@ func (l *look) findDead(ctx context.Context) (notCounted, err error) {
 	return nil, nil
 }
 
-// withoutSubscriber queries the master first, and then the replicas, where Redisson may subscribe.
+// withoutSubscriber queries the master first. It then also queries the replicas, to which Redisson
+// may subscribe.
 func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absentees, error) {
 	if len(waiters) == 0 {
 		return nil, nil
@@ -303,7 +306,7 @@ func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absente
 	return l.everywhere(ctx, suspects)
 }
 
-// The suspects of one lock must be adjacent.
+// everywhere requires that suspects waiting for the same lock are adjacent.
 func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, error) {
 	if len(suspects) == 0 {
 		return nil, nil
@@ -313,7 +316,7 @@ func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, er
 		return nil, err
 	}
 	defer func() { _ = client.Close() }()
-	engine.EngineOf(client).AnyName = true // other clients may use invalid names
+	engine.EngineOf(client).AnyName = true // other clients may use names that are invalid here
 	places := make([]inspect.Place, len(suspects))
 	for i, w := range suspects {
 		places[i] = inspect.Place{Lock: w.lock, Owner: w.owner}
@@ -325,7 +328,7 @@ func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, er
 	absent := absentees{}
 	for i, n := range counts {
 		switch {
-		case n < 0: // the name does not work in a cluster
+		case n < 0: // a cluster cannot have a lock with this name
 			l.unchecked++
 		case n == 0:
 			absent[suspects[i]] = true

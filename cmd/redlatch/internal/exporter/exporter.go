@@ -1,4 +1,4 @@
-// Package exporter is the command redlatch exporter, which serves figures about locks to
+// Package exporter implements the redlatch exporter command, which serves metrics about locks to
 // Prometheus.
 //
 //	collector.look ─▶ inspect.RunOnMasters    all locks, with short commands
@@ -10,8 +10,8 @@
 //	       ▼
 //	    status.write                          Prometheus's text format
 //
-// A hold's age counts from when the exporter first saw it: the server does not store when it began.
-// Names never become labels.
+// The age of a hold is the time since the exporter first saw it, because the server does not store
+// when it began. Names of locks are never used as labels.
 package exporter
 
 import (
@@ -30,10 +30,10 @@ import (
 )
 
 const (
-	// leastEvery keeps the two looks at a dead waiter at least a second apart.
+	// leastEvery ensures that the two looks at a dead waiter are at least a second apart.
 	leastEvery = time.Second
 	mostEvery  = 24 * time.Hour
-	// staleAfter is the maximum age of figures in intervals: two looks may fail.
+	// staleAfter is the maximum age of metrics, in intervals, so that two looks may fail.
 	staleAfter = 3
 )
 
@@ -44,7 +44,7 @@ type exporter struct {
 
 	collector collector
 	errors    io.Writer
-	said      string // the last problem printed
+	said      string // the last problem that was printed
 
 	mu     sync.Mutex // guards status
 	status status
@@ -173,7 +173,7 @@ func (e *exporter) handler() http.Handler {
 		now := time.Now()
 		s := e.at(now)
 		w.Header().Set("Content-Type", contentType)
-		_ = s.write(w, now) // the client has gone
+		_ = s.write(w, now) // fails if the client has gone
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		s := e.at(time.Now())

@@ -12,12 +12,11 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// contentType is Prometheus's text format, written here because a library would be a dependency of
-// every user.
+// contentType is Prometheus's text format. A library for it would be a dependency of every user.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 type status struct {
-	figures   *figures // of the last successful look, nil before that
+	figures   *figures // from the last successful look; nil before that
 	stale     bool
 	deadKnown bool
 
@@ -31,7 +30,8 @@ func (t *text) metric(name, kind, help string) {
 	fmt.Fprintf(&t.Buffer, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// Labels are alternating names and values. No value needs escaping.
+// number writes a value. labels contains alternating names and values, which must not need
+// escaping.
 func (t *text) number(name string, value float64, labels ...string) {
 	t.WriteString(name)
 	before := "{"
@@ -87,7 +87,7 @@ var gauges = []gauge{
 	},
 }
 
-// write omits stale figures.
+// write leaves out stale figures.
 func (s *status) write(w io.Writer, now time.Time) error {
 	t := &text{}
 	if s.figures != nil && !s.stale {
@@ -103,7 +103,7 @@ func (f *figures) write(t *text, deadKnown bool) {
 	for i := range f.groups {
 		for _, kind := range inspect.Kinds() {
 			if inspect.Kind(kind).IsNumber() {
-				continue // the scan does not look for numbers
+				continue // numbers are not scanned
 			}
 			t.number("redlatch_server_locks_held", float64(f.groups[i].held[inspect.Kind(kind)]), "group", f.groups[i].name, "kind", kind)
 		}

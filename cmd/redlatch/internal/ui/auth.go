@@ -23,7 +23,7 @@ import (
 
 type credential struct{ user, password [sha256.Size]byte }
 
-// No credentials let all browsers in.
+// credentials lists the users of --auth. Nil allows all browsers.
 type credentials []credential
 
 func readAuth(name string) (credentials, error) {
@@ -49,7 +49,7 @@ func readAuth(name string) (credentials, error) {
 	return all, nil
 }
 
-// has takes a time that does not depend on the user and the password.
+// has takes the same time for all users and passwords.
 func (c credentials) has(user, password string) (right, known bool) {
 	given := credential{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
 	found, named := 0, 0
@@ -66,7 +66,7 @@ type gate struct {
 	page    http.Handler
 	errors  io.Writer
 	guesses guesses
-	secret  []byte // for the cookies
+	secret  []byte // key for signing cookies
 }
 
 func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
@@ -76,9 +76,9 @@ func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	return &gate{users: c, page: page, errors: errors, secret: []byte(rand.Text())}
 }
 
-// cookieName names the cookie set in a browser that has entered a user's password. Its guesses are
-// counted separately, so that those of others behind the same proxy do not lock it out. The cookie
-// does not authenticate a request.
+// cookieName is the name of a cookie for browsers in which a user has logged in. Their guesses are
+// counted separately, so that guesses of others behind the same proxy do not lock them out. The
+// cookie does not authenticate requests.
 const cookieName = "redlatch-known"
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	mac := hmac.New(sha256.New, g.secret)
-	_, _ = mac.Write([]byte(user)) // it never fails
+	_, _ = mac.Write([]byte(user)) // Write never fails
 	known, from, cookie := false, sourceOf(r.RemoteAddr), hex.EncodeToString(mac.Sum(nil))
 	if c, err := r.Cookie(cookieName); err == nil && hmac.Equal([]byte(c.Value), []byte(cookie)) {
 		from, cookie = cookieName+user, ""
@@ -100,7 +100,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case right:
 		if cookie != "" {
-			//nolint:gosec // not Secure: the program speaks no TLS, and the cookie lets none in
+			//nolint:gosec // not Secure, because the server does not use TLS and the cookie does not grant access
 			http.SetCookie(w, &http.Cookie{Name: cookieName, Value: cookie, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		}
 		g.page.ServeHTTP(w, r)
@@ -112,7 +112,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())))
 		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("Too many wrong passwords from this address. Wait %v.", wait))
 	default:
-		what := "unknown user" // its name may be a mistyped password
+		what := "unknown user" // do not log the name, which may be a mistyped password
 		if known {
 			what = "wrong password of " + sanitize.Word(user)
 		}
@@ -144,15 +144,15 @@ func refuse(w http.ResponseWriter, status int, why string) {
 }
 
 const (
-	// An address may give freeGuesses wrong passwords, and one more after each guessEvery.
+	// Each address may try freeGuesses wrong passwords, and another one after each guessEvery.
 	freeGuesses, guessEvery = 10, 30 * time.Second
-	// guessers is how many addresses are counted.
+	// guessers is the maximum number of addresses to count.
 	guessers = 4096
-	// The log gets freeLines lines, and one more after each lineEvery.
+	// The log may get freeLines lines, and another one after each lineEvery.
 	freeLines, lineEvery = 100, time.Second
 )
 
-type allowance struct{ whole time.Time } // when the whole burst is allowed again
+type allowance struct{ whole time.Time } // when all free uses are available again
 
 func (a *allowance) wait(now time.Time, free int, every time.Duration) time.Duration {
 	return max(0, a.whole.Sub(now.Add(time.Duration(free-1)*every)))
@@ -168,19 +168,19 @@ func (a *allowance) use(now time.Time, every time.Duration) {
 type guesser struct {
 	allowance
 
-	refused int // since the last password that was compared
+	refused int // since the last password that was checked
 }
 
 // guesses is safe for concurrent use.
 type guesses struct {
 	mu      sync.Mutex
-	of      map[string]*guesser // by result of sourceOf, or by known browser
+	of      map[string]*guesser // by address as in sourceOf, or by known browser
 	lines   allowance
 	dropped int
 }
 
-// try compares one password at a time, so that all earlier ones have been counted. refused counts
-// refusals since the last comparison, this one included.
+// try calls compare for one password at a time, so that all earlier guesses have been counted.
+// refused is the number of refusals since the last comparison, including this one.
 func (g *guesses) try(from string, compare func() bool) (right bool, wait time.Duration, refused int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -234,16 +234,16 @@ func (g *guesses) line() (may bool, dropped int) {
 	return true, dropped
 }
 
-// An IPv6 source is a network of 64 bits, which one machine may own.
+// sourceOf returns a /64 network for IPv6, because one machine may own all of its addresses.
 func sourceOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return "" // not TCP
+		return "" // the connection does not use TCP
 	}
 	addr, bits := at.Addr().Unmap().WithZone(""), 32
 	if addr.Is6() {
 		bits = 64
 	}
-	from, _ := addr.Prefix(bits) // it has so many
+	from, _ := addr.Prefix(bits) // the address has at least this many bits
 	return from.String()
 }

@@ -1,4 +1,4 @@
-// Package ui is the command redlatch ui: it serves a live page for locks.
+// Package ui implements the redlatch ui command, which serves a live web page about locks.
 package ui
 
 import (
@@ -69,7 +69,7 @@ func New(g *cli.Globals) *cobra.Command {
 
 func (s *server) check() error {
 	host, _, err := net.SplitHostPort(s.addr)
-	addr, _ := netip.ParseAddr(host) // zero for a name
+	addr, _ := netip.ParseAddr(host) // the zero Addr if host is a name
 	switch {
 	case err != nil:
 		return cli.Usagef("--addr must be host:port, such as %s", defaultAddr)
@@ -86,7 +86,8 @@ func (s *server) check() error {
 
 var actions = map[string]redlatchui.Access{"unlock": redlatchui.MayUnlock, "evict": redlatchui.MayEvict}
 
-// Actions need a password even on this machine: all of its users would have this program's rights.
+// checkActions requires a password even on this machine, whose users would all have this program's
+// rights.
 func (s *server) checkActions() error {
 	if len(s.allow) == 0 {
 		return nil
@@ -119,7 +120,7 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // after the page
+	defer func() { _ = client.Close() }() // closed after the page
 	page, err := redlatchui.New(client, s.page)
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	if err != nil {
 		return err
 	}
-	_, _ = cli.WarnOfReplica(ctx, srv, s.errors) // the page shows errors
+	_, _ = cli.WarnOfReplica(ctx, srv, s.errors) // the page also shows the error
 	fmt.Fprintf(s.out, "http://%s/\n", shownAddr(listener.Addr()))
 	kind := "read-only page"
 	if len(s.allow) > 0 {
