@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Access is a set of rights, joined with |.
+// Access is a set of rights. Rights are combined with |.
 type Access uint8
 
 const (
-	// NoAccess shows nothing: requests get status 403.
+	// NoAccess denies all requests with status 403.
 	NoAccess Access = 0
-	// ReadOnly shows everything and does not permit any action.
+	// ReadOnly shows everything, but does not permit any action.
 	ReadOnly Access = 1
 	// MayUnlock adds the action "unlock", which releases a lock for dead holders, or a permit of a
 	// semaphore. A holder that renews its lease keeps the lock, and so do holders that the form
@@ -37,7 +37,7 @@ var (
 
 func (a Access) may(right Access) bool { return a&right == right }
 
-// needs returns the reason why a request that needs a right is denied.
+// needs returns the reason why a request that needs right is denied, or nil.
 func (a Access) needs(right Access) error {
 	switch {
 	case !a.may(ReadOnly):
@@ -64,8 +64,8 @@ func accessOf(r *http.Request) Access {
 	return a
 }
 
-// admit denies requests without a right to the page. Actions check rights themselves, for the audit;
-// static files do not need any.
+// admit denies requests without a right to the page. Actions check rights themselves so that
+// attempts are audited. Static files do not need rights.
 func (p *Page) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/static/") {
@@ -92,21 +92,21 @@ const (
 	outcomeFailed  = "failed"
 )
 
-// Attempt is an action that a viewer requested. Lock, Owners, Reason and Remote are untrusted:
-// escape them.
+// Attempt is an action that a viewer requested. Lock, Owners, Reason and Remote are untrusted and
+// must be escaped.
 type Attempt struct {
-	// At is when the form arrived, in UTC.
+	// At is when the form was received, in UTC.
 	At time.Time
 	// Action is "unlock" or "evict".
 	Action string
 	// User is the result of Options.User.
 	User string
-	// Remote is the address of the client, or of a proxy in front.
+	// Remote is the address of the client, or of a proxy in front of the page.
 	Remote string
-	// Lock is the lock's name on the server, or, if nothing was done, perhaps the SHA-256 hash of a
-	// name of more than 1,024 bytes.
+	// Lock is the lock's name on the server. If nothing was done, it may be the SHA-256 hash of a
+	// name that is longer than 1,024 bytes.
 	Lock string
-	// Owners are the owners in the form, at most 32. If the action was refused, each is cut to
+	// Owners lists at most 32 owners in the form. If the action was refused, each owner is cut to
 	// 1,024 bytes.
 	Owners []string
 	// Reason is the viewer's reason, cut to 1,600 bytes.
@@ -119,7 +119,7 @@ type Attempt struct {
 	//     or the form was incomplete
 	//   - "failed": Redis did not do it, or it is unknown whether it did
 	Outcome string
-	// Detail is the reason why the action was not done, or lists the clients that were notified.
+	// Detail tells why the action was not done, or which clients were notified.
 	Detail string
 }
 
@@ -152,7 +152,7 @@ func (p *Page) report(ctx context.Context, a *Attempt) error {
 	return p.options.Audit(context.WithoutCancel(ctx), *a)
 }
 
-// policy allows only the page's own styles, script and stream.
+// policy allows only the styles, the script and the stream of the page itself.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -161,14 +161,14 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 	"X-Content-Type-Options":       "nosniff",
 	"X-Frame-Options":              "DENY",
-	"Referrer-Policy":              "same-origin", // without it, browsers also hide the origin of the page's own forms
+	"Referrer-Policy":              "same-origin", // otherwise, browsers would also hide the origin of the page's own forms
 	"Cross-Origin-Opener-Policy":   "same-origin",
 	"Cross-Origin-Resource-Policy": "same-origin",
 	"Cross-Origin-Embedder-Policy": "require-corp",
 	"Permissions-Policy":           "camera=(), geolocation=(), microphone=()",
 }
 
-// local are the hosts that DNS cannot point elsewhere.
+// local lists hosts that DNS cannot redirect.
 var local = []string{"localhost", "127.0.0.1", "::1"}
 
 func guard(hosts []string, next http.Handler) http.Handler {
@@ -196,7 +196,7 @@ func guard(hosts []string, next http.Handler) http.Handler {
 	})
 }
 
-// isForeign excepts links from other origins.
+// isForeign reports whether a page from another site made the request. Links do not count.
 func isForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

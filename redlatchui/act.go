@@ -23,11 +23,10 @@ import (
 
 const (
 	formSize, reasonSize = 64 << 10, 4 * 400 // 400 characters
-	// actsFor bounds an action, which watches a lease for up to inspect.RenewalLook.
+	// actsFor limits the time of an action, which watches a lease for up to inspect.RenewalLook.
 	actsFor = 90 * time.Second
 )
 
-// Reasons not to begin an action.
 var (
 	errForm     = errors.New("incomplete form: no changes were made")
 	errReason   = fmt.Errorf("a reason of at most %d bytes is required. No changes were made", reasonSize)
@@ -41,7 +40,7 @@ type deed struct {
 	name  string
 	right Access
 	read  func(a *Attempt, form url.Values) error
-	// do returns the result as a sentence.
+	// do returns the result in a sentence.
 	do func(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error)
 }
 
@@ -59,7 +58,7 @@ type actedPage struct {
 
 func (p *Page) act(d deed) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actsFor + time.Minute)) // if the server has deadlines
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actsFor + time.Minute)) // servers may set one
 		r.Body = http.MaxBytesReader(w, r.Body, formSize)
 		malformed := r.ParseForm()
 		a := p.attempt(r, d.name)
@@ -94,7 +93,7 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 			a.Outcome = outcomeDenied
 		}
 		a.bound()
-		_ = p.report(r.Context(), a) // nothing was done anyway
+		_ = p.report(r.Context(), a) // nothing was done
 		return "", "", err
 	}
 	defer end()
@@ -117,7 +116,7 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 }
 
 func (p *Page) check(r *http.Request, d deed, a *Attempt, malformed error) error {
-	incomplete := d.read(a, r.PostForm) // also for the audit of denied attempts
+	incomplete := d.read(a, r.PostForm) // needed even for the audit of denied attempts
 	if err := accessOf(r).needs(d.right); err != nil {
 		return err
 	}
@@ -160,7 +159,7 @@ func outcomeOf(err error) string {
 	return outcomeFailed
 }
 
-// textOf leaves out the hint for the command line.
+// textOf omits the hint.
 func textOf(err error) string {
 	var refused *repair.Refusal
 	if errors.As(err, &refused) {
@@ -272,7 +271,7 @@ func (c *acting) end(viewer string) {
 	c.ended.Done()
 }
 
-// close rejects new actions, and waits for the others.
+// close rejects new actions and waits for the current ones.
 func (c *acting) close() {
 	c.mu.Lock()
 	c.closed = true

@@ -291,7 +291,7 @@ func TestFailedAuditPreventsAction(t *testing.T) {
 	})
 }
 
-// The viewer leaves while the holder is examined, or the program ends.
+// While the holder is examined, the viewer leaves or the program exits.
 func TestActionEndsWithRequestOrClose(t *testing.T) {
 	t.Parallel()
 	for what, end := range map[string]func(page *redlatchui.Page, leave func()){

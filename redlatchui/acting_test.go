@@ -25,7 +25,7 @@ func by(user, remote string, r *http.Request) *http.Request {
 
 func userOf(r *http.Request) string { return r.Header.Get("X-User") }
 
-// busy starts one action for each viewer; the actions watch a long lease until leave is called.
+// busy starts an action for each viewer. The actions watch a long lease until leave is called.
 func busy(t *testing.T, s *server, page http.Handler, viewers [][2]string) (leave func()) {
 	t.Helper()
 	s.Do(t, "HSET", "long", program.SomeOwner, 1)
@@ -43,8 +43,8 @@ func busy(t *testing.T, s *server, page http.Handler, viewers [][2]string) (leav
 	}
 }
 
-// A viewer may have four concurrent actions. Other viewers, and pages, do not wait for them. Without users, the
-// address identifies a viewer.
+// A viewer may have four concurrent actions. Other viewers and pages do not wait for them. Without
+// users, viewers are identified by their addresses.
 func TestActionsAreLimitedPerViewer(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {

@@ -133,7 +133,7 @@ func TestAdapterClusterIsRejected(t *testing.T) {
 	require.ErrorContains(t, err, "use a client from redlatch.Open")
 }
 
-// The keys of some names are on two nodes: locks with such names do not work in a cluster.
+// The keys of some names are on two nodes, so locks with these names do not work in a cluster.
 func TestInvalidClusterNameKeepsOtherDeadWaiters(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()

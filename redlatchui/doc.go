@@ -1,15 +1,15 @@
 // Package redlatchui serves a live web page about the locks of Redisson and Redlatch on a Redis or
-// Valkey server: holders, waiters, deadlocks, and why a lock does not change hands. A program can
-// serve it, as redlatch ui does:
+// Valkey server. It shows holders, waiters, deadlocks, and why a lock does not change hands. A
+// program can serve the page, as redlatch ui does:
 //
 //	page, err := redlatchui.New(client, redlatchui.Options{Hosts: []string{"locks.example.com"}})
 //	…
 //	mux.Handle("/locks/", requireLogin(http.StripPrefix("/locks", page)))
 //
-// The page has no login: a program that serves it to other machines must add one. It does not
-// change anything on the server unless [Options].Access grants a viewer an action. It rejects
-// requests for hosts that are not in Options and requests made by pages from other sites, except
-// links.
+// The page does not have a login. Programs that serve it to other machines must add one. The page
+// does not change anything on the server unless [Options].Access grants a viewer an action. It
+// rejects requests for hosts that are not in Options, and requests from pages of other sites,
+// except links.
 //
 // While no page is open, no commands are sent to the server. docs/ui.md describes the page, its
 // protection and its cost.

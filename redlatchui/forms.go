@@ -22,23 +22,23 @@ type formPage struct {
 	lockPage
 	// Link is the address of the lock's page.
 	Link, Action string
-	// Others reports whether other holders than Named keep the lock.
+	// Others reports whether holders that are not in Named keep the lock.
 	Named  []inspect.Holder
 	Others bool
-	// Waiter is nil if it is no longer queued.
+	// Waiter is nil if the waiter is no longer queued.
 	Waiter *board.Waiter
 	Param  string
-	// Wait is how long the action takes, or 0 if there is no lease to watch.
+	// Wait is how long the action takes, or 0 if it does not watch a lease.
 	Wait time.Duration
 }
 
-// Advice that the page replaces with a link, if the viewer may evict.
+// The page replaces this advice with a link if the viewer may evict.
 const (
 	commandAdvice = " The command redlatch evict removes it."
 	evictAdvice   = ". If it is dead, `redlatch evict "
 )
 
-// ownerParam encodes an owner, which may be any bytes.
+// ownerParam encodes an owner, which may contain any bytes.
 func ownerParam(owner string) string { return base64.RawURLEncoding.EncodeToString([]byte(owner)) }
 
 func ownerFrom(param string) (string, error) {
@@ -49,7 +49,7 @@ func ownerFrom(param string) (string, error) {
 	return string(owner), nil
 }
 
-// EvictLink returns "" if the viewer does not have the right.
+// EvictLink returns "" if the viewer may not evict.
 func (page *lockPage) EvictLink(q board.Waiter) string {
 	if !page.viewer.may(MayEvict) || q.State != board.Dead || len(q.Owner) > linkedOwner {
 		return ""
@@ -67,7 +67,7 @@ func (page *lockPage) offerEvict() {
 	}
 }
 
-// UnlockLink returns "" if the viewer does not have the right.
+// UnlockLink returns "" if the viewer may not unlock.
 func (page *lockPage) UnlockLink() string {
 	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) > namedHolders {
 		return ""
@@ -75,7 +75,7 @@ func (page *lockPage) UnlockLink() string {
 	return "unlock?" + lockQuery(page.name)
 }
 
-// UnlockLinkOf is for a single holder or permit.
+// UnlockLinkOf is like UnlockLink for a single holder or permit.
 func (page *lockPage) UnlockLinkOf(owner string) string {
 	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) == 1 && page.Lock.Number == nil || len(owner) > linkedOwner {
 		return ""
@@ -103,7 +103,7 @@ func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 	})
 }
 
-// lasts extends Wait to watch a lease; left is negative if there is none.
+// lasts extends Wait to the time to watch a lease. A negative left means no lease.
 func (page *formPage) lasts(left time.Duration) {
 	if left >= 0 {
 		page.Wait = max(page.Wait, repair.LookLimit(inspect.RenewalLook, left))

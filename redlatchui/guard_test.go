@@ -145,8 +145,8 @@ func TestCrossSiteFormsAreRejected(t *testing.T) {
 	})
 }
 
-// proxyOf serves a page behind a proxy as docs/ui.md describes: with TLS, below a path that the
-// proxy strips, and, if the proxy keeps it, with the host that the browser names.
+// proxyOf serves a page behind a proxy as docs/ui.md describes. The proxy uses TLS, strips a path
+// and, if keepsHost is set, passes on the host that the browser sent.
 func proxyOf(t *testing.T, page http.Handler, keepsHost bool) *httptest.Server {
 	t.Helper()
 	behind := httptest.NewServer(page)
@@ -166,7 +166,7 @@ func proxyOf(t *testing.T, page http.Handler, keepsHost bool) *httptest.Server {
 	return front
 }
 
-// ask sends a request as a browser does, under the name of the proxy.
+// ask sends a request like a browser that uses the name of the proxy.
 func ask(t *testing.T, front *httptest.Server, method, path string, form url.Values, headers map[string]string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, front.URL+"/locks/"+path, strings.NewReader(form.Encode()))

@@ -23,17 +23,17 @@ var (
 	errHidden  = errors.New("this page does not show locks of that name")
 )
 
-// looksApart is how much longer a lease may be than the longest seen remainder.
+// looksApart is how much longer a lease may be than the longest TTL seen.
 const looksApart = time.Second
 
 type lockPage struct {
 	frame
 	Name string
-	// Lock is nil if nothing is known. MoreHolders counts the holders that it omits.
+	// Lock is nil if nothing is known. MoreHolders counts the holders that it leaves out.
 	Lock        *board.Lock
 	MoreHolders int
-	// Why says why the lock does not change hands. If the viewer may evict the dead waiter in it,
-	// WhyEvict is the address of the form, and WhyThen the rest of the text.
+	// Why tells why the lock does not change hands. If it mentions a dead waiter that the viewer
+	// may evict, WhyEvict is the address of the form and WhyThen is the rest of the text.
 	Why, WhyEvict, WhyThen string
 
 	name   string
@@ -103,8 +103,8 @@ func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 	return "lock.html", &page, nil
 }
 
-// look returns nil if the server does not answer. It also reports whether the page is kept up to
-// date. For a name that clients cannot use it returns the result of the last scan.
+// look returns the state of a lock, or nil if the server does not reply, and whether the page is
+// kept up to date. For a name that clients cannot use, it returns the result of the last scan.
 func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
 	if limits.Name(name) != nil {
 		l, err = p.scanned(r, func(e *board.Entry) bool { return e.Name == name })
@@ -124,7 +124,7 @@ func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err
 	return l, true, err
 }
 
-// current returns nil if the server does not answer.
+// current returns nil if the server does not reply.
 func current[T any](r *http.Request, f *board.Feed[T]) (*T, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -132,8 +132,8 @@ func current[T any](r *http.Request, f *board.Feed[T]) (*T, error) {
 	return value, err
 }
 
-// sourceOf returns the address of a request or, for IPv6, its /64 network, since one host may own
-// all of it.
+// sourceOf returns the address of a request. For IPv6 it returns the /64 network, because one host
+// may own all of it.
 func sourceOf(r *http.Request) string {
 	const network = 64
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -144,11 +144,11 @@ func sourceOf(r *http.Request) string {
 	if host.Is4() {
 		return host.String()
 	}
-	of, _ := host.Prefix(network) // the address has enough bits
+	of, _ := host.Prefix(network) // the address has at least this many bits
 	return of.String()
 }
 
-// lockPage takes a nil lock if the server has not answered.
+// lockPage accepts a nil lock if the server has not replied.
 func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 	page := lockPage{frame: p.frame(""), Name: nameText(name), name: name, viewer: accessOf(r)}
 	if l == nil {
@@ -194,7 +194,7 @@ func (page *lockPage) Lease() string {
 
 func (page *lockPage) Waits() string { return reasons{page.Lock}.waits() }
 
-// LeaseWhole is in ms. It is 0 if the beginning of the lease was not seen.
+// LeaseWhole is the length of the lease in milliseconds, or 0 if its beginning was not seen.
 func (page *lockPage) LeaseWhole() int64 {
 	l := page.Lock
 	if l.TTL >= 0 && (l.Exact || l.Renewed == inspect.RenewedYes) {
@@ -236,7 +236,7 @@ func permitText(h inspect.Holder) string {
 	return strings.TrimPrefix(h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) }), "permit, ")
 }
 
-// happenings describe events; %s is the owner.
+// In these descriptions, %s is the owner.
 var happenings = map[string]string{
 	follow.Held:     "Held by %s when this page was opened",
 	follow.Free:     "Free when this page was opened",

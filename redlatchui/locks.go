@@ -65,7 +65,7 @@ func (c *choice) link(page int) string {
 
 func (c *choice) of(all []board.Entry) []board.Entry {
 	matches := func(name string) bool { return strings.Contains(name, c.Query) }
-	if strings.ContainsAny(c.Query, "*?") { // otherwise a bracket is part of the name
+	if strings.ContainsAny(c.Query, "*?") { // otherwise, a bracket is part of the name
 		matches = inspect.Match(c.Query)
 	}
 	var some []board.Entry
@@ -76,7 +76,7 @@ func (c *choice) of(all []board.Entry) []board.Entry {
 			some = append(some, e)
 		}
 	}
-	if c.Sort != "trouble" { // all are sorted by trouble
+	if c.Sort != "trouble" { // all is already sorted by trouble
 		slices.SortFunc(some, orders[c.Sort])
 	}
 	return some
@@ -89,16 +89,16 @@ type locksPage struct {
 	ByPrefix       []group
 	Groups         []group
 	Total, Found   int
-	Listed         int // rows of all its pages
+	Listed         int // rows on all pages
 	InTrouble      int
 	First, Last    int
 	Previous, Next string
 	Circle         bool
-	Cut            bool // there are more than were kept
+	Cut            bool // some locks were not kept
 	Unread         string
 }
 
-// group contains the locks whose names begin with Prefix, up to a colon, slash or dot.
+// group contains the locks whose names begin with Prefix, which ends with a colon, slash or dot.
 type group struct {
 	Prefix, Link           string
 	Trouble                string
@@ -161,7 +161,7 @@ func (page *locksPage) fill(all *board.Locks) {
 	page.Groups = top(groups, chips)
 }
 
-// groups are sorted by the position of their first locks.
+// groups returns the groups in the order of their first locks.
 func (c *choice) groups(some []board.Entry) (all []group) {
 	at := map[string]int{}
 	for i := range some {
@@ -184,7 +184,7 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 		}
 		if e.Trouble != "" {
 			g.InTrouble++
-			g.Trouble = cmp.Or(g.Trouble, e.Trouble) // the worst comes first
+			g.Trouble = cmp.Or(g.Trouble, e.Trouble) // the worst trouble comes first
 		}
 		if !e.Since.IsZero() && (g.Since.IsZero() || e.Since.Before(g.Since)) {
 			g.Since = e.Since
@@ -193,7 +193,7 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 	return all
 }
 
-// part returns the rows of the current page, and sets its links.
+// part returns the rows of the current page and sets the links to the other pages.
 func part[T any](page *locksPage, some []T) []T {
 	page.Listed = len(some)
 	last := max(1, (len(some)+rows-1)/rows)

@@ -112,7 +112,7 @@ func TestServerPageShowsDoctorFindings(t *testing.T) {
 	require.Contains(t, textOf(again), "keepalive warning", "it is not examined anew for each browser")
 }
 
-// warnings returns the checks with a warning, except for latency, which the machine decides.
+// warnings returns the checks with a warning. It leaves out latency, which depends on the machine.
 func warnings(text string) (checks []string) {
 	for _, m := range regexp.MustCompile(`(\w+) warning [A-Z]`).FindAllStringSubmatch(text, -1) {
 		if m[1] != "latency" {

@@ -14,9 +14,8 @@ import (
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-// frame is common to all pages.
 type frame struct {
-	// Section is the link of this page in the header, Pattern the names that are shown.
+	// Section is the page's link in the header. Pattern selects the names to show.
 	Section, Title, Where, Pattern string
 	// Stream is "" for a static page.
 	Stream   string
@@ -24,11 +23,11 @@ type frame struct {
 	At, Err  string
 
 	shown board.Seen
-	keys  map[string]int // number of rows by key
+	keys  map[string]int // number of rows with each key
 }
 
-// Key returns the ID of a row for updates: a hash of the values that identify the row, followed by
-// a number if the page already has a row with that hash.
+// Key returns the ID by which updates find a row. It is a hash of the values that identify the row,
+// followed by a number if the page already has a row with this hash.
 func (f *frame) Key(about ...string) string {
 	if f.keys == nil {
 		f.keys = map[string]int{}
@@ -85,7 +84,7 @@ func (f *frame) LeaseOf(e board.Entry) string {
 	return span(e.TTL - f.shown.Moment().Sub(f.shown.At))
 }
 
-// minutes changes at most once a minute: screen readers read each change.
+// minutes returns text that changes at most once a minute, because screen readers read each change.
 func minutes(d time.Duration) string {
 	if d < time.Minute {
 		return "less than a minute"
@@ -108,14 +107,14 @@ func (p *Page) view(make func(*http.Request) (name string, page any, err error))
 }
 
 func (p *Page) show(w http.ResponseWriter, status int, name string, page any) {
-	var out bytes.Buffer // an error must not follow half a page
+	var out bytes.Buffer // so that an error does not follow half a page
 	if err := p.pages.ExecuteTemplate(&out, name, page); err != nil {
 		http.Error(w, "The page could not be rendered.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(out.Bytes()) // the browser may be gone
+	_, _ = w.Write(out.Bytes()) // fails if the browser has gone
 }
 
 func (p *Page) fail(w http.ResponseWriter, err error) {
@@ -146,17 +145,18 @@ func statusOf(err error) int {
 }
 
 const (
-	// streamsFor ends each stream, so that broken connections do not stay. The browser opens another one.
+	// streamsFor limits each stream, so that broken connections do not remain. The browser opens
+	// another one.
 	streamsFor = 10 * time.Minute
-	// againAfter reloads a page without changes, to show whether the server answers.
+	// againAfter is when a page without changes is reloaded, to show whether the server replies.
 	againAfter = 3 * time.Second
 	writeTime  = 30 * time.Second
 )
 
-// ticker returns a channel that is closed by the next change, or nil if there will not be one.
+// ticker returns a channel that is closed at the next change, or nil if no change will follow.
 type ticker func(ctx context.Context) (changed <-chan struct{}, err error)
 
-// events serves a server-sent event for each change. The page then reloads.
+// events sends an event for each change. The browser then reloads the page.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamsFor)
 	defer cancel()
@@ -171,14 +171,14 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer
+	w.Header().Set("X-Accel-Buffering", "no") // tells proxies not to buffer
 	out := http.NewResponseController(w)
 	for n := 0; err == nil && ctx.Err() == nil; n++ {
 		data := strconv.Itoa(n)
-		if changed == nil { // the page is no longer kept up to date
+		if changed == nil { // the page will not change again
 			data = "last"
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(writeTime)) // if the server has deadlines
+		_ = out.SetWriteDeadline(time.Now().Add(writeTime)) // servers may have deadlines
 		_, _ = fmt.Fprintf(w, "event: change\ndata: %s\n\n", data)
 		if err := out.Flush(); err != nil || changed == nil {
 			return

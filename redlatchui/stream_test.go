@@ -174,8 +174,8 @@ func TestCloseEndsStreams(t *testing.T) {
 	})
 }
 
-// A stalled server must not look like one on which nothing happens: each page says that it is stale, and
-// its stream makes browsers reload it.
+// A stalled server must not look like an idle server. Each page must say that it is stale, and its
+// stream must make browsers reload it.
 func TestStaleDataIsMarkedStale(t *testing.T) {
 	t.Parallel()
 	for path, stream := range map[string]string{

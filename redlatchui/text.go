@@ -20,7 +20,8 @@ import (
 
 const (
 	shownName = 160
-	// linkedName limits a name in an address. A longer one is found by its hash.
+	// linkedName is the maximum length of a name in an address. Longer names are found by their
+	// hash.
 	linkedName = 1024
 )
 
@@ -32,8 +33,8 @@ var functions = template.FuncMap{
 	"minus": func(a, b int) int { return a - b }, "join": strings.Join,
 }
 
-// nameText returns a name as text: invalid bytes, control and direction characters are escaped, and
-// the middle of a long name is cut.
+// nameText returns a name as text. It escapes invalid bytes and control and direction characters,
+// and cuts out the middle of a long name.
 func nameText(name string) string {
 	if len(name) <= shownName {
 		return sanitize.Word(name)
@@ -63,7 +64,7 @@ type named struct{ Name, Link string }
 
 func ownerOf(owner, label string) named { return named{ownerText(owner, label), clientLink(owner)} }
 
-// clientLink returns "" if the owner does not fit.
+// clientLink returns "" if the ID is too long.
 func clientLink(owner string) string {
 	id := board.ClientID(owner)
 	if len(id) > linkedName || id == "" {
@@ -114,7 +115,7 @@ func fullSentence(text string) string {
 	return strings.TrimSuffix(sentence(sanitize.Message(text)), ".") + "."
 }
 
-// queueText says how many callers are waiting; listening connections are only a hint.
+// queueText tells how many callers are waiting. Listening connections are only a hint.
 func queueText(e board.Entry) string {
 	n := e.Waiters()
 	switch {

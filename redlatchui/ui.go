@@ -17,26 +17,29 @@ import (
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-// Options configure a page. The zero Options show all locks to browsers on this machine, read-only.
+// Options configures a page. The zero Options show all locks, read-only, to browsers on this
+// machine.
 type Options struct {
-	// Pattern selects the shown locks by name, like the MATCH option of SCAN; "" selects all locks.
+	// Pattern selects locks by name, like the MATCH option of SCAN. "" selects all locks.
 	Pattern string
-	// Hosts are names under which browsers reach the page, without ports, in addition to localhost,
-	// 127.0.0.1 and ::1. Requests for other hosts are rejected, which prevents DNS rebinding.
+	// Hosts lists names under which browsers reach the page, without ports, in addition to
+	// localhost, 127.0.0.1 and ::1. Requests for other hosts are rejected to prevent DNS rebinding.
 	Hosts []string
-	// Every is the shortest interval between two scans, at least 100 ms; 0 means 2 s. The pause after a scan
-	// is at least four times its duration.
+	// Every is the shortest interval between two scans, at least 100 ms. Zero means 2 s. The pause
+	// after a scan is at least four times its duration.
 	Every time.Duration
-	// Access returns the rights of the viewer who sent a request; nil means ReadOnly. It is called
-	// concurrently, once for each request and stream, and must not block.
+	// Access returns the rights of the viewer who sent a request. Nil means ReadOnly. Access is
+	// called concurrently, once for each request and stream, and must not block.
 	Access func(*http.Request) Access
-	// User returns the name of the viewer who sent a request, for Audit. It is called concurrently, and only
-	// for actions. A user, or an address without a user, may have four concurrent actions.
+	// User returns the name of the viewer who sent a request, for Audit. It is called concurrently,
+	// and only for actions. Each user, or each address if there is no user, may have four
+	// concurrent actions.
 	User func(*http.Request) string
-	// Audit is called with the outcome "begun" before an action sends anything to Redis (returning an error
-	// prevents the action), and again after the action. A request that was denied or refused before that is
-	// reported once, and a form submitted from another site is not reported. The context has the values of
-	// the request's context, but does not end with it. Audit is called concurrently.
+	// Audit is called with the outcome "begun" before an action sends anything to Redis, and again
+	// after the action. If the first call returns an error, the action is not done. A request that
+	// was denied or refused before that is reported once. A form submitted from another site is not
+	// reported. The context has the values of the request's context, but does not end with it.
+	// Audit is called concurrently.
 	Audit func(context.Context, Attempt) error
 }
 
@@ -57,10 +60,10 @@ type Page struct {
 	close   func() error
 }
 
-// New returns a page for the locks on the client's server. Names are keys on the server, without the
-// client's name mapper. Close the page before the client; it does not close the client. New sends nothing.
-// It returns redlatch.ErrInvalid for a nil client, invalid Options, or a cluster client that was created by
-// an adapter, which cannot reach every master.
+// New returns a page for the locks on the client's server. Names are keys on the server, without
+// the client's name mapper. Close the page before the client, which it does not close. New does not
+// send anything. It returns redlatch.ErrInvalid for a nil client, for invalid Options, and for a
+// cluster client that was created by an adapter and cannot reach every master.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
@@ -81,7 +84,8 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	return p, nil
 }
 
-// Close ends all streams and actions, and waits for actions and commands to end. Later requests fail.
+// Close ends all streams and actions, and waits for actions and commands to end. Later requests
+// fail.
 func (p *Page) Close() error { return p.close() }
 
 func (p *Page) end() error {
@@ -102,7 +106,7 @@ func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, files, file) //nolint:gosec // from the embedded files
 }
 
-// noPage answers with text: relative links would lead elsewhere.
+// noPage replies with text, because relative links would lead elsewhere.
 func noPage(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "Page not found.", http.StatusNotFound)
 }
@@ -111,7 +115,7 @@ func (p *Page) aboutEvents(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 }
 
-// routes uses relative links, so that a prefix may be stripped in front.
+// routes uses relative links, so that programs may strip a prefix.
 func (p *Page) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.view(p.locks))

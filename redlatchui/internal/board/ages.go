@@ -7,22 +7,23 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// takenWithin is how long before a hold was first seen its lock may have been seen without it, for the
-// beginning of the hold to count as known.
+// takenWithin is how recently a lock must have been seen without a hold, when the hold is first
+// seen, for the beginning of the hold to count as known.
 const takenWithin = 3 * time.Second
 
 // Age is how long an owner has held a lock.
 type Age struct {
-	// Since is when the hold began if Exact, within seconds. Otherwise it began then or earlier.
+	// Since is when the hold began, within seconds if Exact is set. Otherwise it may have begun
+	// earlier.
 	Since time.Time
 	Exact bool
 }
 
-// ages is safe for concurrent use; its zero value is empty.
+// ages is safe for concurrent use. The zero value is empty.
 type ages struct {
 	mu      sync.Mutex
 	locks   map[string]*sighting
-	scanned time.Time // when the last scan that found all locks began
+	scanned time.Time // the beginning of the last scan that found all locks
 }
 
 type sighting struct {
@@ -31,8 +32,8 @@ type sighting struct {
 	holds map[string]seenHold // by owner
 }
 
-// seenHold describes one hold. For the only holder of a lock, with an unchanged count, left is the
-// remaining lease at first sight, and most the largest one since; otherwise both are -1.
+// seenHold describes a hold. For the only hold of a lock with an unchanged count, left is the
+// remaining lease at first sight, and most is the largest one since. Otherwise both are -1.
 type seenHold struct {
 	Age
 
@@ -47,10 +48,10 @@ type look struct {
 	shared  bool // the holders share the lease
 	ttl     time.Duration
 	token   int64
-	anew    bool // messages show a new acquisition
+	anew    bool // messages prove that the lock was acquired again
 }
 
-// sees records a look and returns the holders' ages.
+// sees records a look and returns the ages of the holders.
 func (a *ages) sees(name string, l *look) []Age {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +96,7 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 	if !is || !late && (l.anew || l.token > 0 && before.token > 0 && l.token != before.token) {
 		return fresh
 	}
-	if known.count != string(h.Count) || l.shared { // entering also sets the lease
+	if known.count != string(h.Count) || l.shared { // entering again also sets the lease
 		known.Age, known.count, known.left, known.most = known.age(), string(h.Count), -1, -1
 	}
 	if known.left >= 0 {
@@ -104,9 +105,9 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 	return known
 }
 
-// age returns the age of a hold. Renewals and the acquisition set the lease to the same length, so
-// the part missing at first sight had passed. That is at most a third; if the lease grew by more,
-// its length changed.
+// age returns the age of a hold. The acquisition and renewals set the lease to the same length, so
+// the part missing at first sight had passed. This part is at most a third. If the lease grew by
+// more, its length changed.
 func (h *seenHold) age() Age {
 	if h.Exact || h.left < 0 || h.most > h.left+h.left/2+time.Second {
 		return h.Age
@@ -114,7 +115,8 @@ func (h *seenHold) age() Age {
 	return Age{Since: h.Since.Add(h.left - h.most)}
 }
 
-// ended records the end of a scan, and whether it found all locks held when it began.
+// ended records the end of a scan, and whether the scan found all locks that were held when it
+// began.
 func (a *ages) ended(began time.Time, all bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

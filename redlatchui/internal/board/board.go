@@ -1,6 +1,7 @@
-// Package board keeps the state of a server's locks up to date for any number of viewers, at the cost of
-// a single viewer. It writes nothing to the server. A Feed runs while viewers request its value and for
-// a few seconds afterwards; otherwise it sends no commands. Published values are immutable.
+// Package board keeps the state of a server's locks up to date for any number of viewers at the
+// cost of one viewer. It does not write anything to the server. A Feed runs while viewers request
+// its value and for a few seconds afterwards. Otherwise it does not send any commands. Published
+// values are immutable.
 package board
 
 import (
@@ -21,20 +22,20 @@ const (
 	// ExamEvery is the interval between two examinations of the server.
 	ExamEvery           = 15 * time.Second
 	examTime, examAgain = 10 * time.Second, 5 * time.Second
-	// overdue is how late a new value may be before the last one is old.
+	// overdue is how late a new value may be before the last one counts as old.
 	overdue = 5 * time.Second
 )
 
 var (
-	// ErrClosed reports that the board is closed.
+	// ErrClosed is returned if the board is closed.
 	ErrClosed = errors.New("redlatchui: the page is closed")
-	// ErrBusy reports that too many locks are watched.
+	// ErrBusy is returned if too many locks are being watched.
 	ErrBusy = errors.New("redlatchui: too many locks are being watched: close some pages")
 )
 
 // Board keeps the state of locks for its viewers. It is safe for concurrent use.
 type Board struct {
-	// Locks is the feed of all locks, Numbers that of all numbers.
+	// Locks is the feed of all locks. Numbers is the feed of all numbers.
 	Locks, Numbers *Feed[Locks]
 	Server         *Feed[Exam]
 
@@ -44,28 +45,29 @@ type Board struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	once    chan struct{} // holds an element for each LookOnce
+	once    chan struct{} // limits the concurrent calls of LookOnce
 	seen    seen
 
 	mu      sync.Mutex
 	closed  bool
-	watched map[string]*slot // by name; some no longer run
+	watched map[string]*slot // by name; includes feeds that have stopped
 }
 
-// Seen says when a value was seen.
+// Seen describes when a value was seen.
 type Seen struct {
-	// At is when the value was last seen, or zero if it has never been seen. Took is how long the look took.
-	// The next look is due by Next.
+	// At is when the value was last seen, or zero if it has not been seen. Took is how long the
+	// look took. The next look is due by Next.
 	At, Next time.Time
 	Took     time.Duration
-	// Err is the reason why it could not be seen again.
+	// Err is the reason why the last look failed.
 	Err error
 }
 
-// Old reports whether the value is out of date: the last look failed, or the next one is overdue.
+// Old reports whether the value is out of date, because the last look failed or the next one is
+// overdue.
 func (s *Seen) Old(now time.Time) bool { return !s.At.IsZero() && (s.Err != nil || now.After(s.Next)) }
 
-// Moment returns the time that ages and leases are relative to.
+// Moment returns the time to which ages and leases are relative.
 func (s *Seen) Moment() time.Time {
 	if now := time.Now(); !s.Old(now) {
 		return now
@@ -75,8 +77,8 @@ func (s *Seen) Moment() time.Time {
 
 func (s *Seen) expect(pause, took time.Duration) { s.Next = time.Now().Add(pause + 2*took + overdue) }
 
-// New returns a board of the locks whose names match a pattern; "" matches all names. Close also closes
-// the source.
+// New returns a board for the locks whose names match pattern. "" matches all names. Closing the
+// board also closes the source.
 func New(source *Source, pattern string, every time.Duration) *Board {
 	b := &Board{source: source, pattern: pattern, every: every, once: make(chan struct{}, looksAtOnce), watched: map[string]*slot{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -90,7 +92,7 @@ func New(source *Source, pattern string, every time.Duration) *Board {
 	return b
 }
 
-// Close waits for all feeds, and closes the source.
+// Close waits for all feeds and closes the source.
 func (b *Board) Close() error {
 	b.mu.Lock()
 	b.closed = true
@@ -104,7 +106,7 @@ func (b *Board) Close() error {
 type Exam struct {
 	Seen
 
-	// Findings come from diagnosis.Look.
+	// Findings are the result of diagnosis.Look.
 	Findings []diagnosis.Finding
 }
 
@@ -139,34 +141,35 @@ func (b *Board) examineOnce(ctx context.Context) ([]diagnosis.Finding, error) {
 }
 
 const (
-	// lingers is how long a feed runs after the last request: a page without JavaScript reloads.
+	// lingers is how long a feed runs after the last request. Pages without JavaScript reload
+	// within this time.
 	lingers = 8 * time.Second
-	// quiet is how long a viewer waits for a new value before it gets the last one.
+	// quiet is how long a viewer waits for a new value before getting the last one.
 	quiet = 3 * time.Second
-	// remembers is how long a board keeps its knowledge after the last viewer.
+	// remembers is how long a board keeps its state after the last viewer has left.
 	remembers = 5 * time.Minute
 )
 
-// Feed shares values with all its viewers. It is safe for concurrent use.
+// Feed shares its values with all viewers. It is safe for concurrent use.
 type Feed[T any] struct {
 	board *Board
-	// run makes values, starting from last, which may be nil, until ctx ends or publish returns
-	// false.
+	// run creates values until ctx ends or publish returns false. It starts from last, which may be
+	// nil.
 	run func(ctx context.Context, last *T, publish func(*T) bool)
 
-	// board.mu guards the rest.
+	// board.mu guards the following fields.
 	value   *T
-	fresh   bool // value was made by the current run
+	fresh   bool // the current run has created value
 	changed chan struct{}
-	asked   time.Time // the last request
+	asked   time.Time // time of the last request
 	running bool
-	ended   bool // evicted
+	ended   bool // the feed was evicted
 	cancel  context.CancelFunc
 }
 
-// Get returns the newest value, and a channel that is closed when there is a newer one, or nil if the
-// feed was evicted. If the server is slow, the value is the last known one, or nil if ctx ends first. It
-// must not be changed.
+// Get returns the newest value, and a channel that is closed when a newer one is available. Both
+// are nil if the feed was evicted. If the server is slow, the value is the last known one, or nil
+// if ctx ends first. Callers must not change the value.
 func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	for late := false; ; {
 		value, changed, err := f.newest(late)
@@ -183,8 +186,7 @@ func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	}
 }
 
-// newest returns the newest value if the current run made it or, if late is set, even if an earlier run made
-// it.
+// newest returns the newest value. Unless late is set, the current run must have created it.
 func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	b := f.board
 	b.mu.Lock()
@@ -202,7 +204,7 @@ func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	return nil, f.changed, nil
 }
 
-// start starts the feed if it is stopped. board.mu is held.
+// start starts the feed unless it is running. board.mu must be held.
 func (f *Feed[T]) start() {
 	now := time.Now()
 	if now.Sub(f.asked) > remembers {
@@ -229,7 +231,7 @@ func (f *Feed[T]) begin() (last *T, wanted bool) {
 	return f.value, f.running
 }
 
-// isWanted reports whether viewers want another value. board.mu is held.
+// isWanted reports whether viewers want another value. board.mu must be held.
 func (f *Feed[T]) isWanted() bool {
 	return f.board.ctx.Err() == nil && !f.ended && time.Since(f.asked) <= lingers
 }
@@ -246,7 +248,7 @@ func (f *Feed[T]) publish(value *T) bool {
 	return f.isWanted()
 }
 
-// evict ends the feed for all viewers. board.mu is held.
+// evict ends the feed for all viewers. board.mu must be held.
 func (f *Feed[T]) evict() {
 	f.ended = true
 	close(f.changed)
@@ -254,9 +256,9 @@ func (f *Feed[T]) evict() {
 }
 
 const (
-	// watchedLocks is the number of locks watched at a time; keptLocks includes those no longer watched.
+	// watchedLocks limits the locks being watched. keptLocks also counts locks watched before.
 	watchedLocks, keptLocks = 64, 5 * watchedLocks
-	// looksAtOnce is the number of concurrent LookOnce calls.
+	// looksAtOnce limits the concurrent calls of LookOnce.
 	looksAtOnce = 4
 )
 
@@ -265,11 +267,11 @@ type slot struct {
 
 	name   string
 	opened time.Time
-	from   string // the address of the viewer who opened it
+	from   string // address of the viewer who opened it
 }
 
-// Lock returns the feed of a lock, for a viewer at an address. If too many are watched, it evicts
-// one, or returns ErrBusy.
+// Lock returns the feed of a lock for a viewer at from. If too many locks are watched, it evicts
+// one or returns ErrBusy.
 func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -292,8 +294,9 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	return &s.Feed, nil
 }
 
-// makeRoom reports whether another lock can be watched. If too many are, it evicts an idle name of a
-// viewer that has at least as many, or a lock of one that has at least two more. b.mu is held.
+// makeRoom reports whether another lock can be watched. If too many are being watched, it evicts an
+// idle name of a viewer with at least as many locks, or any lock of a viewer with at least two
+// more. b.mu must be held.
 func (b *Board) makeRoom(from string) bool {
 	counts, running := map[string]int{}, []*slot(nil)
 	for _, s := range b.watched {
@@ -318,7 +321,7 @@ func (b *Board) makeRoom(from string) bool {
 	return true
 }
 
-// forget drops the least recently requested slot if too many are kept. b.mu is held.
+// forget drops the least recently requested slot if there are too many. b.mu must be held.
 func (b *Board) forget() {
 	if len(b.watched) <= keptLocks {
 		return
@@ -332,7 +335,7 @@ func (b *Board) forget() {
 	delete(b.watched, oldest)
 }
 
-// LookOnce looks at a lock without watching it. It returns nil if ctx ends first.
+// LookOnce looks at a lock but does not watch it. It returns nil if ctx ends first.
 func (b *Board) LookOnce(ctx context.Context, name string) (*Lock, error) {
 	b.mu.Lock()
 	if b.closed {
@@ -348,7 +351,7 @@ func (b *Board) LookOnce(ctx context.Context, name string) (*Lock, error) {
 	select {
 	case b.once <- struct{}{}:
 	case <-ctx.Done():
-		return nil, nil //nolint:nilnil // as Feed.Get
+		return nil, nil //nolint:nilnil // like Feed.Get
 	}
 	began := time.Now()
 	w := b.watcher(name)

@@ -12,26 +12,26 @@ import (
 
 const (
 	shownCircles = 16
-	triedOwners  = 256 // owners, or clients, whose circles are searched for
+	triedOwners  = 256 // number of owners or clients to search for circles
 )
 
-// Step is one wait: Waiter is queued for Lock, which Holder holds.
+// Step is a part of a circle: Waiter is queued for Lock, which Holder holds.
 type Step struct{ Lock, Waiter, Holder, WaiterLabel, HolderLabel string }
 
-// Circle is a circular wait of two or more steps: the holder in each step is the waiter in the
-// next, and the holder in the last step is the waiter in the first.
+// Circle is a circular wait of at least two steps. The holder in each step is the waiter in the
+// next one, and the holder in the last step is the waiter in the first.
 type Circle struct {
 	Steps []Step
-	// Sure reports that the same owners held and waited in two scans. Otherwise only the clients
-	// are known to be the same. A Redisson owner is a single thread, which does not release
-	// anything while it is waiting.
+	// Sure is set if the same owners held and waited in two scans. Otherwise only the clients are
+	// known to be the same. A Redisson owner is a single thread, which cannot release anything
+	// while it is waiting.
 	Sure bool
 }
 
-// waits contains the steps from each waiter, an owner or its client, to the holders.
+// waits contains the steps from each waiter, which is an owner or its client, to the holders.
 type waits map[string][]Step
 
-// waitsOf omits dead waiters. who returns the key of an owner.
+// waitsOf leaves out dead waiters. who returns the key of an owner.
 func waitsOf(entries []Entry, dead func(lock, owner string) bool, who func(owner string) string) waits {
 	all := waits{}
 	for i := range entries {
@@ -51,10 +51,11 @@ func waitsOf(entries []Entry, dead func(lock, owner string) bool, who func(owner
 	return all
 }
 
-// prune repeatedly drops waiters none of whose holders waits.
+// prune drops waiters whose holders are not waiting, until each remaining waiter is waiting for
+// another one.
 func (all waits) prune(who func(owner string) string) {
 	left := map[string]int{}        // number of steps to other waiters
-	behind := map[string][]string{} // the waiters for each waiter
+	behind := map[string][]string{} // who is waiting for each waiter
 	var ends []string
 	for from, steps := range all {
 		for _, s := range steps {
@@ -77,7 +78,7 @@ func (all waits) prune(who func(owner string) string) {
 	}
 }
 
-// circlesOf returns each waiter's shortest circle, each circle once.
+// circlesOf returns each waiter's shortest circle. Each circle is returned once.
 func circlesOf(entries []Entry, dead func(lock, owner string) bool, who func(owner string) string) (found []Circle) {
 	all := waitsOf(entries, dead, who)
 	var names []string
@@ -101,7 +102,7 @@ func circlesOf(entries []Entry, dead func(lock, owner string) bool, who func(own
 	return found
 }
 
-// shortest returns a circle without steps if there is none.
+// shortest returns a circle without steps if it does not find a circle.
 func (all waits) shortest(name string, who func(owner string) string) Circle {
 	came := map[string]Step{}
 	for next := []string{name}; len(next) > 0; next = next[1:] {
@@ -138,8 +139,8 @@ func (c *Circle) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// findCircles finds the circular waits and marks the locks in those that are sure. A dead waiter is
-// not part of any circle, and a possibly dead one makes its circle unsure.
+// findCircles finds circular waits, and marks the locks in sure circles. A dead waiter is not part
+// of any circle. If a waiter may be dead, its circle is not sure.
 func (l *Locks) findCircles(m *memory, count counter) {
 	before := m.circles
 	m.circles = map[string]bool{}
@@ -157,7 +158,7 @@ func (l *Locks) findCircles(m *memory, count counter) {
 	}
 	for _, c := range l.living(m, count, asked, ClientID) {
 		switch {
-		case !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }): // a sure one
+		case !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }): // already found as a sure circle
 		case m.doubts(&c):
 			l.pending = true
 		default:
@@ -172,7 +173,7 @@ func (l *Locks) findCircles(m *memory, count counter) {
 	l.sort()
 }
 
-// living returns the circles without dead waiters. It counts the waiters not counted before.
+// living returns the circles without dead waiters. It counts waiters that are not in asked.
 func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(owner string) string) []Circle {
 	for {
 		found := circlesOf(l.Entries, m.isDead, who)
@@ -199,7 +200,6 @@ func (m *memory) doubts(c *Circle) bool {
 	})
 }
 
-// bareOwner returns an owner without the suffix of a writer.
 func bareOwner(owner string) string {
 	bare, _ := protocol.WriterOf(owner)
 	return bare
@@ -239,33 +239,33 @@ const placesOfQueue = 32
 
 // Client is a client with its holds and waits.
 type Client struct {
-	// ID is a UUID, or an owner without one.
+	// ID is a UUID, or an owner that does not contain one.
 	ID string
 	inspect.Client
 	Label string
-	// Holds is sorted with the worst troubles first; Waits is sorted by name.
+	// Holds lists the worst troubles first. Waits is sorted by name.
 	Holds    []Hold
 	Waits    []Wait
 	InCircle bool
 }
 
-// Hold is a lock that a client holds. Its Age is that of this hold.
+// Hold is a lock that a client holds. Age is the age of this hold.
 type Hold struct {
 	Entry
 
-	Owner, Count string // as in Redis
+	Owner, Count string // as stored in Redis
 }
 
-// Wait is a place in the queue of a lock, counted from 1.
+// Wait is a place in the queue of a lock. Position counts from 1.
 type Wait struct {
 	Entry
 
-	Owner    string // as in Redis
+	Owner    string // as stored in Redis
 	Position int
 	Dead     bool
 }
 
-// ClientID returns the UUID in an owner, or the owner if it has none.
+// ClientID returns the UUID in an owner, or the owner if it does not contain a UUID.
 func ClientID(owner string) string {
 	bare, _ := protocol.WriterOf(owner)
 	parsed, err := codec.ParseOwner(bare)
@@ -275,7 +275,7 @@ func ClientID(owner string) string {
 	return parsed.Client().String()
 }
 
-// Client returns the client with an ID, or nil if there is none.
+// Client returns the client with the given ID, or nil.
 func (l *Locks) Client(id string) *Client {
 	i, found := slices.BinarySearchFunc(l.Clients, id, func(c Client, id string) int { return strings.Compare(c.ID, id) })
 	if !found {
@@ -312,7 +312,7 @@ func clientsOf(entries []Entry, circles []Circle, dead func(lock, owner string) 
 	}
 	for i := range circles {
 		for _, s := range circles[i].Steps {
-			if c := byID[ClientID(s.Waiter)]; c != nil { // nil if its lock was not kept
+			if c := byID[ClientID(s.Waiter)]; c != nil { // nil if the lock was not kept
 				c.InCircle = c.InCircle || circles[i].Sure
 			}
 		}

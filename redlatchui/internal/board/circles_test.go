@@ -42,7 +42,7 @@ func (l *Locks) sure() (all []Circle) {
 	return all
 }
 
-// shown is a circle in short form: "A1 x B1, B1 y A1".
+// shown formats a circle, as in "A1 x B1, B1 y A1".
 func shown(c *Circle) string {
 	var parts []string
 	for _, s := range c.Steps {
@@ -58,7 +58,7 @@ func short(owner string) string {
 	return owner
 }
 
-// scans are scans one second apart, in which the waiters in dead, such as "x A1", do not have a
+// scans makes scans one second apart. The waiters in dead, such as "x A1", do not have a
 // subscriber.
 type scans struct {
 	memory

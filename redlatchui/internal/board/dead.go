@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// fronts limits the queues whose first waiters are counted after a scan; nodeFronts is for a
-	// cluster, where each takes a call.
+	// fronts limits the queues whose first waiters are counted after a scan. nodeFronts is the
+	// limit in a cluster, where each queue takes a call.
 	fronts, nodeFronts = 4096, 32
 	counted            = 64
 	countWait          = 2 * time.Second
@@ -30,8 +30,8 @@ func (b *Board) counter(ctx context.Context) counter {
 	}
 }
 
-// findDead counts the subscribers of the first waiters in queues, for at most most waiters:
-// possibly dead ones first, then the others round-robin.
+// findDead counts the subscribers of the first waiters in queues, for up to most waiters. It
+// begins with waiters that may be dead, and then checks the others round-robin.
 func (l *Locks) findDead(m *memory, most int, count counter) {
 	var all, others []*Entry
 	for i := range l.Entries {
@@ -83,18 +83,18 @@ func (m *memory) isDead(lock, owner string) bool {
 	return state == Dead
 }
 
-// absentFor is how long a waiter must be without a subscriber to count as dead: a live one may
-// reconnect.
+// absentFor is how long a waiter must be without a subscriber to count as dead. A live waiter may
+// reconnect within this time.
 const absentFor = time.Second
 
-// The states of a waiter.
+// States of a waiter.
 const (
 	Alive   = "alive"
 	Dead    = "dead"
 	Unknown = "unknown"
 )
 
-// presence is safe for concurrent use; its zero value is empty.
+// presence is safe for concurrent use. The zero value is empty.
 type presence struct {
 	mu     sync.Mutex
 	absent map[place]absence
@@ -109,7 +109,7 @@ func (a *absence) state() string {
 	return Unknown
 }
 
-// sees returns the state of the waiter: Unknown until another count.
+// sees returns the state of the waiter. Without subscribers, it is Unknown until another count.
 func (p *presence) sees(lock, owner string, subscribers int64, at time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

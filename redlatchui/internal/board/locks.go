@@ -13,7 +13,7 @@ import (
 
 const kept = 20_000
 
-// The troubles of a lock, the worst first.
+// Troubles of a lock, beginning with the worst.
 const (
 	InCircle  = "in a wait cycle"
 	DeadFront = "dead waiter in front"
@@ -24,13 +24,13 @@ const (
 
 var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 
-// Entry is a lock that a scan found.
+// Entry is a lock found by a scan.
 type Entry struct {
 	*inspect.Lock
-	// Age is the oldest of Ages, or zero for a free lock.
+	// Age is the oldest of Ages, or zero if the lock is free.
 	Ages []Age
 	Age
-	// Trouble is the worst trouble, or "" if there is none.
+	// Trouble is the worst trouble, or "".
 	Trouble   string
 	Uncounted bool
 }
@@ -50,10 +50,10 @@ func (e *Entry) Waiters() int64 {
 type Locks struct {
 	Seen
 
-	// Entries is sorted with the worst troubles first; Total also counts locks that were not kept.
+	// Entries lists the worst troubles first. Total also counts locks that were not kept.
 	Entries []Entry
 	Total   int
-	// Clients is sorted by ID. Circles lists the sure ones first.
+	// Clients is sorted by ID. Circles lists sure circles first.
 	Clients []Client
 	Circles []Circle
 	Unread  inspect.Unread
@@ -88,12 +88,12 @@ func troubleOf(l *inspect.Lock) string {
 
 func (l *Locks) sort() { slices.SortFunc(l.Entries, ByTrouble) }
 
-// ByTrouble puts the lock with the worse trouble first.
+// ByTrouble sorts locks by trouble, beginning with the worst.
 func ByTrouble(a, b Entry) int {
 	return cmp.Or(cmp.Compare(severity(b.Trouble), severity(a.Trouble)), cmp.Compare(b.Waiters(), a.Waiters()), ByAge(a, b))
 }
 
-// ByAge puts the lock that was held longer first, and free locks last.
+// ByAge sorts locks by age, beginning with the oldest hold. Free locks are last.
 func ByAge(a, b Entry) int {
 	return cmp.Or(btoi(a.Since.IsZero())-btoi(b.Since.IsZero()), a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name))
 }
@@ -112,19 +112,19 @@ func severity(trouble string) int {
 	return 0
 }
 
-// settles bounds the first scan that is followed by another before new viewers see the result: dead
-// waiters and sure circles take two.
+// settles is the longest first scan after which new viewers wait for a second one, because it takes
+// two scans to find dead waiters and sure circles.
 const settles = 2 * time.Second
 
-// memory is the state that scans pass on.
+// memory is the state that one scan passes on to the next.
 type memory struct {
 	seen    *seen
-	turn    int               // the next waiter of findDead
-	circles map[string]bool   // of the last scan, by key
-	untaken map[string]string // the first waiter of each free lock
+	turn    int               // next waiter for findDead
+	circles map[string]bool   // keys of the circles in the last scan
+	untaken map[string]string // first waiter of each free lock
 }
 
-// seen is what scans and looks at single locks share.
+// seen is the state shared by scans and by looks at single locks.
 type seen struct {
 	ages     ages
 	presence presence
@@ -153,7 +153,7 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Lo
 	}
 }
 
-// pauseAfter returns the pause after a look. A failed look is repeated soon.
+// pauseAfter returns the pause after a look, which is at most lookEvery if the look failed.
 func pauseAfter(took time.Duration, err error) time.Duration {
 	if pause := inspect.PauseFactor * took; err == nil || pause < lookEvery {
 		return pause
@@ -209,7 +209,7 @@ func (l *Locks) date(m *memory) {
 	}
 }
 
-// passing clears the trouble Untaken unless the last scan found the same waiter in front.
+// passing clears the trouble Untaken unless the same waiter was first in the last scan.
 func (l *Locks) passing(m *memory) {
 	before := m.untaken
 	m.untaken = map[string]string{}

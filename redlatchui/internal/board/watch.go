@@ -31,7 +31,7 @@ type watcher struct {
 	name   string
 	locks  *Feed[Locks]
 	seen   *seen
-	conn   redis.Conn // nil if there is none
+	conn   redis.Conn // nil if not connected
 
 	lock   follow.Lock
 	lease  inspect.Renewal
@@ -45,12 +45,12 @@ func (b *Board) watcher(name string) *watcher {
 }
 
 func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) bool) {
-	w.lock = follow.Lock{Name: w.name} // what happened since the last viewer was not seen
+	w.lock = follow.Lock{Name: w.name} // events since the last viewer left were not seen
 	if last == nil {
 		w.last, w.lease = Lock{Name: w.name}, inspect.Renewal{}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	messages, done := w.source.listen(ctx, w.name) // before the first look, which would miss messages
+	messages, done := w.source.listen(ctx, w.name) // must precede the first look, or messages would be missed
 	defer done()
 	defer cancel()
 	defer w.disconnect()
@@ -67,7 +67,7 @@ func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) boo
 	}
 }
 
-// first looks for new viewers, and looks twice if that reveals more.
+// first looks on behalf of new viewers. It looks a second time if that shows more.
 func (w *watcher) first(ctx context.Context) *Lock {
 	l := w.look(ctx)
 	began, circle := time.Now(), l.mayBeInCircle()
@@ -101,7 +101,7 @@ func (w *watcher) await(ctx context.Context, messages <-chan follow.Message) {
 	}
 }
 
-// receive records a message, but not a gap: looks go on.
+// receive records a message. It ignores gaps, because the watcher continues to look.
 func (w *watcher) receive(m *follow.Message) {
 	if m.Gap == nil && m.Name != "" {
 		w.lock.Receive(m)
@@ -212,7 +212,6 @@ func (w *watcher) lockOf(seen *inspect.Snapshot) *Lock {
 	return now
 }
 
-// count sets the states of the waiters if it can.
 func (w *watcher) count(ctx context.Context, now *Lock) {
 	if len(now.Queue) == 0 {
 		return
@@ -233,7 +232,7 @@ func (w *watcher) count(ctx context.Context, now *Lock) {
 	}
 }
 
-// details returns the labels by owner. It omits labels that cannot be read.
+// details returns labels by owner. It leaves out labels that cannot be read.
 func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	var owners []string
 	for _, h := range now.Holders {
@@ -282,7 +281,7 @@ func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]
 	now.Age = oldest(now.Ages)
 }
 
-// told reports whether earlier events already cover an event of the first look.
+// told reports whether earlier events already include e, an event of the first look.
 func (w *watcher) told(e *follow.Event, now *Lock) bool {
 	switch {
 	case w.last.At.IsZero():
@@ -293,20 +292,20 @@ func (w *watcher) told(e *follow.Event, now *Lock) bool {
 	return e.What == follow.Free && !w.last.Held()
 }
 
-// Lock is the state of one lock. Err may also report that the name is not that of a lock.
+// Lock is the state of a lock. Err may also mean that the name is not the name of a lock.
 type Lock struct {
 	Seen
 	Name string
 	Kind inspect.Kind
 	Mode string // of a read/write lock
-	// Holders may be the readable permits of a semaphore.
+	// Holders may also be the permits of a semaphore.
 	Holders []inspect.Holder
 	// Age is the oldest of Ages.
 	Ages []Age
 	Age
-	// TTL is negative if there is none. Lease is the largest TTL seen for these holders.
+	// TTL is negative if there is no lease. Lease is the largest TTL seen for these holders.
 	TTL, Lease time.Duration
-	// Renewed is an inspect.Renewed constant, or "" if there is no lease.
+	// Renewed is an inspect.Renewed constant, or "" without a lease.
 	Renewed string
 	// QueueUnread is the reason why the queue was not read.
 	Queue       []Waiter
@@ -314,26 +313,26 @@ type Lock struct {
 	QueueUnread string
 	// Uncounted is the reason why subscribers cannot be counted.
 	Uncounted string
-	// Listening counts connections that listen for the release of a lock without a queue. It is
-	// only a hint, since all waiters of a client share one connection.
+	// Listening counts connections that are waiting for the release of a lock without a queue. It
+	// is only a hint, because all waiters of a client share one connection.
 	Listening int64
-	// Circles lists the circles that are sure first. If there are none at all, Ahead lists the
-	// other locks that the holders are waiting for.
+	// Circles lists sure circles first. If it is empty, Ahead lists the locks that the holders are
+	// waiting for.
 	Circles []Circle
 	Ahead   []Step
-	// Number is nil for a lock.
+	// Number is nil if the name is a lock.
 	Number *inspect.Number
 	Token  int64
 	// PlainWaiters and ReadWriteWaiters are as in inspect.Lock.
 	PlainWaiters, ReadWriteWaiters int64
-	// Events lists the newest first.
+	// Events lists the newest event first.
 	Events []Event
 }
 
-// Waiter is a place in the queue, counted from 1. State is Alive, Dead or Unknown.
+// Waiter is a waiter in the queue. Position counts from 1. State is Alive, Dead or Unknown.
 type Waiter struct {
 	Position int
-	Owner    string // as in Redis
+	Owner    string // as stored in Redis
 	inspect.Client
 	Label    string
 	Deadline time.Time
@@ -349,7 +348,7 @@ type Event struct {
 // Held reports whether the lock was held.
 func (l *Lock) Held() bool { return len(l.Holders) > 0 }
 
-// Idle reports whether nothing is known to have this name.
+// Idle reports whether the name is free, without waiters and not a number.
 func (l *Lock) Idle() bool { return !l.Held() && l.Waiting == 0 && l.Number == nil }
 
 func (l *Lock) mayBeInCircle() bool {
