@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// seenFor is how long a client counts after it has been seen.
+	// seenFor is how long a Redlatch client counts after it was seen.
 	seenFor = 5 * time.Second
-	// foreignFor is how long another kind of client is expected back.
+	// foreignFor is how long another kind of client is expected to return after it was seen.
 	foreignFor = time.Minute
-	// countedFor is how long a count is valid.
+	// countedFor is how long a count of the subscribers is valid.
 	countedFor = time.Second
 )
 
 // contenders records the other processes that want the lock. Redlatch clients release it once per burst of turns; other
-// clients, such as Redisson, release it after each turn. All processes are assumed to be Redlatch clients if at least
-// as many Redlatch clients as there are subscribers have held the lock within seenFor, and no other client has held it
-// within foreignFor.
+// clients, such as Redisson, release it after each turn. All contenders are assumed to be Redlatch clients if at least
+// as many Redlatch clients as there are subscribers have held the lock within the last seenFor, and no other client has
+// held it within the last foreignFor.
 type contenders struct {
 	self      uuid.UUID
-	counted   time.Time // zero if it is a guess
-	foreignAt time.Time // last time
+	counted   time.Time // time of the last count; zero if the number is a guess
+	foreignAt time.Time // when another kind of client was last seen
 	seen      []contender
 }
 
@@ -35,7 +35,7 @@ type contender struct {
 	at     time.Time
 }
 
-// met records another holder of the lock, the zero Owner if unknown.
+// met records that another process holds the lock. The holder is the zero Owner if it is unknown.
 func (c *contenders) met(holder codec.Owner, now time.Time) {
 	if !protocol.IsRedlatch(holder) {
 		c.foreignAt = now
@@ -60,7 +60,6 @@ func (c *contenders) allRedlatch(n int, now time.Time) bool {
 	return known >= n
 }
 
-// foreign reports whether another kind of client was met within foreignFor.
 func (c *contenders) foreign(now time.Time) bool {
 	return now.Sub(c.foreignAt) < foreignFor
 }
@@ -69,8 +68,8 @@ func (c *contenders) forget() {
 	c.counted, c.foreignAt, c.seen = time.Time{}, time.Time{}, c.seen[:0]
 }
 
-// A queue yields to other processes after a number of turns, or after a while. It waits as long as a woken
-// waiter may need for an attempt: a multiple of a turn's duration.
+// A queue yields to other processes after burstMax turns or burstTime. It waits for as long as a woken waiter may need
+// for an attempt, which is a multiple of a turn's duration.
 const (
 	burstMax   = 32
 	burstTime  = 20 * time.Millisecond
@@ -82,23 +81,23 @@ const (
 	burstMin   = 4 * time.Millisecond
 )
 
-// yield describes how a queue lets other processes go first. It waits until each of them has freed the lock often
-// enough, or until none has freed it for too long. The zero yield does not wait.
+// yield describes how a queue lets other processes go first. It lasts until each of them has released the lock often
+// enough, or until none has done so for too long. The zero yield does not wait.
 type yield struct {
-	// turns is how many times each of the other processes must free the lock: once for each turn taken here, or once
+	// turns is how many times each of the other processes must release the lock: once for each turn taken here, or once
 	// per burst.
 	turns int
-	// least is how long another process must hold the lock for that to count as a burst: a process with a single caller
-	// releases the lock after each turn.
+	// least is how long each of the others must have had the lock before its release counts as the end of a burst. A
+	// process with a single caller releases the lock after each turn.
 	least time.Duration
-	// most is how long each of the other processes may hold the lock before the yield ends, or 0 for no limit. It is
-	// set if the kind of client is unknown, because an unknown process may hold the lock for a whole burst.
+	// most is how long each of the others may have the lock before the yield ends, or 0 for no limit. It is set if their
+	// kind of client is unknown, because they may hold the lock for a whole burst.
 	most time.Duration
-	// patience bounds a contender's time to acquire the lock.
+	// patience is how long the queue waits for the next release before it stops yielding.
 	patience time.Duration
 }
 
-// countTurn counts a turn and returns how the next caller yields. The caller must hold q.mu.
+// countTurn counts a turn and returns how the next caller must yield. q.mu must be held.
 func (q *queue) countTurn(now time.Time) yield {
 	if q.ahead == 0 {
 		q.aheadSince = now
@@ -119,7 +118,7 @@ func (q *queue) countTurn(now time.Time) yield {
 	return c
 }
 
-// burst returns a burst's duration without delays. The caller must hold q.mu.
+// burst estimates how long the burst would have taken without delays. q.mu must be held.
 func (q *queue) burst(took time.Duration) time.Duration {
 	pace := took / time.Duration(q.ahead)
 	if q.pace != 0 {
@@ -129,12 +128,12 @@ func (q *queue) burst(took time.Duration) time.Duration {
 	return pace * time.Duration(q.ahead)
 }
 
-// due reports whether the next turn must yield first. The caller must hold q.mu.
+// due reports whether this turn is the last of its burst, so that the next caller must yield. q.mu must be held.
 func (q *queue) due(now time.Time) bool {
 	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
 }
 
-// count records the number of other processes that are waiting.
+// count records how many other processes are waiting; counted is false if n is a guess.
 func (q *queue) count(n int, counted bool) {
 	q.mu.Lock()
 	q.others, q.contenders.counted = n, time.Time{}

@@ -13,32 +13,32 @@ import (
 )
 
 // queue holds the callers in one process that want the same lock. Only the caller with the turn sends calls about the
-// lock, until its hold ends. That caller passes the turn on, exactly once, either as soon as its release has been sent
-// or together with the lock; see passLock.
+// lock, until its hold ends. It passes the turn on exactly once, either as soon as its release has been sent or
+// together with the lock; see passLock.
 type queue struct {
 	id     lockID
 	queues *queues
 	refs   int // guarded by queues.mu
 
-	mu         sync.Mutex             // guards the fields below, and fields of the callers; held briefly
+	mu         sync.Mutex             // guards the fields below and some fields of the callers; held briefly
 	busy       bool                   // a caller has the turn
 	waiting    list.List              // of *caller
-	sub        transport.Subscription // kept while a caller wants the lock
+	sub        transport.Subscription // kept while a caller is waiting for the lock
 	state      acquire.QueueState
-	ahead      int // turns here without as many of others
+	ahead      int // turns taken here that the other processes have not had yet
 	aheadSince time.Time
-	others     int   // number of other processes, if known
-	theirs     int   // their turns, modulo others
-	owed       yield // not done yet by the callers with the turn
+	others     int   // number of other processes that are waiting; may be a guess
+	theirs     int   // turns of the other processes, modulo others
+	owed       yield // yield that is due before the next attempt; zero if there is none
 	contenders contenders
-	pace       time.Duration // of an undelayed turn
-	poll       *time.Timer   // nil until a caller has waited
+	pace       time.Duration // estimated duration of a turn without delays
+	poll       *time.Timer   // nil until a caller has had to wait
 	polls      bool          // poll is running
 }
 
 type lockID struct{ kind, key string }
 
-// queues are a client's queues by lock. They are safe for concurrent use.
+// queues holds the queues of a client, by lock. It is safe for concurrent use.
 type queues struct {
 	self      uuid.UUID
 	every     time.Duration // poll interval
@@ -54,7 +54,7 @@ func newQueues(self uuid.UUID, every time.Duration) *queues {
 	return &queues{self: self, every: every, byID: map[lockID]*queue{}}
 }
 
-// join returns a lock's queue. Pass, passLock or quit leaves it.
+// join returns the queue for a lock, which it creates if necessary. Callers leave it with Pass, passLock or quit.
 func (qs *queues) join(kind, key string) *queue {
 	id := lockID{kind, key}
 	qs.mu.Lock()
@@ -83,8 +83,8 @@ func (q *queue) put() {
 	}
 }
 
-// tryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether the lock is certainly held:
-// another caller here is waiting for it.
+// tryEnter takes the turn if it is free. Otherwise it leaves the queue and reports whether the lock is certainly
+// unavailable because another caller in this process is waiting for it.
 func (q *queue) tryEnter(c *caller) (refused bool, state acquire.QueueState) {
 	q.mu.Lock()
 	state, c.turn = q.state, !q.busy
@@ -99,7 +99,7 @@ func (q *queue) tryEnter(c *caller) (refused bool, state acquire.QueueState) {
 	return refused, state
 }
 
-// enter takes the turn and returns true, or queues c.
+// enter takes the turn and returns true if the turn is free. Otherwise it queues c and returns false.
 func (q *queue) enter(c *caller) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +113,7 @@ func (q *queue) enter(c *caller) bool {
 	return false
 }
 
-// quit removes a waiting caller, and passes on its turn if it has come.
+// quit removes a waiting caller from the queue. If the caller already has the turn, quit passes it on.
 func (q *queue) quit(c *caller) {
 	c.queue = nil
 	q.mu.Lock()
@@ -129,7 +129,7 @@ func (q *queue) quit(c *caller) {
 	q.passUnused(c.transfer)
 }
 
-// first returns the first waiting caller, or nil if there is none. The caller must hold q.mu.
+// first returns the first waiting caller, or nil if there is none. q.mu must be held.
 func (q *queue) first() *caller {
 	if front := q.waiting.Front(); front != nil {
 		c, _ := front.Value.(*caller)
@@ -138,14 +138,14 @@ func (q *queue) first() *caller {
 	return nil
 }
 
-// next gives the turn to the first waiting caller. The caller must hold q.mu.
+// next gives the turn to the first waiting caller. q.mu must be held.
 func (q *queue) next(c *caller) {
 	q.waiting.Remove(c.place)
 	c.place = nil
 	acquire.Signal(c.ready)
 }
 
-// Pass passes the turn and leaves the queue. Held means that the lock is being freed.
+// Pass passes the turn to the next caller, if any, and leaves the queue. If held is true, the lock is being released.
 func (q *queue) Pass(held bool) {
 	q.mu.Lock()
 	var idle transport.Subscription
@@ -170,7 +170,8 @@ func (q *queue) Pass(held bool) {
 	q.put()
 }
 
-// granted records that the caller with the turn holds the lock. It closes the subscription if no caller is waiting.
+// granted records that the caller with the turn holds the lock. It closes the subscription if no other caller is
+// waiting.
 func (q *queue) granted(owner codec.Owner) {
 	q.mu.Lock()
 	q.state = acquire.QueueState{Known: true, Held: true, Holder: owner}
@@ -189,7 +190,7 @@ func (q *queue) refused(holder codec.Owner, ttl time.Duration) {
 	defer q.mu.Unlock()
 	q.state = acquire.QueueState{Known: true, Holder: holder, TTL: ttl}
 	if holder.Client() == q.contenders.self {
-		return // a turn of this process
+		return // the holder is in this process
 	}
 	q.contenders.met(holder, time.Now())
 	if q.theirs++; q.theirs >= q.others {
@@ -203,16 +204,17 @@ func (q *queue) subscription() transport.Subscription {
 	return q.sub
 }
 
-// keep stores sub for later callers, or nil if it is broken. Only the caller with the turn may call it.
+// keep stores sub for later callers; a nil sub means that the old one is broken. Only the caller with the turn may call
+// it.
 func (q *queue) keep(sub transport.Subscription) {
 	q.mu.Lock()
 	q.sub = sub
 	q.mu.Unlock()
 }
 
-// The first waiter polls at an interval; see acquire.AwaitTurn. Waiters share one timer, to save memory.
+// The first waiter polls at regular intervals; see acquire.AwaitTurn. To save memory, all waiters share one timer.
 
-// startPolls starts the timer. The caller must hold q.mu.
+// startPolls starts the timer. q.mu must be held.
 func (q *queue) startPolls() {
 	switch {
 	case q.polls:
@@ -225,7 +227,7 @@ func (q *queue) startPolls() {
 	q.polls = true
 }
 
-// stopPolls stops the timer. The caller must hold q.mu.
+// stopPolls stops the timer. q.mu must be held.
 func (q *queue) stopPolls() {
 	if q.polls {
 		q.poll.Stop()
@@ -233,7 +235,7 @@ func (q *queue) stopPolls() {
 	}
 }
 
-// wakeToPoll is the timer's function. If late, a poll is early.
+// wakeToPoll is called by the timer. If it runs late, after the timer was restarted, a waiter merely polls too early.
 func (q *queue) wakeToPoll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -244,7 +246,6 @@ func (q *queue) wakeToPoll() {
 	}
 }
 
-// Transfer implements acquire.Turn.
 func (q *queue) Transfer(owner any) *acquire.Transfer {
 	q.mu.Lock()
 	alone := q.waiting.Len() == 0
@@ -260,9 +261,9 @@ func (q *queue) Transfer(owner any) *acquire.Transfer {
 	return t
 }
 
-// passLock is like Pass, but also hands the lock to the next waiter. It returns false if the lock must be freed
-// instead: no caller is waiting, the next caller makes its own attempts, it is the turn of other processes, or another
-// process may use a different client and wait too long for a message.
+// passLock is like Pass, but it also transfers the lock to the next waiter. It returns false if the lock must be
+// released instead, because no caller is waiting, the next caller is making an attempt, other processes are due, or
+// another process may use a different client and wait too long for a message.
 func (q *queue) passLock(t *acquire.Transfer) bool {
 	q.mu.Lock()
 	now := time.Now()
@@ -271,7 +272,7 @@ func (q *queue) passLock(t *acquire.Transfer) bool {
 		q.mu.Unlock()
 		return false
 	}
-	q.countTurn(now) // not the last of its burst
+	q.countTurn(now) // this turn is not the last of its burst
 	c.passed, c.transfer = true, t
 	q.next(c)
 	q.state.Held = false
@@ -280,7 +281,8 @@ func (q *queue) passLock(t *acquire.Transfer) bool {
 	return true
 }
 
-// passUnused passes on a turn with its unused transfer, or lets the holder free the lock.
+// passUnused passes on an unused turn, together with the lock if that came with the turn. If it cannot pass the lock
+// on, it lets the holder release it.
 func (q *queue) passUnused(t *acquire.Transfer) {
 	if t != nil {
 		if q.passLock(t) {

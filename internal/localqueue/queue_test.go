@@ -26,7 +26,7 @@ func enter(qs *queues) (*queue, *caller) {
 	return l, c
 }
 
-// withTurn returns queues, and a queue whose turn the caller holds until the test ends.
+// withTurn returns queues and a queue in them, whose turn the caller holds until the test ends.
 func withTurn(t *testing.T) (*queues, *queue) {
 	t.Helper()
 	qs := emptyQueues()
@@ -190,8 +190,8 @@ func TestTryEnterRefusesOnlyWhenCertain(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-// turns passes the turn on n times, each after pause, and returns the yields, and the number of the
-// first one's turn.
+// turns passes the turn on n times, after a pause each time. It returns the yields that became due and the number of
+// the turn before the first of them.
 func turns(l *queue, qs *queues, n int, pause time.Duration, held bool) (asked []yield, first int) {
 	for i := range n {
 		_, p := enter(qs)

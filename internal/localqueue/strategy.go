@@ -1,7 +1,7 @@
-// Package localqueue is the strategy for locks with one owner at a time: the callers in a process wait in a FIFO queue,
-// and only the first one sends calls. After a burst of local turns, the next caller yields until other processes have
-// had as many turns (see yield). As long as all the other processes use this library, the callers in a burst hand the
-// lock to each other instead of releasing it.
+// Package localqueue implements the strategy for locks that have one owner at a time. The callers in a process wait in
+// a FIFO queue, and only the first one sends calls to Redis. After a burst of local turns, the next caller yields until
+// the other processes have had as many turns (see yield). If all other processes use this library, the callers in a
+// burst transfer the lock to each other instead of releasing it.
 package localqueue
 
 import (
@@ -16,7 +16,7 @@ import (
 
 var slot = engine.Slot[*queues]{Make: func(e *engine.Engine) *queues { return newQueues(e.ClientID, e.PollCap) }}
 
-// New returns the strategy for a lock with one channel. Locks with the same name and kind share a queue.
+// New returns the strategy for a lock that has a single channel. Locks with the same name and kind share a queue.
 func New(e *engine.Engine, k acquire.Transferable) acquire.Strategy {
 	return &strategy{queues: slot.Of(e), kind: k}
 }
@@ -26,10 +26,10 @@ type strategy struct {
 	kind   acquire.Transferable
 }
 
-// CanPoll marks callers that can work without a subscription.
+// CanPoll marks strategies whose callers can work without a subscription.
 func (*strategy) CanPoll() {}
 
-// Waiter implements acquire.Strategy. Callers with a shared owner don't exclude each other.
+// Waiter implements acquire.Strategy. Callers with a shared owner don't exclude each other, so they don't queue.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {
 		return acquire.Alone()
@@ -44,17 +44,17 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 
 type caller struct {
 	*strategy
-	queue  *queue // while it waits for or has the turn
+	queue  *queue // nil unless the caller is waiting for the turn or has it
 	turn   bool
-	ready  chan struct{}          // receives for the turn, and for each poll before
-	sub    transport.Subscription // nil while it does not listen
-	yields *yielding              // while others go first
+	ready  chan struct{}          // receives when the turn comes, and before that for each poll
+	sub    transport.Subscription // nil unless the caller is listening
+	yields *yielding              // nil unless the caller is yielding
 
 	// Guarded by queue.mu until the caller has the turn.
-	place    *list.Element     // in queue.waiting, or nil
-	asks     bool              // makes attempts while it waits: it cannot take the lock over
-	passed   bool              // the turn came with the lock
-	transfer *acquire.Transfer // nil if the lock was freed
+	place    *list.Element     // element of queue.waiting, or nil
+	asks     bool              // a poll is in progress, so the lock cannot be transferred
+	passed   bool              // the previous caller released or transferred the lock
+	transfer *acquire.Transfer // nil if the lock was released
 }
 
 func (c *caller) free() {
@@ -63,7 +63,7 @@ func (c *caller) free() {
 	qs.callers.Put(c)
 }
 
-// Enter waits for the turn, and yields.
+// Enter waits for the turn and then yields if that is due.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	q := c.queues.join(c.kind.Name(), c.kind.Key())
 	if a.Try {
@@ -71,7 +71,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 			a.Learn(state)
 			return false, engine.ErrNotAcquired
 		}
-		return false, nil // attempts without the turn: only Redis knows
+		return false, nil // only Redis knows, so make an attempt without the turn
 	}
 	if q.enter(c) {
 		return false, nil
@@ -101,7 +101,7 @@ func (c *caller) subscription(ctx context.Context, a *acquire.Acquisition) (tran
 		select {
 		case _, works := <-sub.Events():
 			if works {
-				return sub, nil // the message is an old one
+				return sub, nil // it is an old message
 			}
 			sub.Close()
 			c.queue.keep(nil)
@@ -169,7 +169,7 @@ func (c *caller) Unanswered(err error) {
 
 func (c *caller) Abandon() {}
 
-// Granted leaves the turn to the hold, unless it has ended.
+// Granted leaves the turn to the hold, or passes it on if the hold has already ended.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	if q := c.queue; q != nil {
 		q.granted(a.Claim().ID())
@@ -201,7 +201,7 @@ func (c *caller) State() acquire.QueueState {
 
 func (c *caller) Came() bool { return c.turn }
 
-// Poll makes an attempt for the first waiter.
+// Poll makes an attempt if c is the first waiter and a caller in this process holds the lock.
 func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
 	q := c.queue
 	q.mu.Lock()
@@ -220,8 +220,9 @@ func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool
 
 const manyOthers = 4
 
-// letOthersGo yields to other processes, if due: until it is done, the next callers must. The others get as many turns
-// each as this process has had: a mere pause would favor fast processes. It returns false if ctx has ended.
+// letOthersGo yields to other processes if that is due. If it is interrupted, the next caller must yield. Each of the
+// others gets as many turns as this process has had, because a mere pause would favor fast processes. letOthersGo
+// returns false if ctx has ended.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	q := c.queue
 	q.mu.Lock()
@@ -240,8 +241,8 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 }
 
 func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
-	if a.Poll > 0 { // does not receive their messages
-		a.Engine.Sleep(ctx, y.patience) // closing ends what follows
+	if a.Poll > 0 { // it does not receive their messages
+		a.Engine.Sleep(ctx, y.patience) // if the client is closed, the next call fails
 		return
 	}
 	others, counted := c.countOthers(ctx, a)
@@ -255,12 +256,12 @@ func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
 	if sub, err := c.subscription(ctx, a); err == nil {
 		y.turns, y.least, y.most = y.turns*others, y.least*time.Duration(others), y.most*time.Duration(others)
 		c.sub, c.yields = sub, &yielding{yield: y, began: time.Now()}
-		_ = a.Sleep(ctx, y.patience) // an error ends what follows
+		_ = a.Sleep(ctx, y.patience) // after an error, the next call fails as well
 		c.sub, c.yields = nil, nil
 	}
 }
 
-// countOthers returns how many other processes are waiting, which may be a guess.
+// countOthers returns how many other processes are waiting, and false if the number is a guess.
 func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int, counted bool) {
 	n, counted = a.Listeners(ctx)
 	switch {
@@ -272,9 +273,9 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 	return n, true
 }
 
-// yielding waits until the others have had their turns, or none has come for too long.
+// yielding is a yield in progress.
 type yielding struct {
-	yield // for all others together
+	yield // totals for all of the other processes
 	began time.Time
-	had   int
+	had   int // releases by other processes
 }
