@@ -13,33 +13,33 @@ import (
 
 // Resolver handles a call whose Run returned an error that wraps ErrUncertain.
 type Resolver interface {
-	// Late receives the call's final reply or error, once, on any goroutine. It must not block. ErrNotSent means that
-	// nothing ran, ErrUncertain that the call may have run or may still run. It returns the follow-up action, or nil if
-	// there is none.
+	// Late is called once, on any goroutine, with the call's final reply or error. It must not block. ErrNotSent means
+	// that the call did not run, and ErrUncertain that it may have run or may still run. Late returns the follow-up
+	// action, or nil if the call is settled.
 	Late(reply any, err error) *InDoubt
 }
 
 // Follower is notified when a call has been started. It is an interface because a method value allocates.
 type Follower interface {
-	// Started runs once, on the goroutine that started the call.
+	// Started is called once, on the goroutine that started the call.
 	Started()
 }
 
-// Attempt is one call and the wait for its reply. It runs once.
+// Attempt is one call and the wait for its reply. It can be run only once.
 type Attempt struct {
-	// Call is what Run sends.
 	Call transport.Call
-	// Sent, if not nil, is notified before the wait for the reply: later calls reach the server after this one.
+	// Sent, if not nil, is notified once the call has been started. Calls that are started later reach the server after
+	// it.
 	Sent Follower
 
 	engine   *Engine
 	resolver Resolver
 	state    atomic.Uint32
-	result   chan outcome   // room for one
-	alarm    chan struct{}  // room for one: timeout or closing client
+	result   chan outcome   // buffered
+	alarm    chan struct{}  // buffered; receives on a timeout or when the client closes
 	done     transport.Done // bound once, to save allocations
 	closes   bool           // closing the client ends the wait
-	leads    atomic.Bool    // an alarm must interrupt Lead
+	leads    atomic.Bool    // true while an alarm must interrupt Lead
 
 	// Guarded by timeouts.mu.
 	prev, next *Attempt
@@ -52,7 +52,6 @@ type outcome struct {
 	err   error
 }
 
-// errNotYet means that a call was not sent in time.
 var errNotYet = errors.New("not sent")
 
 const (
@@ -79,23 +78,24 @@ func (a *Attempt) free() {
 	a.engine.attempts.Put(a)
 }
 
-// Run starts the call and waits for its outcome: at most one command timeout, less if ctx ends or the client closes.
-// An error wraps ErrNotSent if the call certainly did not run and ErrUncertain if it may have run, together with the
-// cause, such as the context's error or ErrClosed. After ErrUncertain, r, if not nil, handles the final outcome. The
-// attempt must not be used after Run.
+// Run starts the call and waits for its outcome for at most one command timeout, or until ctx ends or the client begins
+// to close. An error wraps ErrNotSent if the call certainly did not run, or ErrUncertain if it may have run, and also
+// the cause, such as the context's error or ErrClosed. After ErrUncertain, r, if not nil, handles the final outcome.
+// The attempt must not be used after Run.
 func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
 	a.resolver = r
 	a.closes = true
 	return a.run(ctx, a.engine.Command)
 }
 
-// RunFor is like Run, for calls that may be repeated: only bound ends the wait, even while the client is closing.
+// RunFor is like Run, for calls that may be repeated. Only bound ends the wait, even while the client is closing.
 func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 	a.resolver = r
 	return a.run(context.Background(), bound)
 }
 
-// run allows half of bound for sending: calls sent at the last moment would be answered too late and be in doubt.
+// run allows only half of bound for sending the call, because a call that is sent at the last moment would be answered
+// too late and would then be in doubt.
 func (a *Attempt) run(ctx context.Context, bound time.Duration) (any, error) {
 	e, rest := a.engine, bound/2
 	e.timeouts.add(a, bound-rest)
@@ -175,7 +175,6 @@ func (a *Attempt) leave(why error) (any, error) {
 	return nil, fmt.Errorf("%w: %w", ErrUncertain, why)
 }
 
-// complete is the call's done function; it runs once.
 func (a *Attempt) complete(reply any, err error) {
 	if a.state.CompareAndSwap(attemptAwaited, attemptAnswered) {
 		a.result <- outcome{reply: reply, err: err}
@@ -184,7 +183,7 @@ func (a *Attempt) complete(reply any, err error) {
 	e := a.engine
 	if a.Call.Abandoned() {
 		a.resolve(reply, err)
-	} else { // withdrawn: Run returned that
+	} else { // withdrawn, as Run has already reported
 		a.free()
 	}
 	e.Leave()
@@ -205,11 +204,11 @@ func (a *Attempt) resolve(reply any, err error) {
 	}
 }
 
-// timeouts wakes attempts when they time out or the client closes. They share one timer, because a timer for each call
-// would cost more than the rest of the call.
+// timeouts wakes attempts when they time out or the client begins to close. They share one timer, because a timer for
+// each call would cost more than the rest of the call.
 type timeouts struct {
 	mu    sync.Mutex // guards the fields below; held briefly
-	first *Attempt   // in no particular order
+	first *Attempt   // head of an unordered list
 	waits int
 	timer *time.Timer
 	due   time.Duration // when the timer fires, by elapsed; 0 if never
@@ -217,18 +216,18 @@ type timeouts struct {
 
 var epoch = time.Now()
 
-// elapsed is the clock of timeouts, cheaper than a time.Time.
+// elapsed is the clock that timeouts uses, because it is cheaper than a time.Time.
 func elapsed() time.Duration { return time.Since(epoch) }
 
-// add wakes a after d, and when the client closes if a.closes. Each add needs a remove.
+// add wakes a after d and, if a.closes is set, when the client begins to close. The caller must call remove.
 func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case <-a.alarm: // of an earlier add
+	case <-a.alarm: // left over from an earlier add
 	default:
 	}
-	if a.closes && a.engine.IsClosing() { // close may have run before
+	if a.closes && a.engine.IsClosing() { // close may already have run
 		a.wake()
 		return
 	}
@@ -241,7 +240,7 @@ func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.arm(a.due)
 }
 
-// remove undoes add. After it has returned, no alarm is sent.
+// remove undoes add. No alarm is sent after it has returned.
 func (t *timeouts) remove(a *Attempt) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -250,7 +249,7 @@ func (t *timeouts) remove(a *Attempt) {
 	}
 }
 
-// unlink requires mu.
+// unlink removes a from the list. mu must be held.
 func (t *timeouts) unlink(a *Attempt) {
 	if a.prev != nil {
 		a.prev.next = a.next
@@ -270,7 +269,7 @@ func (t *timeouts) count() int {
 	return t.waits
 }
 
-// arm sets the timer unless it fires by due, mu held.
+// arm sets the timer unless it already fires by due. mu must be held.
 func (t *timeouts) arm(due time.Duration) {
 	if t.due != 0 && t.due <= due {
 		return
@@ -284,10 +283,11 @@ func (t *timeouts) arm(due time.Duration) {
 	t.timer.Reset(in)
 }
 
-// among is how much each waiting attempt may delay a timeout. The delay limits the time spent scanning the attempts.
+// among is the delay that each waiting attempt may add to a timeout. The delay limits the time spent scanning the
+// attempts.
 const among = 250 * time.Nanosecond
 
-// fire wakes attempts that have timed out. It may fire once too often, which is harmless.
+// fire wakes the attempts that have timed out. The timer may fire once too often, which is harmless.
 func (t *timeouts) fire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -323,7 +323,7 @@ func (t *timeouts) close() {
 	}
 }
 
-// wake wakes an unlisted attempt, whose channel has room.
+// wake wakes an attempt that is not in the list. The attempt's alarm channel must be empty.
 func (a *Attempt) wake() {
 	a.alarm <- struct{}{}
 	if a.leads.Load() {

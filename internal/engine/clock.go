@@ -13,7 +13,7 @@ import (
 const (
 	// clockFresh is how long a clock comparison is valid.
 	clockFresh = time.Minute
-	// clockApart is the difference that is logged.
+	// clockApart is the smallest difference that is logged.
 	clockApart = time.Second
 )
 
@@ -23,16 +23,16 @@ type Clock struct {
 	engine *Engine
 
 	mu       sync.Mutex    // guards the fields below; not held during I/O
-	ahead    time.Duration // the server's clock relative to this machine's
+	ahead    time.Duration // how far the server's clock is ahead of this machine's
 	accuracy time.Duration // maximum error of ahead
 	known    bool
-	at       time.Time     // of the last comparison or refusal
+	at       time.Time     // time of the last comparison or refusal
 	asking   chan struct{} // closed when the current comparison ends
 	apart    bool          // the clocks were apart at the last comparison
 }
 
-// store records a comparison and reports whether the clocks have just come apart. A much less accurate comparison
-// that agrees with the last one is ignored, so a slow request does not move the clock.
+// store records a comparison and reports whether the clocks have just come apart. It ignores a much less accurate
+// comparison that agrees with the last one, so that a slow request does not move the clock.
 func (c *Clock) store(ahead, accuracy time.Duration) (news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *Clock) NowMillis() int64 {
 	return now.UnixMilli()
 }
 
-// Offset is Compare for callers outside the engine.
+// Offset is like Compare, for callers outside the engine.
 func (c *Clock) Offset(ctx context.Context) (time.Duration, error) {
 	if err := c.engine.Enter(); err != nil {
 		return 0, err
@@ -68,7 +68,7 @@ func (c *Clock) Offset(ctx context.Context) (time.Duration, error) {
 	return c.Compare(ctx)
 }
 
-// Compare returns how far the server's clock is ahead, to within half the round trip.
+// Compare returns how far the server's clock is ahead of this machine's. The error is at most half the round-trip time.
 func (c *Clock) Compare(ctx context.Context) (time.Duration, error) {
 	var began, ended time.Time
 	var reply any
@@ -115,14 +115,14 @@ func serverTime(reply any) (time.Time, error) {
 	return time.Unix(n[0], n[1]*1000), nil
 }
 
-// Keep compares the clocks once a minute, in the background. With Config.ServerTime it waits for the first
-// comparison.
+// Keep starts comparing the clocks in the background if the last comparison is more than a minute old. With
+// Config.ServerTime, it waits for the first comparison.
 func (c *Clock) Keep(ctx context.Context) {
 	known, over := c.refresh()
 	if over == nil || known || !c.engine.ServerTime {
 		return
 	}
-	// The call itself has the other half.
+	// Leave half of the command timeout to the call itself.
 	patience := time.NewTimer(c.engine.Command / 2)
 	defer patience.Stop()
 	select {
@@ -133,7 +133,7 @@ func (c *Clock) Keep(ctx context.Context) {
 	}
 }
 
-// Refresh is Keep without waiting.
+// Refresh is like Keep, but it never waits.
 func (c *Clock) Refresh() { c.refresh() }
 
 // refresh begins a comparison if one is due. It returns whether the offset is known, and a channel that is closed when
@@ -152,7 +152,7 @@ func (c *Clock) refresh() (known bool, over <-chan struct{}) {
 	return known, over
 }
 
-// compare runs a comparison. After a refusal, the next one is a minute later.
+// compare runs a comparison. If the server refuses it, the next comparison is made a minute later.
 func (c *Clock) compare() {
 	ctx, cancel := c.engine.Open(context.Background())
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 var (
 	errNoCounter = errors.New("redlatch: the transport cannot count subscribers")
 
-	// ErrOwnNotCounted means that subscriber counts are unreliable.
+	// ErrOwnNotCounted means that the server's subscriber counts are unreliable.
 	ErrOwnNotCounted = errors.New("the server does not count this client's own listeners")
 )
 
@@ -47,8 +47,8 @@ func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, er
 	return c.Listeners(ctx, channels...)
 }
 
-// ProvenListeners is [Engine.Listeners] while subscribed to the proof channel: a zero is reliable only if that
-// subscription is counted. The error wraps ErrNotCounted.
+// ProvenListeners is like [Engine.Listeners], but it fails unless the server counts the engine's own subscription to
+// the proof channel. This makes a zero reliable. The error wraps ErrNotCounted.
 func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...string) ([]int64, error) {
 	ctx, cancel := e.Open(ctx)
 	defer cancel()
@@ -82,14 +82,14 @@ func (e *Engine) proven(ctx context.Context, proof string, channels []string) ([
 	return counts[1:], nil
 }
 
-// LossTeller is a transport that reports a lost connection before it is replaced.
+// LossTeller is implemented by transports that report a lost connection before it is replaced.
 type LossTeller interface {
-	// Lost returns a channel that is closed at the next loss.
+	// Lost returns a channel that is closed when a connection is next lost.
 	Lost() <-chan struct{}
 }
 
-// doubted returns a channel that is closed when the server may have forgotten locks, that is, after a lost connection
-// or a new master. It returns nil if the transport doesn't report that.
+// doubted returns a channel that is closed when the server may have forgotten locks because a connection was lost or
+// the master has changed. It returns nil if the transport doesn't report that.
 func (e *Engine) doubted() <-chan struct{} {
 	if t, ok := e.Transport.(LossTeller); ok {
 		return t.Lost()

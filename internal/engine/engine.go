@@ -1,7 +1,8 @@
-// Package engine is the part of a client that every kind of lock uses: it runs calls, keeps the client's state, and
-// shuts it down. An [Attempt] is one call and its caller's wait. A context, the command timeout or Close ends only
-// the wait, with ErrUncertain. The attempt's [Resolver] then receives the late reply or error, and may return an
-// [InDoubt], which is resolved in the background: its connection is killed if permitted, and its effect undone.
+// Package engine is the part of a client that every kind of lock uses. It runs calls, keeps the client's state, and
+// shuts the client down. An [Attempt] is one call and its caller's wait. If the context ends, the command times out or
+// the client is closed, only the wait ends, with ErrUncertain. The attempt's [Resolver] then receives the late reply or
+// error, and may return an [InDoubt], which is resolved in the background: its connection is killed, if permitted, and
+// its effect is undone.
 package engine
 
 import (
@@ -25,26 +26,26 @@ import (
 // Config contains a client's settings.
 type Config struct {
 	Transport  transport.Transport // closed with the engine
-	ClientID   uuid.UUID           // prefix of owners
-	Lease      time.Duration       // default lease
-	FairWait   time.Duration       // default wait of fair waiters
-	Command    time.Duration       // limit on waiting for one command
-	PollCap    time.Duration       // longest sleep without an attempt
-	Margin     time.Duration       // 0 means min(lease/10, 1 s)
-	MaxWaiters int64               // 0 means no limit
-	Grace      time.Duration       // a fair waiter absent for this long is dead; 0 means never
+	ClientID   uuid.UUID           // identifies the client in its owners
+	Lease      time.Duration
+	FairWait   time.Duration // default for how long a fair queue keeps a waiter's place
+	Command    time.Duration // maximum wait for one command
+	PollCap    time.Duration // longest sleep without an attempt
+	Margin     time.Duration // 0 means min(lease/10, 1 s)
+	MaxWaiters int64         // 0 means no limit
+	Grace      time.Duration // a fair waiter that is absent for this long counts as dead; 0 means never
 	Hooks      Hooks
-	Losses     Losses        // required if there are holds
+	Losses     Losses        // required for holds
 	ServerTime bool          // scripts use the server's time
-	Label      string        // readable name of the client, "" if none
-	Replicas   int           // that must have a lock before it is acquired, 0 if none
-	SyncWait   time.Duration // limit on waiting for them
+	Label      string        // readable name of the client; may be empty
+	Replicas   int           // number of replicas that must have a lock before it counts as acquired
+	SyncWait   time.Duration // maximum wait for the replicas
 	Mapper     Mapper        // if nil, names are keys
-	AnyName    bool          // accept names that are not UTF-8, for tools
-	Opener     any           // opened the client; nil without tools
+	AnyName    bool          // accept names that are not valid UTF-8, for tools
+	Opener     any           // how a tool opened the client, or nil
 	Logger     *slog.Logger  // required
 
-	// KindOf fills a call that returns the kind of object under a key, or is nil.
+	// KindOf, if not nil, fills a call that returns the kind of object stored at a key.
 	KindOf func(c *transport.Call, key any)
 }
 
@@ -52,13 +53,11 @@ type Config struct {
 type Engine struct {
 	Config
 	Lifecycle
-	// Clock provides the time that is sent to scripts.
-	Clock Clock
-	// Watchdog renews leases and reports losses.
+	Clock    Clock
 	Watchdog *watchdog.Loop
-	// LeaseArg is Config.Lease in milliseconds, a boxed int64.
+	// LeaseArg is Config.Lease in milliseconds, as a boxed int64.
 	LeaseArg any
-	// FairWaitArg is Config.FairWait in milliseconds, a boxed int64.
+	// FairWaitArg is Config.FairWait in milliseconds, as a boxed int64.
 	FairWaitArg any
 
 	owners    atomic.Int64
@@ -82,7 +81,7 @@ type Engine struct {
 	err    error
 }
 
-// New returns an engine. It does no I/O.
+// New returns an engine. It does not perform any I/O.
 func New(cfg Config) *Engine {
 	e := &Engine{Config: cfg}
 	e.init()
@@ -159,11 +158,11 @@ func (e *Engine) checkName(name string) error {
 	return limits.Name(name)
 }
 
-// Close ends every hold with ErrClosed and all waits, gives in-doubt calls one command timeout to be resolved, and
-// closes the transport. Locks stay held until their leases expire.
+// Close ends all holds with ErrClosed, ends all waits, allows one command timeout for resolving calls in doubt, and
+// then closes the transport. Locks stay held until their leases expire.
 func (e *Engine) Close() error { return e.CloseWithin(e.Command) }
 
-// CloseWithin is Close with bound for in-doubt calls.
+// CloseWithin is like Close, but it allows bound for resolving calls in doubt.
 func (e *Engine) CloseWithin(bound time.Duration) error {
 	e.closer.Do(func() {
 		e.beginClosing()
@@ -173,7 +172,7 @@ func (e *Engine) CloseWithin(bound time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		e.finish(ctx)
-		// The transport goes first: that ends the calls of background work.
+		// Close the transport before waiting, because that ends the calls of background work.
 		e.err = e.Transport.Close()
 		e.work.Wait()
 		if e.Hooks.Closed != nil {
@@ -183,13 +182,13 @@ func (e *Engine) CloseWithin(bound time.Duration) error {
 	return e.err
 }
 
-// beginClosing rejects new calls and then wakes waiting ones: timeouts.add relies on that order.
+// beginClosing rejects new calls and then wakes the waiting ones. timeouts.add relies on that order.
 func (e *Engine) beginClosing() {
 	e.refuse()
 	e.timeouts.close()
 }
 
-// Shutdown rejects new calls, waits until all holds have ended or ctx ends, and closes.
+// Shutdown rejects new calls, waits until all holds have ended or ctx ends, and then closes the engine.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	NeedContext(ctx)
 	e.beginClosing()
@@ -199,15 +198,15 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	if left == 0 {
 		return err
 	}
-	why := ErrClosed // a concurrent Close
+	why := ErrClosed // because of a concurrent Close
 	if ctx.Err() != nil {
 		why = context.Cause(ctx)
 	}
 	return fmt.Errorf("redlatch: %d holds were not unlocked: %w", left, why)
 }
 
-// Lifecycle tracks the end of an engine: open, closing (new calls rejected, waits ended), closed (background work
-// stopped).
+// Lifecycle tracks whether an engine is open, closing (new calls are rejected and waits have ended) or closed
+// (background work has stopped).
 type Lifecycle struct {
 	closing context.Context    //nolint:containedctx // ends first
 	refuse  context.CancelFunc // ends closing
@@ -216,10 +215,10 @@ type Lifecycle struct {
 
 	inFlight atomic.Int64 // users' calls, abandoned calls and calls in doubt
 	draining atomic.Bool
-	idle     chan struct{} // one slot: inFlight was zero while draining
+	idle     chan struct{} // buffered; receives when inFlight drops to zero while draining
 
 	work     sync.WaitGroup
-	spawning sync.Mutex // guards closed: no goroutine begins after work.Wait
+	spawning sync.Mutex // guards closed, so that no goroutine is started after work.Wait
 	closed   bool
 }
 
@@ -252,10 +251,10 @@ func (l *Lifecycle) Enter() error {
 	return nil
 }
 
-// Join begins work that may run while the client closes; Leave ends it.
+// Join begins work that may continue while the client closes; Leave ends it.
 func (l *Lifecycle) Join() { l.inFlight.Add(1) }
 
-// Leave ends what Enter or Join began.
+// Leave ends the call or work that Enter or Join began.
 func (l *Lifecycle) Leave() {
 	if l.inFlight.Add(-1) == 0 && l.draining.Load() {
 		select {
@@ -265,8 +264,8 @@ func (l *Lifecycle) Leave() {
 	}
 }
 
-// Go runs f, which must end soon, on a goroutine that Close waits for. It returns false, without
-// running f, if the client is closed.
+// Go runs f, which must return soon, on a goroutine that Close waits for. If the client is closed, Go returns false
+// without running f.
 func (l *Lifecycle) Go(f func()) bool {
 	l.spawning.Lock()
 	defer l.spawning.Unlock()
@@ -277,17 +276,17 @@ func (l *Lifecycle) Go(f func()) bool {
 	return true
 }
 
-// Sleep returns false if ctx ends or the client closes first.
+// Sleep sleeps for d. It returns false if ctx ends or the client begins to close first.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := l.Open(ctx)
 	defer cancel()
 	return clock.Sleep(ctx, d)
 }
 
-// Wait sleeps for d, even while the client is closing. It returns false once closed.
+// Wait sleeps for d, even while the client is closing. It returns false if the client is closed.
 func (l *Lifecycle) Wait(d time.Duration) bool { return clock.Sleep(l.running, d) }
 
-// finish waits for open work until ctx ends. Then Go returns false.
+// finish waits for open work until ctx ends. After that, Go returns false.
 func (l *Lifecycle) finish(ctx context.Context) {
 	l.drain(ctx)
 	l.end()
@@ -296,7 +295,7 @@ func (l *Lifecycle) finish(ctx context.Context) {
 	l.spawning.Unlock()
 }
 
-// drain waits until no work is in flight, or ctx ends. Unlike WaitGroup.Wait, it lets work begin.
+// drain waits until all work has ended or ctx ends. Unlike WaitGroup.Wait, it allows new work to begin.
 func (l *Lifecycle) drain(ctx context.Context) {
 	l.draining.Store(true)
 	defer l.draining.Store(false)

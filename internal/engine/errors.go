@@ -35,18 +35,18 @@ var (
 	ErrNotSent   = transport.ErrNotSent
 )
 
-// Losses are the reasons for a loss, which wrap ErrLost.
+// Losses contains the possible reasons for a loss, which wrap ErrLost.
 type Losses struct {
 	NotRenewed error // not renewed in time
 	LeaseOver  error // a fixed lease expired
 	Taken      error // the owner does not hold the lock
-	Forgotten  error // the same, after a lost connection or a new master
+	Forgotten  error // the same, after a lost connection or a change of master
 }
 
-// refused lists the temporary errors that precede execution.
+// refused lists the codes of temporary errors with which the server rejects a call before running it.
 var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF", "OOM"}
 
-// Passing reports whether the call did not run and may succeed later.
+// Passing reports whether err means that the call did not run and may succeed later.
 func Passing(err error) bool {
 	if err == nil {
 		return false // saves allocations
@@ -63,11 +63,11 @@ func Passing(err error) bool {
 			return true
 		}
 	}
-	// Before version 7, Redis returns these errors from the script, at its first write.
+	// Before version 7, Redis returns these errors from a script when it first writes.
 	return builtin.IsFull(se) || transport.IsCode(se, "READONLY") || transport.IsCode(se, "MISCONF") || transport.IsCode(se, "OOM")
 }
 
-// Halfway reports whether a failed script may have changed something.
+// Halfway reports whether err comes from a script that may have changed something before it failed.
 func Halfway(err error) bool {
 	var se *transport.ServerError
 	return errors.As(err, &se) && !Passing(err) && !transport.IsCode(err, "WRONGTYPE") && !isGuarded(err)
@@ -81,15 +81,14 @@ func Explain(err error) error {
 	return err
 }
 
-// keyKinds maps replies to Config.KindOf to kinds of locks.
 var keyKinds = map[string]struct{ text, usedBy string }{
 	"lock":       {"a plain, fair or fenced lock", "plain fair fenced fair-fenced"},
 	"read/write": {"a read/write lock", "read write"},
 	"number":     {"a semaphore or a count-down latch", "permits counter latch"},
 }
 
-// ExplainKey is [Explain] for a call about the key of a kind of lock. It reads the kind of a wrong key and names it in
-// the error.
+// ExplainKey is like [Explain], for a call about the key of a kind of lock. It reads the actual kind of a wrong key and
+// names it in the error.
 func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) error {
 	if err = Explain(err); !errors.Is(err, ErrWrongType) || e.KindOf == nil {
 		return err
@@ -109,12 +108,12 @@ func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) er
 	return fmt.Errorf("%w: it is %s", err, is.text)
 }
 
-// Foreign returns the error for a hash of another program that has this field.
+// Foreign returns the error for a key that is another program's hash, because it has this field.
 func Foreign(field string) error {
 	return fmt.Errorf("%w: a hash with the field %s, which is not an owner", ErrWrongType, limits.Quote(field))
 }
 
-// ErrWaitOver is the cause of a context ended by a wait limit.
+// ErrWaitOver is the cause of a context that was ended by a wait limit.
 var ErrWaitOver = errors.New("wait time exceeded")
 
 var ours = []error{
@@ -143,7 +142,7 @@ func EndOf(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// WithEnd adds the context's error, if any, to err, unless err is nil or includes it.
+// WithEnd adds the context's error, if any, to err, unless err is nil or already includes it.
 func WithEnd(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(context.Cause(ctx), ErrWaitOver) {
 		return err
@@ -151,16 +150,16 @@ func WithEnd(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, EndOf(ctx))
 }
 
-// Backoff spaces all retries.
+// Backoff returns the pauses between retries.
 type Backoff = clock.Backoff
 
-// Retry calls do while it returns a [Passing] error, for one command timeout, or until ctx ends or the client closes.
-// It returns the last error with a reason.
+// Retry calls do while it returns a [Passing] error, for up to one command timeout or until ctx ends or the client
+// closes. It returns the last error with a reason.
 func (e *Engine) Retry(ctx context.Context, do func() error) error {
 	return e.RetrySince(ctx, time.Now(), do)
 }
 
-// RetrySince is Retry for a call begun earlier.
+// RetrySince is like Retry, for a call that began earlier.
 func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() error) error {
 	var pause Backoff
 	var reason error
@@ -199,9 +198,9 @@ func notSentSince(began time.Time, err error) error {
 	return fmt.Errorf("%w: %w within %v", ErrNotSent, errNotYet, time.Since(began).Round(time.Millisecond))
 }
 
-// Persist calls try until it succeeds or fails for good, for at most bound, passing it what remains of bound. Open
-// reports that an attempt before the last may have run. Callers that may run while the client closes must have joined
-// the engine.
+// Persist calls try, with the remaining time, until it succeeds, fails permanently, or bound has passed. open reports
+// whether an attempt before the last one may have run. Callers that may run while the client is closing must have
+// joined the engine.
 func (e *Engine) Persist(bound time.Duration, try func(rest time.Duration) error) (open bool, err error) {
 	began, rest := time.Now(), bound
 	var pause Backoff

@@ -19,7 +19,7 @@ const (
 	testLease   = 30 * time.Second
 )
 
-// engineOver returns an engine, closed with the test, and its log.
+// engineOver returns an engine, which is closed when the test ends, and its log.
 func engineOver(t *testing.T, tr transport.Transport) (*Engine, *faketransport.Log) {
 	t.Helper()
 	log := &faketransport.Log{}
@@ -46,7 +46,7 @@ type recorder struct {
 // noted records the calls of a resolver.
 type noted struct {
 	late, inDoubt int // how many times
-	reply         any // of the late one
+	reply         any // reply that came late
 	err           error
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/redlatch/redlatch/internal/watchdog"
 )
 
-// Hooks are the functions of a redlatch.Observer, or nil if there is no observer. They run on the goroutine of the
-// event, without a mutex held. Their context has the values of the caller's, or of the one that an earlier hook
-// returned; it may be nil.
+// Hooks contains the methods of a redlatch.Observer, or nil without an observer. They run on the goroutine in which the
+// event occurs, without a mutex held. Their context has the values of the caller's context, or of the context that an
+// earlier hook returned; it may be nil.
 type Hooks struct {
 	Started, Acquired, DoStarted func(context.Context, Event) context.Context
 	Attempted, Queued, Woken     func(context.Context, Event)
@@ -25,8 +25,8 @@ type Hooks struct {
 type Event struct {
 	Op, Name, Kind string
 	Owner          codec.Owner
-	Number         int           // of locks or attempts, or position in a queue
-	Took           time.Duration // of the call, the attempt, the hold or the function
+	Number         int           // number of locks or attempts, or position in a queue
+	Took           time.Duration // duration of the call, the attempt, the hold or the function
 	Err            error
 	Holder         codec.Owner
 	TTL            time.Duration
@@ -49,11 +49,11 @@ type Evicted struct {
 	IsRedlatch, WasSubscribed bool
 }
 
-// What wakes a waiting call.
+// Values of Event.By.
 const (
 	WokenByMessage = "message"
 	WokenByGap     = "gap"  // messages may have been missed
-	WokenByTurn    = "turn" // another caller of this process
+	WokenByTurn    = "turn" // another caller in this process passed its turn on
 )
 
 func (h *Hooks) observeRenewal(began time.Time, held []bool, leases []*watchdog.Lease, err error) {

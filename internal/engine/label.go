@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// LabelKey returns the key for a client's label, a text that names its program. It has a TTL. No decision depends on
-// it.
+// LabelKey returns the key of a client's label, a text that names the client's program. The key has a TTL. No decision
+// depends on the label.
 func LabelKey(client uuid.UUID) string { return "redlatch:label:" + client.String() }
 
 // MaxLabel is the maximum length of a label, in bytes.
@@ -37,13 +37,13 @@ func CheckLabel(text string) error {
 
 const (
 	labelLife   = 10 * time.Minute // TTL
-	labelPeriod = time.Minute      // between two writes
+	labelPeriod = time.Minute      // time between two writes
 	labelRetry  = time.Second      // first pause after a failed write, doubled up to labelPeriod
 )
 
-// label writes a client's label, from its first acquisition until it closes, each labelPeriod and after each
-// reconnect. It is not part of a lock's script: in a cluster the key has another slot, and its errors must not fail
-// locks.
+// label writes a client's label every labelPeriod and after each reconnect, from the client's first acquisition until
+// it closes. The scripts of locks don't write it, because its key is in another slot of a cluster, and because its
+// errors must not make locks fail.
 type label struct {
 	engine *Engine
 	begun  atomic.Bool
@@ -55,7 +55,7 @@ type label struct {
 	stopped bool
 }
 
-// Announce keeps the client's label, if any, on the server. It does not block.
+// Announce starts writing the client's label, if it has one, to the server. It does not block.
 func (e *Engine) Announce() {
 	l := &e.label
 	if e.Label == "" || l.begun.Load() {
@@ -86,9 +86,9 @@ func (l *label) run() {
 	defer e.Leave()
 	var failing time.Duration // last pause after a failure
 	for {
-		again := e.Reconnected() // before the write: no reconnect is missed
+		again := e.Reconnected() // before the write, so that no reconnect is missed
 		err := l.send(l.ctx, "SET", key, e.Label, "PX", labelLife.Milliseconds())
-		if transport.IsCode(err, "OOM") { // an existing label needs no memory
+		if transport.IsCode(err, "OOM") { // extending an existing label does not need memory
 			_ = l.send(l.ctx, "PEXPIRE", key, labelLife.Milliseconds())
 		}
 		pause := labelPeriod
@@ -118,7 +118,7 @@ func (l *label) run() {
 	}
 }
 
-// send runs one command, also during Shutdown.
+// send runs one command, even during Shutdown.
 func (l *label) send(ctx context.Context, command string, args ...any) error {
 	a := l.engine.Attempt()
 	a.Call.Command, a.Call.NumKeys = command, 1

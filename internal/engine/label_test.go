@@ -42,7 +42,7 @@ func newLabeled(t *testing.T) *labeled {
 	return l
 }
 
-// took returns the calls since the last took, with their times.
+// took returns the calls since it was last called, with their times.
 func (l *labeled) took() (calls []string) {
 	synctest.Wait()
 	for _, c := range l.tr.Sent()[l.seen:] {

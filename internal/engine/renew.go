@@ -50,8 +50,8 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 	return held, nil
 }
 
-// lease returns the TTL that a renewal sets, in milliseconds: what the same owner's holds need, and at least the lease
-// itself unless it is fixed.
+// lease returns the TTL that a renewal sets, in milliseconds. It is the lease that all holds of the same owner need
+// and, unless the lease is fixed, at least the lease itself.
 func lease(l *watchdog.Lease) any {
 	owed := max(l.Holder.Owed(), time.Millisecond)
 	if !l.Fixed {

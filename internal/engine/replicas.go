@@ -22,11 +22,11 @@ type Replication struct {
 	call   *transport.Call
 	came   chan replicated
 	until  time.Time
-	err    error // from a transport that cannot wait
+	err    error // set if the transport cannot wait for replicas
 }
 
-// Replicate starts waiting for Config.Replicas replicas to receive a lock. Fill fills a call that rewrites the lock
-// unchanged; held decodes the reply and reports whether the lock is still held.
+// Replicate starts waiting for Config.Replicas replicas to receive a lock. fill fills a call that writes the lock again
+// without changing it; held decodes the reply and reports whether the lock is still held.
 func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (bool, error)) *Replication {
 	r, ok := e.Transport.(transport.Replicator)
 	if !ok {
@@ -45,7 +45,7 @@ func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (boo
 }
 
 // Wait returns nil when enough replicas have the lock. An error wraps ErrNotReplicated, and the context's error or
-// ErrClosed. It is called once.
+// ErrClosed. Wait must be called only once.
 func (n *Replication) Wait(ctx context.Context) error {
 	if n.err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, n.err)
@@ -67,7 +67,7 @@ func (n *Replication) Wait(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrNotReplicated, why)
 }
 
-// Abandon ends a wait early. The call needs no resolution, since it changes nothing.
+// Abandon ends a wait early. The call need not be resolved, because it doesn't change anything.
 func (n *Replication) Abandon() {
 	if n.call != nil {
 		n.call.Abandon()
@@ -90,7 +90,8 @@ func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) er
 	return nil
 }
 
-// inWords strips what errors.Is would misread: this call's fate says nothing about the acquisition.
+// inWords removes errors that errors.Is must not find, because the outcome of this call is not the outcome of the
+// acquisition.
 func inWords(err error) error {
 	switch {
 	case errors.Is(err, ErrClosed):

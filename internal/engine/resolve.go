@@ -11,29 +11,29 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Pauses between attempts to resolve a call: short at first, since most are resolved soon.
+// Pauses between attempts to resolve a call. They are short at first, because most calls are resolved soon.
 const (
 	askSoon      = 250 * time.Millisecond
 	askSoonUntil = 5 * time.Second
 	askLater     = time.Second
 )
 
-// InDoubt is a call that may have run or may still run, but whose effect is unwanted, or unwanted state without a
-// call.
+// InDoubt is a call that may have run or may still run, but whose effect is unwanted. It can also be unwanted state on
+// the server without such a call.
 type InDoubt struct {
-	// For the log.
+	// Name and Owner identify the lock in the log.
 	Name, Owner string
-	// Undo removes the effect by idempotent calls, each within one command timeout, and reports whether there was an
-	// effect. If nil, the call is only kept from running.
+	// Undo removes the effect with idempotent calls, each within one command timeout, and reports whether there was an
+	// effect. If nil, the call is only prevented from running.
 	Undo func(run Run) (undone bool, err error)
 	// Superseded, if not nil, is called before Undo. If it returns true, the doubt ends, because another caller
 	// frees the lock.
 	Superseded func() bool
-	// Lease is how long the call matters.
+	// Lease is how long the effect of the call can last.
 	Lease time.Duration
 	// Lasts is the minimum time for which a failing Undo is retried, even if the call can no longer run.
 	Lasts time.Duration
-	// Done, if not nil, runs at the end. Over means that the call can no longer run.
+	// Done, if not nil, is called when the doubt ends; over is true if the call can no longer run.
 	Done func(over bool)
 
 	attempt *Attempt // if nil, a definite answer ends the doubt
@@ -44,9 +44,9 @@ type Run func(fill func(*transport.Call)) (reply any, err error)
 
 // Resolve resolves a call in doubt in the background.
 //
-// A call may still be buffered in its old connection and run after any question sent on a new one. So a negative
-// answer proves nothing unless the old connection was killed first. Otherwise the question is repeated until the
-// server has answered it for one lease.
+// A call may still be buffered in its old connection and run after any later call on a new one. An Undo that has not
+// found an effect is therefore conclusive only if the old connection was killed first. Otherwise it is repeated until
+// the server has answered it for the length of one lease.
 func (e *Engine) Resolve(d *InDoubt) {
 	e.inDoubt.Add(1)
 	if d.Undo == nil {
@@ -74,8 +74,8 @@ func (e *Engine) endDoubt(d *InDoubt, over bool) {
 	}
 }
 
-// resolve runs until the doubt is over or the client is closed. The lease counts only while the server answers: on
-// its return it may run the call.
+// resolve runs until the doubt is over or the client is closed. The lease counts only while the server is answering,
+// because a server that becomes reachable again may still run the call.
 func (e *Engine) resolve(d *InDoubt) {
 	certain := d.attempt == nil
 	defer e.Leave()
@@ -119,7 +119,7 @@ func (e *Engine) run(fill func(*transport.Call)) (any, error) {
 	return a.RunFor(e.Command, nil)
 }
 
-// Rest pauses between two attempts to resolve, less after a reconnect. It returns false if the client is closed.
+// Rest pauses between two attempts to resolve a call, or until a reconnect. It returns false if the client is closed.
 func (e *Engine) Rest(since time.Duration) bool {
 	pause := askLater
 	if since < askSoonUntil {
@@ -136,8 +136,8 @@ func (e *Engine) Rest(since time.Duration) bool {
 	return true
 }
 
-// fence makes sure, if it can, that the attempt's call will not run later, within one command timeout. The calls of
-// one connection share a fence.
+// fence tries for one command timeout to make sure that the attempt's call will not run later. All calls on a
+// connection share a fence.
 func (e *Engine) fence(a *Attempt) bool {
 	f, ok := e.Transport.(transport.Fencer)
 	if !ok {
@@ -154,7 +154,7 @@ func (e *Engine) fence(a *Attempt) bool {
 		return err == nil
 	}
 	if conn == 0 {
-		kill() // the transport may log why
+		kill() // the transport may log why it cannot
 		return false
 	}
 	return e.fences.do(conn, kill)

@@ -26,7 +26,7 @@ func lostCall(e *Engine, conn int64) *Attempt {
 	return a
 }
 
-// undoing returns an in-doubt call that a RELEASE undoes; the reply 1 means that it did.
+// undoing returns an in-doubt call that RELEASE undoes. The reply 1 means that it did.
 func undoing(a *Attempt) *InDoubt {
 	return &InDoubt{
 		Name: "orders", Owner: "other:1", attempt: a, Lease: testLease,
@@ -255,7 +255,7 @@ func TestReconnectTriggersImmediateCheck(t *testing.T) {
 	})
 }
 
-// overs records what Done is given.
+// overs records the arguments with which Done is called.
 func overs(d *InDoubt) *[]bool {
 	noted := &[]bool{}
 	d.Done = func(over bool) { *noted = append(*noted, over) }

@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lacks reports whether err means a missing right, and logs the consequence once for each right.
+// Lacks reports whether err means that the user lacks a right, and logs the consequence once for each right.
 func (e *Engine) Lacks(right, worse string, err error) bool {
 	if !transport.IsCode(err, "NOPERM") {
 		return false
@@ -28,14 +28,14 @@ const (
 	guarded  = "NOPERM a release could not notify waiters"
 )
 
-// MayPublish reports whether a guarded call about the kind has succeeded. If so, other calls don't need a guard.
+// MayPublish reports whether a guarded call for this kind has succeeded. If so, further calls don't need a guard.
 func (e *Engine) MayPublish(kind string) bool {
 	kinds := e.published.Load()
 	return kinds != nil && (*kinds)[kind]
 }
 
-// GuardPublish makes the call's script, if any, fail if the user may not publish to the channel. Callers pass the
-// result to [Engine.Guarded].
+// GuardPublish makes the call's script, if any, fail if the user may not publish to the channel. If it returns true,
+// the call's error must be passed to [Engine.Guarded].
 func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
 	if c.Script == nil {
 		return false
@@ -44,7 +44,7 @@ func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
 	return true
 }
 
-// Guarded records or explains the result of a guarded call.
+// Guarded records the success of a guarded call, or explains its error.
 func (e *Engine) Guarded(kind, channel string, err error) error {
 	if err == nil {
 		for {
@@ -63,7 +63,7 @@ func (e *Engine) Guarded(kind, channel string, err error) error {
 	return err
 }
 
-// RunGuarded runs one attempt at a call whose script publishes, with a guard if needed.
+// RunGuarded makes one attempt at a call whose script publishes. It guards the call if necessary.
 func (e *Engine) RunGuarded(ctx context.Context, kind, channel string, fill func(*transport.Call)) (any, error) {
 	a := e.Attempt()
 	fill(&a.Call)
@@ -80,7 +80,8 @@ func isGuarded(err error) bool {
 	return errors.As(err, &se) && strings.HasPrefix(se.Text, guarded)
 }
 
-// DeniedPublish reports whether a script may not publish. Before version 7.2, Redis does not name the denied command.
+// DeniedPublish reports whether err means that a script may not publish. Before version 7.2, Redis does not name the
+// denied command.
 func (e *Engine) DeniedPublish(err error) bool {
 	if err == nil {
 		return false // saves allocations
@@ -98,10 +99,10 @@ func (e *Engine) deniedCommand(text string) bool {
 	return strings.Contains(text, "can't run this command") || strings.Contains(text, "'"+command+"'")
 }
 
-// NotNotified returns the error of a release that was not published.
+// NotNotified returns the error for a release whose message could not be published.
 func (e *Engine) NotNotified(channel string, err error) error {
 	if se := (*transport.ServerError)(nil); errors.As(err, &se) {
-		err = se // unwrapped
+		err = se // without its wrappers
 	}
 	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
 }

@@ -7,9 +7,9 @@ import (
 // EngineOf returns the engine of a *redlatch.Client. Package redlatch sets it.
 var EngineOf func(client any) *Engine
 
-// Slot stores a value for every engine: the state of a package above it. Declare it as a package variable.
+// Slot stores one value for each engine: the state of a package that uses it. Declare it as a package variable.
 type Slot[T any] struct {
-	// Make must be pure: if it runs concurrently, only one result is kept.
+	// Make must be pure, because it may run concurrently, and then only one result is kept.
 	Make func(e *Engine) T
 	// Close, if not nil, is called once with the value when the engine closes, or as soon as the value is made if that is
 	// later. It must not block.
@@ -19,12 +19,12 @@ type Slot[T any] struct {
 type slots struct {
 	bySlot sync.Map
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closes []func()
 	closed bool
 }
 
-// Of is safe for concurrent use.
+// Of returns the value for e. It is safe for concurrent use.
 func (s *Slot[T]) Of(e *Engine) T {
 	value, made := e.slots.bySlot.Load(s)
 	if !made {
@@ -61,7 +61,7 @@ func (s *slots) close() {
 	}
 }
 
-// Registry shares one value among the concurrent users of a key. The zero value is ready.
+// Registry shares one value among the concurrent users of a key. The zero Registry is ready to use.
 type Registry[K comparable, V any] struct {
 	mu    sync.Mutex // guards byKey
 	byKey map[K]*registered[V]
@@ -72,7 +72,8 @@ type registered[V any] struct {
 	users int
 }
 
-// Join returns the value of key; make makes it for the first user. Each Join needs a [Registry.Leave].
+// Join returns the value for key, which make creates for the first user. Each Join must be paired with a
+// [Registry.Leave].
 func (r *Registry[K, V]) Join(key K, make func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +89,7 @@ func (r *Registry[K, V]) Join(key K, make func() V) V {
 	return entry.value
 }
 
-// Leave ends one use; the last removes the value.
+// Leave ends one use of the key. When the last use ends, the value is removed.
 func (r *Registry[K, V]) Leave(key K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -34,12 +34,11 @@ var errTooMany = errors.New("too many waiters: WithMaxWaiters limit reached")
 
 // Waiting is a waiting caller.
 type Waiting struct {
-	// Name and Kind of the lock.
 	Name, Kind string
 }
 
-// BeginWait adds a waiting caller, or fails if there are too many. On success, EndWait must be called, and w must not
-// change before then.
+// BeginWait adds a waiting caller, or fails if there are too many. If it succeeds, the caller must call EndWait later
+// and must not change w before then.
 func (e *Engine) BeginWait(w *Waiting) error {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
@@ -60,7 +59,7 @@ func (e *Engine) EndWait(w *Waiting) {
 	delete(e.waiting, w)
 }
 
-// WaitingNow returns the waiting callers, unordered.
+// WaitingNow returns the waiting callers in no particular order.
 func (e *Engine) WaitingNow() []Waiting {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
