@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// doubts is a source of doubts.
+// doubts is a source of doubts, for Config.Doubt.
 type doubts struct {
 	mu   sync.Mutex // guards next
 	next chan struct{}

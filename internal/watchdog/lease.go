@@ -1,9 +1,9 @@
 // Package watchdog renews leases and reports losses, on one goroutine for all holds of a client. A lease's deadline is
-// the send time of the last acknowledged call, plus the lease, less the loss margin. It is measured by the wall clock
-// or the monotonic clock, whichever reaches it first, so that a loss is reported before the server can grant the lock
-// again. Renewals are sent every third of a lease, in batches of up to [BatchSize], and after a doubt, that is,
-// whenever the server may have forgotten a lock (after a lost connection or a change of master). Call [Loop.Remove]
-// before a release; a renewal still in flight is harmless, because the script checks the owner.
+// the send time of the last acknowledged call, plus the lease, less the loss margin. It passes when either the wall
+// clock or the monotonic clock reaches it, so that a loss is reported before the server can grant the lock again.
+// Leases are renewed every third of their duration, in batches of up to [BatchSize], and after a doubt, that is,
+// whenever the server may have forgotten a lock because a connection was lost or the master has changed. Call
+// [Loop.Remove] before a release. A renewal that is still in flight is harmless, because the script checks the owner.
 package watchdog
 
 import (
@@ -17,56 +17,56 @@ import (
 
 // Holder is the holder of a lease.
 type Holder interface {
-	// LockOf returns the lock's name and kind.
 	LockOf() (name, kind string)
-	// Owed returns the lease that the same owner's holds need. Any result below the lease, even a negative one, means that
-	// they need less.
+	// Owed returns the lease that all holds of the same owner need. A result below this lease's TTL, even a negative one,
+	// means that the other holds need less.
 	Owed() time.Duration
-	// LeaseLost is called once: on the loop's goroutine when the lease ends, or by Loop.Close. It must not block. It
-	// may call the loop.
+	// LeaseLost is called once, either on the loop's goroutine when the lease ends or by Loop.Close. It must not block. It
+	// may call the loop's methods.
 	LeaseLost(end End)
 }
 
 // Renewal is a script that renews leases.
 type Renewal struct {
-	// Fill fills c, a reset call, for n leases. It calls lease once for each, in order; TTLs are in milliseconds.
+	// Fill fills c, a reset call, with the call that renews n leases. It calls lease once for each of them, in order. TTLs
+	// are in milliseconds.
 	Fill func(c *transport.Call, n int, lease func(i int) (key, owner, ttl any))
-	// Renewed decodes the i-th of n results; false means that the lock is not held.
+	// Renewed decodes the i-th of n results. A result of false means that the lock is not held.
 	Renewed func(reply any, i, n int) (bool, error)
 }
 
-// Lease is one owner's lock. Exported fields must not change after [Loop.Add].
+// Lease is the lease of one owner's lock. Exported fields must not change after [Loop.Add].
 type Lease struct {
-	// Key and Owner, boxed strings.
+	// Key and Owner are boxed strings.
 	Key, Owner any
 	// TTL is the lease, and TTLArg is the lease in milliseconds, as a boxed int64.
 	TTL    time.Duration
 	TTLArg any
-	// Fixed leases are not renewed.
+	// Fixed is true if the lease is not renewed.
 	Fixed bool
-	// Trust is how long a confirmation counts if other owners' renewals may shorten the lock's TTL; 0 means the whole
-	// lease. A longer lease, even a fixed one, is confirmed every third of it.
+	// Trust is how long a confirmation is trusted if renewals by other owners may shorten the lock's TTL; 0 means the
+	// whole lease. A lease that is longer than Trust, even a fixed one, is confirmed every third of Trust.
 	Trust time.Duration
-	// Max is the longest time from the grant, or 0 if there is no limit.
+	// Max is the maximum duration of the hold, counted from the grant, or 0 for no limit.
 	Max time.Duration
-	// Renewal is the lease's script. Leases with the same script are batched.
+	// Renewal is the script that renews the lease. Leases with the same script are renewed in batches.
 	Renewal *Renewal
 	Holder  Holder
 
 	deadline clock.Atomic
-	max      clock.Deadline // of Max; set by Hold
-	last     clock.Deadline // of a fixed lease; set by Hold
+	max      clock.Deadline // end of Max; set by Hold
+	last     clock.Deadline // end of a fixed lease; set by Hold
 
-	began time.Time // send time of the granted call; set by Hold
+	began time.Time // set by Hold
 
-	failure atomic.Pointer[error] // of the last renewal
+	failure atomic.Pointer[error]
 
 	// Guarded by Loop.mu.
-	older   *Lease // in the order of Loop.Add
+	older   *Lease // neighbors in the order of Loop.Add
 	newer   *Lease
 	sent    time.Time // send time of the last confirmed call
-	next    time.Time // when the loop looks again
-	due     time.Time // renewal time before a doubt, zero if there was none
+	next    time.Time // when the loop checks the lease again
+	due     time.Time // when the renewal was due before a doubt hastened it, or zero
 	retry   time.Duration
 	index   int
 	pending bool // a renewal is in flight
@@ -74,7 +74,7 @@ type Lease struct {
 	watched bool
 }
 
-// Deadline returns when the lease counts as lost. It is safe for concurrent use.
+// Deadline returns when the lease will count as lost. It is safe for concurrent use.
 func (l *Lease) Deadline() clock.Deadline { return l.deadline.Load() }
 
 // Over returns EndLease, EndMax, or 0 while the lease lasts. It is safe for concurrent use.
@@ -96,7 +96,7 @@ const (
 	EndLease     End = iota + 1
 	EndMax           // Lease.Max has passed
 	EndTaken         // the owner does not hold the lock
-	EndForgotten     // the same after a doubt
+	EndForgotten     // like EndTaken, after a doubt
 	EndClosed        // the loop was closed
 )
 
@@ -109,7 +109,7 @@ func (l *Lease) Ends() time.Time {
 	return d
 }
 
-// Final returns the end of a fixed lease or Max, otherwise zero.
+// Final returns the end of a fixed lease, or of Max if that is set. Otherwise it returns the zero time.
 func (l *Lease) Final() time.Time {
 	switch {
 	case l.Fixed:
@@ -154,7 +154,8 @@ func (l *Lease) counts() time.Duration {
 
 func (l *Lease) confirmed() bool { return !l.Fixed || l.counts() < l.TTL }
 
-// renewed moves the deadline for a renewal sent at the time sent, unless it has passed: a caller may have seen that.
+// renewed moves the deadline after a successful renewal that was sent at the time sent. It does not move a deadline
+// that has passed, because a caller may have noticed that.
 func (l *Lease) renewed(sent time.Time, margin func(lease time.Duration) time.Duration) {
 	if l.deadline.Load().Passed(time.Now()) {
 		return
@@ -166,8 +167,8 @@ func (l *Lease) renewed(sent time.Time, margin func(lease time.Duration) time.Du
 	l.deadline.Store(d)
 }
 
-// hasten makes the lease due, unless a call sent after doubted has confirmed it. The loop's mu is held; the caller
-// restores the heap.
+// hasten makes the lease due, unless a call sent after doubted has confirmed it. The caller must hold the loop's mu and
+// restore the heap.
 func (l *Lease) hasten(doubted time.Time) {
 	if !l.renewable() || !l.sent.Before(doubted) || !l.next.After(doubted) {
 		return

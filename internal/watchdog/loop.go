@@ -18,20 +18,20 @@ const (
 
 // Config configures a Loop.
 type Config struct {
-	// Renew sends a script for leases, which share it, and passes to done an error, or for each lease whether the server
-	// has it. done may run on any goroutine.
+	// Renew sends the script that all of the leases share. It passes done an error or, for each lease, whether the owner
+	// still holds the lock. done may run on any goroutine.
 	Renew func(leases []*Lease, done func(held []bool, err error))
-	// Group returns the group of a lease; one script renews one group. If nil, all leases form one group.
-	Group func(l *Lease) int
-	// Margin returns the loss margin of a lease.
+	// Group returns the group of a lease. Each call of the script renews leases of only one group. If Group is nil, all
+	// leases form one group.
+	Group  func(l *Lease) int
 	Margin func(lease time.Duration) time.Duration
 	// Doubt, if not nil, returns a channel that is closed when the server may have forgotten locks.
-	Doubt func() <-chan struct{}
-	// Logger logs failed renewals and losses.
+	Doubt  func() <-chan struct{}
 	Logger *slog.Logger
 }
 
-// Loop renews leases and reports losses. It is safe for concurrent use. The first lease starts its goroutine.
+// Loop renews leases and reports losses. It is safe for concurrent use. Its goroutine starts when the first lease is
+// added.
 type Loop struct {
 	cfg  Config
 	wake chan struct{}
@@ -42,26 +42,26 @@ type Loop struct {
 
 	// Owned by the goroutine.
 	last    time.Time
-	recheck time.Time // renewal of all leases; zero if never
+	recheck time.Time // when all leases will be renewed after a doubt, or zero
 
 	// mu guards the fields below. It is not held during calls and callbacks.
 	mu      sync.Mutex
 	sched   schedule
 	oldest  *Lease
 	newest  *Lease
-	armed   time.Time // when the goroutine wakes; zero if never
-	added   bool      // a lease, since it woke
+	armed   time.Time // when the goroutine will wake, or zero if it is not going to
+	added   bool      // a lease was added since the goroutine last woke
 	results []result
 	empty   chan struct{} // closed when the schedule is empty, for Drain
 	started bool
 	refuses bool // Drain has begun
 	closed  bool
-	cut     int       // leases that Close ended
-	doubted time.Time // confirmations of calls sent earlier are doubtful
-	doubtAt time.Time // of the last doubt; doubted follows at the next recheck
+	cut     int
+	doubted time.Time // confirmations by calls sent before this time are doubtful
+	doubtAt time.Time // time of the last doubt; doubted is set at the next recheck
 
-	// doubt is the next doubt. It is set by New, so that none is missed, and then by the goroutine, which may read it
-	// without mu.
+	// doubt is closed when the next doubt arises. New sets it first, so that no doubt is missed. After that, only the
+	// goroutine sets it, and may therefore read it without mu.
 	doubt <-chan struct{}
 }
 
@@ -81,7 +81,7 @@ func New(cfg Config) *Loop {
 	return w
 }
 
-// Add watches a lease after [Lease.Hold], unless the loop is drained or closed.
+// Add starts watching a lease after [Lease.Hold] was called. It returns false if the loop is draining or closed.
 func (w *Loop) Add(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,15 +103,15 @@ func (w *Loop) Add(l *Lease) bool {
 	return true
 }
 
-// Remove removes a lease and reports whether it was watched. If it was, no callback begins after that, and at most one
-// more renewal is sent, if the goroutine was already about to send it; see [Loop.Tried].
+// Remove removes a lease and reports whether it was watched. If it was, no callback begins after Remove has returned.
+// At most one more renewal is sent, if the goroutine was already about to send it; see [Loop.Tried].
 func (w *Loop) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.drop(l)
 }
 
-// drop is like Remove, but mu must be held. The goroutine may wake needlessly.
+// drop is like Remove, but mu must be held. It does not rearm the goroutine, which may wake needlessly.
 func (w *Loop) drop(l *Lease) bool {
 	if !l.watched {
 		return false
@@ -126,14 +126,14 @@ func (w *Loop) drop(l *Lease) bool {
 	return true
 }
 
-// Tried reports whether a renewal was started, even after [Loop.Remove].
+// Tried reports whether a renewal was ever started. It may be called even after [Loop.Remove].
 func (w *Loop) Tried(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return l.tried
 }
 
-// Doubted reports whether a doubt came after the last confirmation, even after [Loop.Remove].
+// Doubted reports whether a doubt has arisen since the last confirmation. It may be called even after [Loop.Remove].
 func (w *Loop) Doubted(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *Loop) Doubted(l *Lease) bool {
 		return true
 	}
 	select {
-	case <-w.doubt: // not handled yet
+	case <-w.doubt: // the goroutine has not handled it yet
 		return true
 	default:
 		return false
@@ -162,7 +162,7 @@ func (w *Loop) Len() int {
 	return len(w.sched)
 }
 
-// Oldest returns when the oldest watched lease began, or zero.
+// Oldest returns when the oldest watched lease began, or zero if no lease is watched.
 func (w *Loop) Oldest() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +206,7 @@ func (w *Loop) unlink(l *Lease) {
 	l.older, l.newer = nil, nil
 }
 
-// Drain rejects new leases, and waits until none is watched or ctx ends.
+// Drain rejects new leases and waits until no lease is watched or ctx ends.
 func (w *Loop) Drain(ctx context.Context) {
 	w.mu.Lock()
 	w.refuses = true
@@ -258,7 +258,7 @@ func (w *Loop) run() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-w.doubt: // before later results
+		case <-w.doubt: // before any later results
 			w.suspect(time.Now())
 		default:
 		}
@@ -279,7 +279,7 @@ func (w *Loop) run() {
 	}
 }
 
-// lines are log lines, written by another goroutine: a slow logger must not delay renewals.
+// lines holds log lines until another goroutine writes them, so that a slow logger does not delay renewals.
 type lines struct {
 	mu      sync.Mutex // not held while a line is written
 	waiting []func()

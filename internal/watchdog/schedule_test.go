@@ -78,7 +78,7 @@ func (y *yielding) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// owned is a lease with its end.
+// owned is a lease that records its end.
 type owned struct {
 	Holder
 	lease   Lease
@@ -106,7 +106,7 @@ func (o *orders) doubt() <-chan struct{} {
 	return o.doubts.channel()
 }
 
-// own holds a lease until a random instant.
+// own holds a lease until a random time.
 func (o *orders) own(a *schedules.Actor) *owned {
 	h := &owned{o: o, a: o.s.Actor(fmt.Sprint("end ", a.Pick(1e9)))}
 	ttl := time.Duration(1+a.Pick(3)) * time.Second
@@ -151,7 +151,7 @@ func (o *orders) meet(a *schedules.Actor) {
 	}
 }
 
-// renew is the server.
+// renew acts as the server.
 func (o *orders) renew(leases []*Lease, done func([]bool, error)) {
 	sent := time.Now()
 	for _, l := range leases {

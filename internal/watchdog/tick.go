@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// lookout limits sleeps, so that waking from a suspend is noticed: timers use the monotonic clock, which stops during a
-// suspend.
+// lookout limits how long the goroutine sleeps, so that it notices when the machine has resumed from a suspend. Timers
+// use the monotonic clock, which stops during a suspend.
 const lookout = time.Second
 
-// rechecks is the minimum interval of renewals after doubts.
+// rechecks is the minimum interval between renewals that doubts cause.
 const rechecks = time.Second
 
 func (w *Loop) tick(now time.Time) time.Time {
@@ -32,7 +32,8 @@ func (w *Loop) tick(now time.Time) time.Time {
 	return w.armed
 }
 
-// arm sets when to wake, mu held. If leases come and go quickly, the goroutine is not woken for each.
+// arm sets when the goroutine will wake. mu must be held. If leases come and go quickly, the goroutine is not woken for
+// each of them.
 func (w *Loop) arm(now time.Time) {
 	added := w.added
 	w.armed, w.added = time.Time{}, false
@@ -64,7 +65,7 @@ func (w *Loop) suspect(now time.Time) {
 	}
 }
 
-// hasten makes the leases due that have not been confirmed since now.
+// hasten makes all leases due that were last confirmed by a call sent before now.
 func (w *Loop) hasten(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +100,7 @@ func (w *Loop) jumped(now time.Time) bool {
 
 func ranAhead(wall, mono time.Duration) bool { return wall-mono > 20*time.Millisecond }
 
-// sweep moves leases expired by the wall clock to the front.
+// sweep moves the leases that have expired by the wall clock to the front of the schedule.
 func (w *Loop) sweep(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +112,8 @@ func (w *Loop) sweep(now time.Time) {
 	heap.Init(&w.sched)
 }
 
-// collect removes the expired leases, and marks those to be renewed. Others due soon join them, to share a script.
+// collect removes the expired leases and marks the leases that must be renewed. Leases that are due soon are renewed
+// with them, so that they share a script.
 func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +129,7 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 			heap.Fix(&w.sched, l.index)
 			due = append(due, l)
 		case !l.next.After(now):
-			// Wait until the deadline.
+			// Check the lease again at its deadline.
 			l.next = now.Add(max(time.Millisecond, l.Ends().Sub(now)))
 			heap.Fix(&w.sched, l.index)
 		default:
@@ -139,7 +141,7 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 
 func (l *Lease) renewable() bool { return l.confirmed() && !l.pending }
 
-// early is how long before it is due a lease may be renewed to share a script.
+// early returns how long before it is due a lease may be renewed to share a script.
 func (l *Lease) early() time.Duration {
 	if l.retry > 0 {
 		return 0
@@ -147,7 +149,8 @@ func (l *Lease) early() time.Duration {
 	return l.counts() / 30
 }
 
-// renew sends scripts, each for one group and at most BatchSize leases. The deadline counts from here.
+// renew sends scripts, each for at most BatchSize leases in one group. The new deadlines count from the time when the
+// scripts are sent.
 func (w *Loop) renew(due []*Lease) {
 	if len(due) == 0 {
 		return
@@ -197,14 +200,14 @@ func (w *Loop) settle() {
 			"lock", l.Key, "owner", l.Owner, "connection_was_lost", end == EndForgotten)
 	}
 	for _, r := range results {
-		if r.err != nil && !behind { // equal lines don't pile up
+		if r.err != nil && !behind { // so that equal lines don't pile up
 			w.log("redlatch: renewal failed; will retry",
 				"locks", len(r.batch), "first", r.batch[0].Key, "error", r.err)
 		}
 	}
 }
 
-// apply handles a result, mu held, and returns the lost leases.
+// apply handles a result and returns the lost leases. mu must be held.
 func (w *Loop) apply(r result) (lost []*Lease) {
 	now := time.Now()
 	for i, l := range r.batch {
@@ -230,7 +233,7 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 	return lost
 }
 
-// reschedule sets the time of the next look at the lease, which is at its deadline at the latest.
+// reschedule sets when the loop checks the lease again: at the given time, or at the lease's end if that is earlier.
 func (w *Loop) reschedule(l *Lease, at time.Time) {
 	l.next = at
 	if end := l.Ends(); end.Before(at) {
