@@ -28,7 +28,7 @@ func (h *Hold) Request() *acquire.Request {
 	return &r
 }
 
-// Asks implements acquire.Claim. A release sent during a shared owner's attempt must keep its lease.
+// Asks implements acquire.Claim. A release that is sent during a shared owner's attempt must keep the attempt's lease.
 func (h *Hold) Asks(yes bool) {
 	o := h.ownership
 	if !o.shared {
@@ -75,7 +75,7 @@ func (h *Hold) Disown() {
 	}
 }
 
-// Drop implements acquire.Claim. If the hold was added, remove has already called quitShared.
+// Drop implements acquire.Claim. If the hold was added to its ownership, remove has already called quitShared.
 func (h *Hold) Drop() {
 	o := h.ownership
 	if !o.shared {
@@ -89,7 +89,7 @@ func (h *Hold) Drop() {
 	}
 }
 
-// Placed implements acquire.Claim. All callers of an owner share one place.
+// Placed implements acquire.Claim. All callers with the same owner share one place in the queue.
 func (h *Hold) Placed(now bool) {
 	h.queued = true
 	if now {
@@ -109,8 +109,8 @@ func (h *Hold) Place() acquire.Request {
 	return r
 }
 
-// cleanUp returns the cleanup of an attempt that may have run. For a shared owner, whose lock may belong to another
-// user, it only leaves the queue; if there is no queue, cleanUp returns nil.
+// cleanUp returns an InDoubt that undoes an attempt that may have run. For a shared owner, whose lock may belong to
+// another user, it only leaves the queue; without a queue, cleanUp returns nil.
 func (h *Hold) cleanUp() *engine.InDoubt {
 	o := h.ownership
 	queue := h.queue()
@@ -202,8 +202,8 @@ func (h *Hold) Settle(_ context.Context, err error) (any, error) { return nil, e
 // KeepSubscription implements acquire.Claim.
 func (h *Hold) KeepSubscription(s acquire.Reusable) { h.ownership.subscription = s }
 
-// leaveDoubt records that the next caller need not wait for the attempt in doubt, and passes on the turn, if one was
-// left here.
+// leaveDoubt records that the next caller need not wait for the attempt in doubt. It passes on the turn if
+// PassWhenResolved has kept it.
 func (o *ownership) leaveDoubt() {
 	o.mu.Lock()
 	o.resolved = true
@@ -229,7 +229,8 @@ func (o *ownership) inDoubt() *engine.InDoubt {
 	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: o.mayLast()}
 }
 
-// discard frees the owner's lock or its former place in the background.
+// discard frees the owner's lock in the background or, if the owner does not hold it, removes the owner from the queue
+// where it was waiting before the grant.
 func (o *ownership) discard() {
 	d := o.inDoubt()
 	queue, place := o.formerPlace()
@@ -246,12 +247,12 @@ func (o *ownership) discard() {
 	o.lock.Engine.Resolve(d)
 }
 
-// formerPlace returns the queue of the owner before the grant: a failover that lost the grant may have restored the
-// place.
+// formerPlace returns the queue in which the owner was waiting before the grant, and its place, which a failover that
+// lost the grant may have restored.
 func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
 	queue, queues := o.lock.Kind.(Queueing)
 	wait := o.queuedWith()
-	if !queues || wait == nil || o.shared { // a shared owner may wait again
+	if !queues || wait == nil || o.shared { // a shared owner may be waiting again
 		return nil, nil
 	}
 	place := *o.final
@@ -259,11 +260,12 @@ func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
 	return queue, &place
 }
 
-// correct sets the count to the number of holds in the background, and then ends the caller's change. Until then,
+// correct sets the count to the number of holds in the background, and then ends the current change. Until then,
 // entering, if not nil, keeps its slot.
 func (o *ownership) correct(entering *Hold) { o.lock.Engine.Resolve(o.correction(entering)) }
 
-// correction never frees the lock: that would look like a loss to the caller that releases the last hold.
+// correction returns the InDoubt for correct. It never frees the lock, because that would look like a loss to the
+// caller that releases the last hold.
 func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 	d := o.inDoubt()
 	d.Done = func(bool) {
@@ -275,7 +277,7 @@ func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 	d.Superseded = o.isFreed
 	d.Undo = func(run engine.Run) (bool, error) {
 		holds, lease := o.owed()
-		o.resent.Add(1) // after owed: a hold that left before sees this
+		o.resent.Add(1) // after owed, so that a hold removed before that notices it
 		r := acquire.Request{Owner: o.final.Owner, Lease: lease.Milliseconds(), Target: holds}
 		if o.base == nil {
 			r.Target = max(holds, 1)
@@ -288,7 +290,7 @@ func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 
 type lateRelease ownership
 
-// Late implements engine.Resolver: it waits until the release can no longer run.
+// Late implements engine.Resolver. The release counts as pending until it can no longer run.
 func (l *lateRelease) Late(_ any, err error) *engine.InDoubt {
 	if !errors.Is(err, engine.ErrUncertain) {
 		l.pendingReleases.Add(-1)
@@ -301,10 +303,11 @@ func (l *lateRelease) Late(_ any, err error) *engine.InDoubt {
 	}}
 }
 
-// lateReentry is a hold whose re-entry, the current change of the count, is in doubt.
+// lateReentry is a hold whose re-entry is in doubt. The re-entry is still the current change of the count.
 type lateReentry Hold
 
-// Late implements engine.Resolver. The count of a shared owner may include holds of other users.
+// Late implements engine.Resolver. The count of a shared owner is not corrected, because it may include holds of other
+// users.
 func (l *lateReentry) Late(any, error) *engine.InDoubt {
 	if l.ownership.shared {
 		return nil

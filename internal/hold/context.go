@@ -11,14 +11,13 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// proofKey is the context key of a hold.
 type proofKey struct {
 	engine      *engine.Engine
 	family, key string
 }
 
-// Proof returns the hold of this lock that ctx proves. It returns nil if there is none, if the hold was released or if
-// the kind is not reentrant, and an error if the hold was lost.
+// Proof returns the hold of l that ctx proves. It returns nil if there is none, if the hold was released or handed
+// over, or if the kind is not reentrant. If the hold has ended otherwise, Proof also returns the reason.
 func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	h, ok := ctx.Value(l.proof).(*Hold)
 	if !ok || l.Owning == nil {
@@ -31,7 +30,7 @@ func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	return h, err
 }
 
-// Context returns a context that ends with parent or h, and that proves h.
+// Context returns a context that proves h and that is canceled when parent or h ends.
 func (h *Hold) Context(parent context.Context) context.Context { return h.derive(parent, h) }
 
 func (h *Hold) prove(key proofKey) *Hold {
@@ -51,19 +50,18 @@ func (h *Hold) final() (end time.Time, ends bool) {
 }
 
 type holder interface {
-	// Err returns why it has ended, or nil if it has not.
 	Err() error
 	prove(key proofKey) *Hold
-	// final returns its end despite renewals, if any.
+	// final returns when the holder will end even if it is renewed. Without such a limit, ends is false.
 	final() (end time.Time, ends bool)
 }
 
 type life struct {
 	ended atomic.Pointer[ending] // nil while live
 
-	mu       sync.Mutex // guards the fields below; not held while contexts are ended
+	mu       sync.Mutex // guards the fields below; not held while contexts are canceled
 	contexts []*holdContext
-	pruned   int32 // contexts left at the last pruning
+	pruned   int32 // length at the last pruning
 }
 
 func (l *life) derive(parent context.Context, of holder) context.Context {
@@ -111,7 +109,7 @@ func (c *holdContext) Err() error {
 		return err
 	}
 	if cause := c.of.Err(); cause != nil {
-		c.cancel(cause) // the goroutine that ended the hold may come later
+		c.cancel(cause) // the goroutine that ended the hold may not have canceled c yet
 	}
 	return c.Context.Err()
 }
@@ -153,7 +151,8 @@ func (h *Hold) whenKnown() uint32 {
 	return known
 }
 
-// grantReported records the context that the observer returned for the grant, and reports an earlier end now.
+// grantReported records the context that the observer returned for the grant, and reports the end if the hold has
+// already ended.
 func (h *Hold) grantReported(ctx context.Context) {
 	if u, is := ctx.(*unending); is { // the context of an earlier hold, which must not be retained
 		ctx = u.of
@@ -167,7 +166,7 @@ func (h *Hold) grantReported(ctx context.Context) {
 	}
 }
 
-// unending has the values of a context but no end; context.WithoutCancel allocates.
+// unending has the values of a context but never ends. It is used instead of context.WithoutCancel, which allocates.
 type unending struct{ of context.Context } //nolint:containedctx // it is a context
 
 func (*unending) Deadline() (at time.Time, has bool) { return at, false }
@@ -214,7 +213,7 @@ func (h *Hold) observeRelease(began time.Time) {
 	h.took = time.Since(began)
 	if hooks.Ended == nil || !h.known.CompareAndSwap(reported, releaseWaits) {
 		h.reportRelease()
-	} // else reportEnd does, on another goroutine
+	} // otherwise reportEnd does that, on another goroutine
 }
 
 func (h *Hold) reportRelease() {
@@ -248,12 +247,13 @@ type Public interface {
 	Unlock() error
 }
 
-// Do calls fn with the context of public, which is h, and then releases it, even if fn panics. It joins both errors.
+// Do calls fn with the context of public, the public form of h, and then releases the hold, even if fn panics. It joins
+// the errors of both.
 func (h *Hold) Do(ctx context.Context, public Public, fn func(ctx context.Context) error) error {
 	return Do(ctx, &h.ownership.lock.Engine.Hooks, h.event(), public, fn)
 }
 
-// Do is [Hold.Do] for any hold, reported as event e.
+// Do is [Hold.Do] for any kind of hold. The observer receives the event e.
 func Do(ctx context.Context, hooks *engine.Hooks, e engine.Event, h Public, fn func(ctx context.Context) error) (err error) {
 	defer func() {
 		if unlockErr := h.Unlock(); unlockErr != nil {

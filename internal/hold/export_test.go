@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SetLease sets the lease of an attempt sent at sent.
+// SetLease starts the lease of an attempt that was sent at the time sent.
 func SetLease(h *Hold, sent time.Time, margin time.Duration) {
 	h.lease.Hold(sent, func(time.Duration) time.Duration { return margin })
 }
@@ -20,8 +20,8 @@ func Contexts(h *Hold) int {
 // HoldContext is the type of a hold's contexts.
 type HoldContext = holdContext
 
-// LeaveAndCorrect is Unlock until it sends the release, which it returns, while a re-entry in doubt
-// corrects the count.
+// LeaveAndCorrect runs Unlock up to its release while a re-entry in doubt corrects the count. The returned function
+// sends the release.
 func LeaveAndCorrect(h *Hold) (free func(bound time.Duration) error, corrected bool) {
 	o := h.ownership
 	if !o.beginChangeFor(time.Second) || o.remove(h) != 0 {
@@ -35,5 +35,5 @@ func LeaveAndCorrect(h *Hold) (free func(bound time.Duration) error, corrected b
 	return h.free, true
 }
 
-// EndAlone ends a hold, but not yet its group.
+// EndAlone ends a hold without ending its group.
 func EndAlone(h *Hold) bool { return h.ended.CompareAndSwap(nil, endMaxHold) }

@@ -11,21 +11,21 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
-// Group treats several holds as one: when one of them is lost or reaches its maximum, all of them end, but their locks
+// Group treats several holds as one: when any of them is lost or reaches its maximum, all of them end, but their locks
 // stay held until Unlock is called or their leases expire. A hold joins at most one group. All methods are safe for
 // concurrent use.
 type Group struct {
 	life
 	once sync.Once
-	errs []error // of Unlock
+	errs []error // results of Unlock
 
 	// Guarded by life.mu.
 	holds []*Hold
-	added [][]*Hold // the same, by the Add
+	added [][]*Hold // the same, one slice for each Add
 }
 
-// Add adds live holds. A hold that has ended ends the group. One call can free holds that are added together; they must
-// not have a turn, because that call does not pass it on.
+// Add adds holds. If any of them has already ended, the group ends. Holds that are added together may be freed by a
+// single call. They must not have a turn, because that call does not pass it on.
 func (g *Group) Add(holds ...*Hold) {
 	g.mu.Lock()
 	g.added = append(g.added, holds)
@@ -65,7 +65,7 @@ func (g *Group) memberEnded(h *Hold, why *ending) {
 	}
 }
 
-// endOthers ends the live members but keeps their locks: the work may continue briefly.
+// endOthers ends the live members but keeps their locks.
 func (g *Group) endOthers(why *ending) {
 	if !why.kept {
 		return
@@ -77,13 +77,13 @@ func (g *Group) endOthers(why *ending) {
 	}
 }
 
-// Err returns nil while all members are held, otherwise the reason with the member's name.
+// Err returns nil while all members are held. Otherwise it returns the reason; after a loss, the error names the lock.
 func (g *Group) Err() error {
 	if g.ended.Load() == nil {
 		now := time.Now()
 		for _, h := range g.Holds() {
 			if h.errAt(now) != nil {
-				g.memberEnded(h, h.ended.Load()) // the goroutine that ended it may come later
+				g.memberEnded(h, h.ended.Load()) // the goroutine that ended it may not have reported that yet
 				break
 			}
 		}
@@ -108,7 +108,7 @@ func (g *Group) Remaining() time.Duration {
 	return least
 }
 
-// Context returns a context that ends with parent or the group, and proves each hold.
+// Context returns a context that proves each hold and that is canceled when parent or the group ends.
 func (g *Group) Context(parent context.Context) context.Context { return g.derive(parent, g) }
 
 func (g *Group) prove(key proofKey) *Hold {
@@ -129,9 +129,9 @@ func (g *Group) final() (first time.Time, ends bool) {
 	return first, ends
 }
 
-// Unlock releases all members concurrently, and returns their errors in the order in which the members were added. For
-// holds that were added together and are the last of their owners, free returns nil, ErrLost, or the reason why the
-// outcome is unknown; in that case it continues in the background.
+// Unlock releases all members concurrently and returns their errors in the order in which the members were added. It
+// calls free for holds that were added together and are the last of their owners. For each of them, free returns nil,
+// ErrLost, or the reason why the outcome is unknown; in that case, it continues in the background.
 func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []error {
 	g.once.Do(func() {
 		if g.Err() == nil {
@@ -155,7 +155,6 @@ func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []
 	return g.errs
 }
 
-// unlockTogether releases the last holds of their owners with free, and the others individually.
 func unlockTogether(holds []*Hold, free func(holds []*Hold, bound time.Duration) []error) {
 	e := holds[0].ownership.lock.Engine
 	e.Join()

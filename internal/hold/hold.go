@@ -15,42 +15,42 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Hold is an acquired lock, until it is released or lost. Once granted, it is safe for concurrent use.
+// Hold is an acquired lock, or a claim for one until the claim is granted. A granted Hold is safe for concurrent use.
 type Hold struct {
 	life
 	ownership *ownership
 	lease     watchdog.Lease
-	expiry    clock.Deadline // of the lease on the server, if not renewed; guarded by ownership.mu
-	since     time.Time      // when the granted call was sent; set by ownership.add
+	expiry    clock.Deadline // when the lease expires on the server unless it is renewed; guarded by ownership.mu
+	since     time.Time      // send time of the granted call
 	request   acquire.Request
 
 	// Guarded by ownership.mu.
-	outer   *Hold         // whose slot this hold has or waits for
-	inner   *Hold         // has this hold's slot
-	waiters []innerCaller // for the slot
-	warned  bool          // a waiter has waited long
-	counted bool          // it was added to the ownership
+	outer   *Hold         // the hold whose slot this hold has or is waiting for
+	inner   *Hold         // the hold that has this hold's slot
+	waiters []innerCaller // callers waiting for this slot
+	warned  bool
+	counted bool // added to the ownership
 
-	queued bool // on the server
+	queued bool // in a queue on the server
 	frees  bool
-	known  atomic.Uint32 // returned and reported; see replicas.go
-	within *Hold         // whose proof it was entered with
-	// observed is the observer's context; written before known becomes reported.
+	known  atomic.Uint32 // see replicas.go
+	within *Hold         // the hold whose proof was used to re-enter
+	// observed has the values of the observer's context. It is written before known becomes reported.
 	observed unending
 	group    atomic.Pointer[Group]
-	deferred *engine.Event // to report; nil unless the caller waits for replicas of several locks
+	deferred *engine.Event // event to report later; nil unless the caller waits for replicas of several locks
 
-	result error         // set by giveUp
-	giveUp sync.Once     // the first Unlock, LetExpire or HandOver
-	took   time.Duration // of Unlock, if it is observed
-	begun  func()        // called once the release has been started; nil without UnlockAsync
+	result error     // set while giveUp runs
+	giveUp sync.Once // runs the first Unlock, LetExpire or HandOver
+	took   time.Duration
+	begun  func() // called once the release has been started, or nil
 
-	own ownership // of the owner's first hold
+	own ownership // used by the owner's first hold
 }
 
 type ending struct {
 	cause error
-	// kept means that the lock stays held until the lease expires or Unlock.
+	// kept means that the lock stays held until the lease expires or Unlock is called.
 	kept bool
 }
 
@@ -61,8 +61,8 @@ var (
 	endHandedOver = &ending{cause: engine.ErrHandedOver}
 )
 
-// Init makes the zero h a claim for the owner in the terms, for owner if text is not nil, or for a new owner. Callers
-// must Drop a claim that was not granted.
+// Init initializes h, which must be zero, as a claim. The claim's owner is terms.Owner if that is set, owner if text is
+// not nil, or else a new owner. Callers must Drop a claim that was not granted.
 func (h *Hold) Init(l *Lock, terms *Terms, owner codec.Owner, text any) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
 	if terms.Several && l.Engine.Replicas > 0 {
@@ -98,14 +98,15 @@ func (h *Hold) prepare(terms *Terms) {
 	}
 }
 
-// live starts the lease of a grant whose call was sent at sent. After an error, the caller must release the lock.
+// live starts the lease of a lock that was granted to a call sent at the time sent. After an error, the caller must
+// release the lock.
 func (h *Hold) live(sent time.Time) error {
 	e := h.ownership.lock.Engine
 	if !h.lease.Hold(sent, e.LossMargin) {
 		return fmt.Errorf("%w: the lease of %v had expired when the reply arrived",
 			engine.ErrNotAcquired, h.lease.TTL)
 	}
-	if h.known.Load() == reported { // else the caller waits for replicas
+	if h.known.Load() == reported { // otherwise the caller is waiting for replicas
 		h.known.Store(h.whenKnown())
 	}
 	if !e.Watchdog.Add(&h.lease) {
@@ -117,7 +118,7 @@ func (h *Hold) live(sent time.Time) error {
 // Lock returns the lock.
 func (h *Hold) Lock() *Lock { return h.ownership.lock }
 
-// Lasts returns how long the lock may last on the server.
+// Lasts returns how long the lock may remain on the server.
 func (h *Hold) Lasts() time.Duration { return h.ownership.mayLast() }
 
 // ID implements acquire.Claim.
@@ -126,8 +127,8 @@ func (h *Hold) ID() codec.Owner { return h.ownership.owner }
 // Token returns the owner's newest fencing token, or 0 for kinds without tokens.
 func (h *Hold) Token() int64 { return h.ownership.token.Load() }
 
-// Err returns nil while the lock is held, otherwise one of engine.Losses, ErrMaxHold, ErrNotHeld after Unlock or
-// LetExpire, ErrHandedOver or ErrClosed.
+// Err returns nil while the lock is held. Otherwise it returns one of engine.Losses, ErrMaxHold, ErrNotHeld after
+// Unlock or LetExpire, ErrHandedOver, or ErrClosed.
 func (h *Hold) Err() error { return h.errAt(time.Now()) }
 
 func (h *Hold) errAt(now time.Time) error {
@@ -145,7 +146,7 @@ func (h *Hold) errAt(now time.Time) error {
 	return h.ended.Load().cause
 }
 
-// Remaining returns how long the hold lasts without another renewal, less the loss margin.
+// Remaining returns how long the hold will last if it is not renewed again, less the loss margin.
 func (h *Hold) Remaining() time.Duration {
 	if h.Err() != nil {
 		return 0
@@ -157,14 +158,14 @@ func (h *Hold) Remaining() time.Duration {
 // LetExpire ends the hold without freeing the lock.
 func (h *Hold) LetExpire() error { return h.leaveIt(endGiven, nil) }
 
-// leaveIt ends the hold but not the lock, unless then, which is called first, fails. The count does not change in
-// between.
+// leaveIt ends the hold without freeing the lock, unless then, which is called first, fails. The count does not change
+// in between.
 func (h *Hold) leaveIt(end *ending, then func() error) error {
 	o := h.ownership
 	if err := h.Err(); err != nil {
 		return err
 	}
-	// The other role comes first, as in a re-entry.
+	// The inner role comes first, as in a re-entry.
 	for _, role := range []*ownership{o.otherRole(), o} {
 		if role == nil {
 			continue
@@ -196,7 +197,6 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 
 var errUnresolved = fmt.Errorf("%w: an earlier reentry or unlock is still unresolved", engine.ErrUncertain)
 
-// finish ends the hold for its holder, or returns why it had ended.
 func (h *Hold) finish(why *ending, now time.Time) error {
 	if err := h.errAt(now); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (h *Hold) finish(why *ending, now time.Time) error {
 	return nil
 }
 
-// lose ends a lost hold and frees the lock: a renewal whose reply was lost may have prolonged it.
+// lose ends a lost hold and frees the lock, because a renewal whose reply was lost may have extended the lease.
 func (h *Hold) lose(why error) {
 	o := h.ownership
 	o.lock.Engine.Watchdog.Remove(&h.lease)
@@ -216,7 +216,7 @@ func (h *Hold) lose(why error) {
 	}
 	switch left := o.remove(h); {
 	case left > 0 && o.shared && h.lease.Over(time.Now()) != 0:
-		// The others keep the lock, and the server still counts this one.
+		// The owner's other holds keep the lock, and the server still counts this hold.
 		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
 	case left == 0 && o.base != nil && !o.isFreed():
 		// The owner keeps the lock in another role.
@@ -241,8 +241,8 @@ func (h *Hold) overdue() error {
 	return why.NotRenewed
 }
 
-// gone returns the likely reason why the server no longer has the lock. If a connection was lost, that is probably a
-// restart or a failover.
+// gone returns the likely reason why the server no longer has the lock. After a lost connection, the server has
+// probably restarted or failed over.
 func (h *Hold) gone() error {
 	e := h.ownership.lock.Engine
 	if e.Watchdog.Doubted(&h.lease) {
@@ -251,8 +251,8 @@ func (h *Hold) gone() error {
 	return e.Losses.Taken
 }
 
-// endKept ends a hold, but keeps its lock and the slot of its outer hold until the lease expires or Unlock: the work
-// may continue briefly.
+// endKept ends a hold but keeps its lock, and its slot in the outer hold, until the lease expires or Unlock is called,
+// because the work may continue briefly.
 func (h *Hold) endKept(why *ending) {
 	o, e := h.ownership, h.ownership.lock.Engine
 	e.Watchdog.Remove(&h.lease)
@@ -264,7 +264,7 @@ func (h *Hold) endKept(why *ending) {
 	if h.outer != nil {
 		time.AfterFunc(left, h.leaveSlot)
 	}
-	o.setFloor() // without this one
+	o.setFloor() // this hold no longer counts
 	o.mu.Unlock()
 	o.passTurn(false)
 	if o.lock.HasRoles() && !o.lock.shares() {
@@ -308,12 +308,13 @@ func (w *watched) LeaseLost(end watchdog.End) {
 	}
 }
 
-// LockHandle contains the lock of a public type. Other packages of this module reach it with [Of].
+// LockHandle is embedded in public types and contains their lock. Other packages in this module access the lock with
+// [Of].
 type LockHandle struct{ lock Lock }
 
 func (h *LockHandle) internal() *Lock { return &h.lock }
 
-// Handle contains the hold of a public type.
+// Handle is embedded in public types and contains their hold.
 type Handle struct{ hold Hold }
 
 func (h *Handle) internal() *Hold { return &h.hold }

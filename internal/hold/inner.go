@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// innerCaller waits for a slot. Ready is closed when it has the slot or the outer hold has ended.
+// innerCaller is a caller that is waiting for a slot. ready is closed when it gets the slot or the outer hold ends.
 type innerCaller struct {
 	hold  *Hold
 	ready chan struct{}
@@ -18,8 +18,8 @@ type innerCaller struct {
 
 var errInner = fmt.Errorf("%w: held by an inner hold of this context", engine.ErrNotAcquired)
 
-// takeSlot takes the slot of outer for h, and waits unless try is set. The caller must call leaveSlot, even after an
-// error.
+// takeSlot takes the slot of outer for h, and waits for it unless try is set. The caller must call leaveSlot, even
+// after an error.
 func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
 	taken, ready := h.requestSlot(outer, !try)
 	switch {
@@ -34,7 +34,6 @@ func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
 	return errInner
 }
 
-// requestSlot takes the slot of outer if it is free; otherwise it joins the slot's queue if wait is set.
 func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan struct{}) {
 	o := outer.ownership
 	o.mu.Lock()
@@ -79,8 +78,8 @@ func (h *Hold) awaitSlot(ctx context.Context, outer *Hold, ready <-chan struct{}
 	}
 }
 
-// refuse returns why ctx cannot enter outer, or nil if it can. ErrNotReentered sends the caller to the next outer hold
-// that ctx proves.
+// refuse returns why ctx cannot enter outer, or nil if it can. After ErrNotReentered, the caller tries the next outer
+// hold that ctx proves.
 func refuse(ctx context.Context, outer *Hold, held error) error {
 	end := outer.Err()
 	given := errors.Is(end, engine.ErrNotHeld) || errors.Is(end, engine.ErrHandedOver)
@@ -89,7 +88,7 @@ func refuse(ctx context.Context, outer *Hold, held error) error {
 		return end
 	case errors.Is(context.Cause(ctx), engine.ErrWaitOver):
 		return held
-	case ctx.Err() != nil && given: // the hold may have ended it
+	case ctx.Err() != nil && given: // the end of the hold may have canceled it
 		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, engine.EndOf(ctx))
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", held, engine.EndOf(ctx))
@@ -120,7 +119,8 @@ func (h *Hold) leaveSlot() {
 	h.unlink()
 }
 
-// unlink is leaveSlot with ownership.mu held. An inner hold replaces h; otherwise the first waiter gets the slot.
+// unlink is leaveSlot with ownership.mu held. An inner hold takes the place of h; otherwise the first waiter gets the
+// slot.
 func (h *Hold) unlink() {
 	outer, inner := h.outer, h.inner
 	h.outer, h.inner = nil, nil
@@ -139,7 +139,7 @@ func (h *Hold) unlink() {
 	}
 }
 
-// passSlot gives the hold's slot to the first waiter, ownership.mu held.
+// passSlot gives the hold's slot to the first waiter, if any. ownership.mu must be held.
 func (h *Hold) passSlot() {
 	if len(h.waiters) == 0 {
 		return

@@ -1,8 +1,8 @@
-// Package hold implements acquired locks: their owners, leases, release and re-entry. A [Kind] makes the calls. A
-// [Hold] begins as the claim of an attempt, and ends when it is released, handed over or lost. The holds of one owner
-// are an ownership, and the server's count is their number. Changes to the count are sent one at a time and state the
-// target count, so they may run late or twice. A hold has a slot for one inner hold: other callers with its proof wait
-// in FIFO order.
+// Package hold implements acquired locks: their owners and leases, and how they are released and re-entered. A [Kind]
+// makes the calls. A [Hold] begins as the claim of an attempt, and ends when it is released, handed over or lost. All
+// holds of one owner belong to an ownership, and the count on the server is the number of these holds. Changes to the
+// count are sent one at a time and state the new count, so they may run late or twice. A hold has a slot for one inner
+// hold. Other callers that have the hold's proof wait for the slot in FIFO order.
 //
 //	claim ──Grant──▶ live ──Unlock──▶ released, or transferred to the next caller of the process
 //	  │               │ ──LetExpire──▶ held until its lease expires
@@ -31,28 +31,25 @@ import (
 
 // Lock is shared by all holds of a lock. It is immutable.
 type Lock struct {
-	// Engine of the client.
 	Engine *engine.Engine
-	// Name of the lock, before mapping.
+	// Name is the lock's name before mapping.
 	Name string
-	// Kind makes the lock's calls.
 	Kind Kind
-	// Owning is Kind, or nil if its holders are IDs.
-	Owning Owning
-	// Strategy is how callers in this process wait.
+	// Owning is Kind, or nil if the lock's holders are IDs.
+	Owning   Owning
 	Strategy acquire.Strategy
 	// Err is why the name is invalid, or nil if it is valid.
 	Err error
 
 	key   any
 	proof any           // the proofKey, boxed
-	trust time.Duration // how long a confirmed lease counts, or 0 for its whole length
+	trust time.Duration // how long a confirmation is trusted, or 0 for the whole lease
 }
 
-// Make returns the kind and the strategy for a mapped name.
+// Make makes the kind and the strategy for a mapped name.
 type Make func(e *engine.Engine, mapped string) (Kind, acquire.Strategy)
 
-// NewLock returns the lock called name.
+// NewLock returns the lock with the given name.
 func NewLock(e *engine.Engine, name string, make Make) Lock {
 	mapped, err := e.Map(name)
 	kind, strategy := make(e, mapped)
@@ -66,7 +63,7 @@ func NewLock(e *engine.Engine, name string, make Make) Lock {
 	return l
 }
 
-// HasRoles reports whether a lock has several roles.
+// HasRoles reports whether the lock can be held in several roles, such as read and write.
 func (l *Lock) HasRoles() bool { return l.Kind.Family() != l.Kind.Name() }
 
 func (l *Lock) shares() bool { return l.Owning != nil && l.Owning.Shares() }
@@ -85,12 +82,12 @@ func (l *Lock) Text(owner codec.Owner) string { return l.Owning.Field(owner.Stri
 // Check returns why a call with ctx cannot begin.
 func (l *Lock) Check(ctx context.Context) error { return acquire.Check(ctx, l.Err) }
 
-// Ask runs an idempotent call: see [acquire.Ask].
+// Ask runs an idempotent call; see [acquire.Ask].
 func (l *Lock) Ask(ctx context.Context, fill func(*transport.Call)) (any, error) {
 	return l.ask(ctx, false, fill)
 }
 
-// Publish is [Lock.Ask] for a script that publishes.
+// Publish is like [Lock.Ask], for a script that publishes.
 func (l *Lock) Publish(ctx context.Context, fill func(*transport.Call)) (any, error) {
 	return l.ask(ctx, true, fill)
 }
@@ -103,20 +100,20 @@ func (l *Lock) ask(ctx context.Context, guards bool, fill func(*transport.Call))
 	return acquire.Ask(ctx, l.Engine, l.Kind, guards, fill)
 }
 
-// Kind builds the calls for one lock and decodes their replies. Its methods are safe for concurrent use. A call to be
-// filled must have been reset.
+// Kind builds the calls for one lock and decodes their replies. It is safe for concurrent use. Calls to be filled must
+// have been reset.
 type Kind interface {
 	acquire.Waitable
 
-	// Family groups kinds whose proofs are valid for each other; by default the kind's name.
+	// Family returns a name shared by all kinds whose proofs are valid for each other. By default, it is the kind's name.
 	Family() string
 
 	// Prepare reads the state that the scripts depend on, for a limited time.
 	Prepare(ctx context.Context)
 
 	// Release fills c with the call that lowers r.Owner's count to r.Target; 0 frees the lock. The owner must not be
-	// shared: the call may run late or twice. It has no effect if the owner does not hold the lock. It is sent before
-	// waiting attempts.
+	// shared, because the call may run late or twice. It has no effect if the owner does not hold the lock. It is sent
+	// before waiting attempts.
 	Release(c *transport.Call, r *acquire.Request)
 	// Released decodes its reply.
 	Released(reply any) (reply.ReleaseOutcome, error)
@@ -124,92 +121,90 @@ type Kind interface {
 	// Renewal returns the script that renews leases.
 	Renewal() *watchdog.Renewal
 
-	// Replicate fills c with the call that rewrites a lock unchanged.
+	// Replicate fills c with the call that writes the lock again without changing it.
 	Replicate(c *transport.Call, owner any)
-	// Replicated decodes whether the owner holds the lock.
+	// Replicated decodes its reply, and reports whether the owner holds the lock.
 	Replicated(reply any) (bool, error)
 }
 
-// Owning is a kind whose holders are owners, which can hold a lock more than once.
+// Owning is implemented by kinds whose holders are owners. An owner can hold a lock more than once.
 type Owning interface {
 	// Field returns an owner's field in the lock's hash.
 	Field(owner string) string
 
-	// Reenter fills c with the call that enters the lock again: idempotently up to the count r.Target, or by one if the
-	// target is 0, as for a shared owner.
+	// Reenter fills c with the call that enters the lock again. It raises the count to r.Target, which is idempotent, or
+	// by one if the target is 0, as for a shared owner.
 	Reenter(c *transport.Call, r *acquire.Request)
-	// Reentered decodes its reply. Token is the new token of a fenced kind, otherwise 0.
+	// Reentered decodes its reply. The token is the new token of a fenced kind, or 0.
 	Reentered(reply any) (held bool, token int64, err error)
-	// Fences reports whether grants have tokens.
+	// Fences reports whether grants have fencing tokens.
 	Fences() bool
 
 	// Under returns why an owner that holds the lock in another role cannot enter this one, or nil if it can.
 	Under() error
-	// Shares reports whether several owners can hold the lock. If so, inner holds don't exclude each other, and
-	// Redisson's renewals may shorten the TTL, but not below the watchdog timeout.
+	// Shares reports whether several owners can hold the lock. If so, inner holds don't exclude each other, and Redisson's
+	// renewals may shorten the TTL, but not below the watchdog timeout.
 	Shares() bool
 
-	// ReleaseShared fills c with the call that lowers the owner's count by one. The latch makes it idempotent.
+	// ReleaseShared fills c with the call that lowers the owner's count by one. The latch makes the call idempotent.
 	ReleaseShared(c *transport.Call, r *acquire.Request, latch string)
 
 	// ForceRelease fills c with the call that frees the lock.
 	ForceRelease(c *transport.Call)
-	// Forced decodes whether there was a holder.
+	// Forced decodes its reply, and reports whether there was a holder.
 	Forced(reply any) (bool, error)
 
-	// IsLocked fills c with its call.
+	// IsLocked fills c with the call that checks whether the lock is held.
 	IsLocked(c *transport.Call)
 	// Locked decodes its reply.
 	Locked(reply any) (bool, error)
 
-	// Inspect fills c with the call that reads the lock, and its queue from first to last, counting from 0; -1 is the end.
+	// Inspect fills c with the call that reads the lock and places first to last of its queue, counting from 0; -1 is the
+	// last place.
 	Inspect(c *transport.Call, first, last int64)
 	// Inspected decodes its reply.
 	Inspected(reply any) (reply.Inspection, error)
 }
 
-// Identifying is a kind whose holders are IDs, with the zero Owner.
+// Identifying is implemented by kinds whose holders are IDs. Their claims have the zero Owner.
 type Identifying interface {
 	// NewID returns an unused ID.
 	NewID() string
 }
 
-// Queueing is a kind that queues refused owners on the server.
+// Queueing is implemented by kinds that queue refused owners on the server.
 type Queueing interface {
 	// Dequeue removes the owner from the queue, within one command timeout. It is idempotent.
 	Dequeue(lock string, r *acquire.Request) error
-	// Leave is Dequeue in the background, with retries.
+	// Leave is like Dequeue, but it runs in the background and retries.
 	Leave(lock string, r *acquire.Request)
-	// Lasts returns how long r's place can block others.
+	// Lasts returns how long r's place in the queue can block other owners.
 	Lasts(r *acquire.Request) time.Duration
 }
 
-// Terms are the terms of an acquisition.
+// Terms contains the parameters of an acquisition.
 type Terms struct {
-	// Owner is a shared owner if Given, otherwise zero.
+	// Owner is a shared owner if Given is true.
 	Owner codec.Owner
 	Given bool
-	// TTL is the lease, and TTLArg is the same in milliseconds, as a boxed int64. Watchdog is true if the lease was
-	// given for a renewed hold.
+	// TTL is the lease, and TTLArg is the same in milliseconds, as a boxed int64. Watchdog is true if the caller has set
+	// the lease of a renewed hold.
 	TTL      time.Duration
 	TTLArg   any
 	Watchdog bool
-	// Fixed leases are not renewed.
-	Fixed bool
-	// Max is the maximum duration of a renewed hold if Capped.
+	Fixed    bool
+	// Max is the maximum duration of a renewed hold if Capped is true.
 	Max    time.Duration
 	Capped bool
-	// Wait is how long a queue keeps the owner's place, in milliseconds, a boxed int64.
-	Wait any
-	// Bound limits the wait if Bounded.
+	// Wait is how long a queue keeps the owner's place, in milliseconds, as a boxed int64.
+	Wait    any
 	Bound   time.Duration
 	Bounded bool
-	// Poll is the time between attempts without a subscription if Polled.
+	// Poll is the time between attempts without a subscription if Polled is true.
 	Poll   time.Duration
 	Polled bool
-	// Try is true for a caller that doesn't wait.
-	Try bool
-	// Several is true for a caller of [AwaitReplicas].
+	Try    bool
+	// Several is true if the caller will call [AwaitReplicas].
 	Several bool
 }
 
@@ -272,7 +267,7 @@ func (a *Terms) check(l *Lock) error {
 	return nil
 }
 
-// CheckWait checks the wait of an acquisition.
+// CheckWait returns an error if d is not a valid wait limit.
 func CheckWait(d time.Duration) error {
 	if d < time.Millisecond && d != 0 {
 		return fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", limits.ErrInvalid, d)

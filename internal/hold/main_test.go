@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// embeddedClient returns a client of an embedded server. Both end with the test.
+// embeddedClient returns a client of an embedded server. Both are closed when the test ends.
 func embeddedClient(t *testing.T) *redlatch.Client {
 	t.Helper()
 	srv, err := embedded.Start(embedded.WithInProcess())
@@ -25,7 +25,7 @@ func embeddedClient(t *testing.T) *redlatch.Client {
 	return client
 }
 
-// clientOver returns a client that is closed with the test.
+// clientOver returns a client that is closed when the test ends.
 func clientOver(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	client, err := redlatch.NewWithTransport(tr, opts...)

@@ -13,49 +13,49 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
+// ownership is the state that all holds of one owner share.
 type ownership struct {
 	lock  *Lock
 	owner codec.Owner
-	final *acquire.Request // of the release that frees the lock
-	// shared owners may be used elsewhere, so the count may change at any time.
+	final *acquire.Request // arguments of the release that frees the lock
+	// shared means that the owner may also be used elsewhere, so its count may change at any time.
 	shared bool
-	lease  time.Duration // of the first hold
+	lease  time.Duration // lease of the first hold
 
-	// floor is when the last fixed hold ends: renewals keep the TTL above it.
+	// floor is when the last fixed hold ends. Renewals must not shorten the TTL below it.
 	floor clock.Atomic
-	// least is the longest renewed lease, in nanoseconds.
+	// least is the longest lease of the renewed holds, in nanoseconds.
 	least atomic.Int64
 	// pendingReleases counts abandoned releases that may still run.
 	pendingReleases atomic.Int64
-	// resent counts corrections of the count.
+	// resent counts how often the count was corrected.
 	resent atomic.Int64
-	// notReusable means that something about the owner may be unresolved.
+	// notReusable means that the owner must not be used again, because something about it may be unresolved.
 	notReusable atomic.Bool
-	// token is the newest fencing token.
-	token atomic.Int64
+	token       atomic.Int64
 	// subscription is the subscription of a queued owner. It is set before the hold is returned.
 	subscription acquire.Reusable
-	// base is the ownership that the owner has in the outer role. While it lasts, holds may be added even if this
-	// ownership has none.
+	// base is the owner's ownership in the outer role, or nil. While it lasts, holds may be added even if this ownership
+	// is empty.
 	base *ownership
 
 	// mu guards the fields below. It is not held during I/O.
 	mu        sync.Mutex
 	holds     []*Hold
 	first     [1]*Hold
-	asking    []*Hold       // of a shared owner: attempts in progress
-	longest   time.Duration // lease of all attempts
+	asking    []*Hold       // attempts in progress; only used for a shared owner
+	longest   time.Duration // longest lease of all attempts
 	reentered bool
 	entering  int  // re-entries in progress
-	freed     bool // re-entry is impossible
+	freed     bool // all holds were removed, so re-entry is impossible
 	change    chan struct{}
-	wait      any          // its wait in the queue on the server
-	turn      acquire.Turn // nil without the process's turn
+	wait      any          // Request.Wait with which the owner was queued on the server
+	turn      acquire.Turn // nil if the owner does not have the turn
 	resolved  bool         // see leaveDoubt
-	nested    *ownership   // the owner's holds in the inner role
+	nested    *ownership   // the owner's ownership in the inner role, or nil
 }
 
-// fence records a token. Tokens may arrive in any order.
+// fence records a fencing token. Tokens may arrive in any order.
 func (o *ownership) fence(token int64) {
 	for {
 		newest := o.token.Load()
@@ -81,7 +81,7 @@ func (o *ownership) add(h *Hold, sent time.Time) {
 	o.setFloor()
 }
 
-// lasts records that the lock may last for lease, mu held.
+// lasts records that the lock may remain on the server for lease. mu must be held.
 func (o *ownership) lasts(lease time.Duration) {
 	o.longest = max(o.longest, lease)
 	if b := o.base; b != nil {
@@ -97,8 +97,8 @@ func (o *ownership) mayLast() time.Duration {
 	return max(o.lease, o.longest)
 }
 
-// remove returns how many holds remain, or -1 if h was not there. The caller that removes the last one must free the
-// lock, unless a re-entry is in progress; in that case over decides.
+// remove returns how many holds and re-entries remain, or -1 if h was not there. The caller that removes the last hold
+// must free the lock. If a re-entry is in progress, over decides that.
 func (o *ownership) remove(h *Hold) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -124,7 +124,7 @@ func (h *Hold) IsCounted() bool {
 	return slices.Contains(h.ownership.holds, h)
 }
 
-// setFloor recomputes floor and least without ended holds, mu held.
+// setFloor recomputes floor and least from the holds that have not ended. mu must be held.
 func (o *ownership) setFloor() {
 	var floor clock.Deadline
 	var least time.Duration
@@ -147,16 +147,16 @@ func (o *ownership) setFloor() {
 	o.least.Store(int64(least))
 }
 
-// owed returns the number of holds and the lease they need: the rest of the lease for fixed holds and for ended ones
-// that wait for Unlock, the full lease for others. Without holds, another caller is about to free the lock, and the
-// lease is the ownership's.
+// owed returns the number of holds and the lease that they need. Fixed holds, and ended holds that wait for Unlock,
+// need the rest of their leases; all others need a full lease. If no holds remain, another caller is about to free the
+// lock, and the lease is that of the first hold.
 func (o *ownership) owed() (holds int64, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.owes()
 }
 
-// owes is owed with mu held.
+// owes is like owed, but mu must be held.
 func (o *ownership) owes() (holds int64, lease time.Duration) {
 	if len(o.holds) == 0 {
 		return 0, o.lease
@@ -176,7 +176,8 @@ func (o *ownership) owes() (holds int64, lease time.Duration) {
 	return int64(len(o.holds)), max(most, time.Millisecond)
 }
 
-// most returns the longest lease that the holds, if any, and the current attempts need.
+// most returns the longest lease that the holds and the attempts in progress need. If no holds remain, it uses none
+// instead of their lease.
 func (o *ownership) most(none time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -213,17 +214,16 @@ func (o *ownership) isFreed() bool {
 	return o.freed
 }
 
-// hasBase reports whether the owner holds the outer role. Lock order: an ownership's mu, then its base's.
+// hasBase reports whether the owner holds the lock in the outer role. Lock order: an ownership's mu, then its base's.
 func (o *ownership) hasBase() bool { return o.base != nil && !o.base.isFreed() }
 
-// otherRole returns the owner's ownership in the inner role, if any.
 func (o *ownership) otherRole() *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.nested
 }
 
-// inSeveralRoles also counts roles that are about to be held.
+// inSeveralRoles reports whether the owner holds the lock in several roles, or is about to.
 func (o *ownership) inSeveralRoles() bool {
 	nested := o.otherRole()
 	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())
@@ -235,7 +235,8 @@ func (o *ownership) isEntering() bool {
 	return o.entering > 0
 }
 
-// lose ends the holds of an owner that did not hold the lock at asked. Later holds of a shared owner may be valid.
+// lose ends the holds of an owner that did not hold the lock at the time asked. Later holds of a shared owner may be
+// valid.
 func (o *ownership) lose(asked time.Time) {
 	o.mu.Lock()
 	holds := slices.Clone(o.holds)
@@ -247,8 +248,8 @@ func (o *ownership) lose(asked time.Time) {
 	}
 }
 
-// beginChange waits for the right to change the count: one change at a time, so that its target is right. The caller
-// must call endChange. After one command timeout it returns errUnresolved.
+// beginChange waits for the right to change the count. Changes are made one at a time, because each states the new
+// count. The caller must call endChange. After one command timeout, beginChange returns errUnresolved.
 func (o *ownership) beginChange(ctx context.Context) error {
 	change := o.changes()
 	timer := time.NewTimer(o.lock.Engine.Command)
@@ -265,7 +266,7 @@ func (o *ownership) beginChange(ctx context.Context) error {
 	}
 }
 
-// beginChangeFor is beginChange for releases, even while the client is closing.
+// beginChangeFor is beginChange for releases. It waits for at most d, even while the client is closing.
 func (o *ownership) beginChangeFor(d time.Duration) bool {
 	change := o.changes()
 	select {
@@ -294,7 +295,7 @@ func (o *ownership) changes() chan struct{} {
 	return o.change
 }
 
-// passTurn passes the turn on, if there is one. Released means that the lock is being freed.
+// passTurn passes on the turn if the owner has it. released means that the lock is being freed.
 func (o *ownership) passTurn(released bool) {
 	o.mu.Lock()
 	turn := o.turn
@@ -305,7 +306,7 @@ func (o *ownership) passTurn(released bool) {
 	}
 }
 
-// transfer passes the turn, if there is one, and the lock to the next caller. It returns nil if there is none.
+// transfer passes the turn and the lock to the next caller, or returns nil if that is impossible.
 func (o *ownership) transfer() *acquire.Transfer {
 	o.mu.Lock()
 	defer o.mu.Unlock()

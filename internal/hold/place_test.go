@@ -32,7 +32,7 @@ type outcome struct {
 	err   error
 }
 
-// queueScripts is a transport with an outcome for each script of a fair lock.
+// queueScripts is a transport that sets the outcome of each script of a fair lock.
 type queueScripts struct {
 	*faketransport.Fencing
 	acquire, release, giveUp func() outcome
@@ -75,7 +75,7 @@ func (s *queueScripts) undone() []string {
 	return all
 }
 
-// lockFair fails to acquire a fair lock, waits until that is undone, and returns the log.
+// lockFair fails to acquire a fair lock, waits until the attempt has been undone, and returns the log.
 func lockFair(t *testing.T, s *queueScripts, opts ...rlock.Option) *faketransport.Log {
 	t.Helper()
 	log := &faketransport.Log{}

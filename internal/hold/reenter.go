@@ -10,11 +10,11 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// ErrNotReentered means that a proof is void: its hold was released, or its kind does not allow re-entry.
+// ErrNotReentered means that a proof is not valid, because its hold was released or its kind is not reentrant.
 var ErrNotReentered = errors.New("not a valid proof")
 
-// Reenter makes the zero h a hold of l for the owner of outer. It waits until outer has no other inner hold, unless
-// the role is shared.
+// Reenter initializes h, which must be zero, as a hold of l for the owner of outer. Unless the role is shared, it waits
+// until outer does not have any other inner hold.
 func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) error {
 	h.ownership = outer.ownership
 	o, outer, err := l.inRole(outer)
@@ -34,7 +34,7 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 	}
 	h.prepare(terms)
 	o.mu.Lock()
-	o.lasts(h.lease.TTL) // now, because the call may run without a reply
+	o.lasts(h.lease.TTL) // before the call, which may run even if its reply is lost
 	o.mu.Unlock()
 	h.Asks(true)
 	defer h.Asks(false)
@@ -44,7 +44,7 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 	err = e.Retry(ctx, func() (err error) {
 		at := e.Attempt()
 		r := acquire.Request{Owner: o.final.Owner, Lease: h.lease.TTLArg}
-		if !o.shared { // otherwise the count is unknown, so it grows by one
+		if !o.shared { // otherwise the count is unknown, and the call adds one
 			r.Target = o.count() + 1
 		}
 		l.Owning.Reenter(&at.Call, &r)
@@ -66,14 +66,14 @@ func (o *ownership) reenters(answer any) (bool, error) {
 	return held, err
 }
 
-// beginReentry begins the re-entry, which is then the current change of the count.
+// beginReentry begins a re-entry, which is the current change of the count until endChange is called.
 func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) error {
 	if err := o.awaitChange(ctx, outer, waits); err != nil {
 		return err
 	}
 	entered := !o.shared || o.lock.joinShared(o.owner) == o
 	var err error
-	if entered && o.hasBase() { // another caller may be handing the base over or leaving it to its lease
+	if entered && o.hasBase() { // another caller may be handing the base over or letting it expire
 		if err = o.base.awaitChange(ctx, outer, waits); err == nil {
 			defer o.base.endChange()
 		}
@@ -91,7 +91,7 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 	return err
 }
 
-// awaitChange is beginChange for a re-entry.
+// awaitChange is beginChange for a re-entry. If waits is set, it repeats beginChange until outer has ended.
 func (o *ownership) awaitChange(ctx context.Context, outer *Hold, waits bool) error {
 	err := o.beginChange(ctx)
 	for errors.Is(err, errUnresolved) && waits && outer.Err() == nil {
@@ -105,7 +105,7 @@ func (o *ownership) awaitChange(ctx context.Context, outer *Hold, waits bool) er
 	return err
 }
 
-// enter begins a re-entry, or returns false if the ownership has ended. If it returns true, the caller must call over.
+// enter begins a re-entry, and returns false if the ownership has ended. If it returns true, the caller must call over.
 func (o *ownership) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -118,8 +118,8 @@ func (o *ownership) enter() bool {
 	return true
 }
 
-// over ends a re-entry. If it succeeded, its hold must have been added. over reports whether the caller must free the
-// lock, because all other holds have left.
+// over ends a re-entry. If that succeeded, its hold must have been added. over reports whether the caller must free the
+// lock, because all other holds were removed.
 func (o *ownership) over() (free bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -151,7 +151,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		h.miscounted()
 		return err
 	case !held:
-		// If over returns true, the outer holds were released, and none is lost.
+		// If over returns true, the outer holds have been released, so none of them is lost.
 		why := outer.gone()
 		if free := o.over(); free {
 			o.passTurn(false)
@@ -213,11 +213,12 @@ func (o *ownership) undoReentry(h *Hold) {
 	}
 }
 
-// ErrSharedOwner is ErrNotReentered for a shared owner's hold in another role: the owner must acquire the lock like any
-// other.
+// ErrSharedOwner is ErrNotReentered for a shared owner's hold in another role. The owner must acquire the lock like any
+// other owner.
 var ErrSharedOwner = fmt.Errorf("%w: its owner is shared", ErrNotReentered)
 
-// inRole returns the ownership to enter in the role of l with the proof of outer, and the enclosing hold.
+// inRole returns the ownership that a caller with the proof of outer enters in the role of l, and the hold that
+// encloses the new hold.
 func (l *Lock) inRole(outer *Hold) (*ownership, *Hold, error) {
 	o := outer.ownership
 	if o.lock.Kind.Name() == l.Kind.Name() {
@@ -244,8 +245,8 @@ func (h *Hold) around(role string) *Hold {
 	return nil
 }
 
-// inOtherRole returns the owner's ownership in the role of l, always the same one: calls in progress depend on its
-// count.
+// inOtherRole returns the owner's ownership in the role of l. It is always the same one, because calls in progress
+// depend on its count.
 func (o *ownership) inOtherRole(l *Lock) *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Unlock releases the hold. The last hold of its owner frees the lock, or transfers it to the next caller. Later
-// calls return the first result.
+// Unlock releases the hold. The last hold of its owner frees the lock or transfers it to the next caller. Later calls
+// return the first result.
 func (h *Hold) Unlock() error { return h.unlock(nil) }
 
 func (h *Hold) unlock(begun func()) error {
@@ -35,7 +35,7 @@ func (h *Hold) unlock(begun func()) error {
 func (h *Hold) release(now time.Time) error {
 	e := h.ownership.lock.Engine
 	e.Join()
-	defer e.Leave() // also if the observer ends the goroutine
+	defer e.Leave() // even if the observer calls runtime.Goexit
 	l, over := h.beginUnlock(now)
 	if over {
 		return l.ended
@@ -43,13 +43,13 @@ func (h *Hold) release(now time.Time) error {
 	return h.endUnlock(l, h.lower(l.left, l.bound))
 }
 
-// putSubscription lets the next acquisition use the owner and its subscription, if the owner was freed and nothing
-// about it is in progress:
+// putSubscription lets the next acquisition use the owner and its subscription, if the lock was freed and nothing about
+// the owner is still in progress:
 //
 //   - every attempt was answered, and none was canceled or is in doubt;
-//   - it was never renewed, so no renewal can shorten the next lease;
-//   - it was not re-entered, handed over or shown to the caller;
-//   - its release was sent once and freed the lock.
+//   - the lease was never renewed, so no renewal can shorten the next lease;
+//   - the owner was not re-entered, handed over or shown to the caller;
+//   - the release was sent once and freed the lock.
 func (h *Hold) putSubscription() {
 	o := h.ownership
 	if o.subscription == nil {
@@ -69,14 +69,14 @@ func (o *ownership) closeSubscription() {
 }
 
 type leaving struct {
-	ended  error // nil if it had not ended before
-	left   int   // holds that remain
+	ended  error // why the hold had already ended, or nil
+	left   int
 	bound  time.Duration
 	resent int64
 }
 
-// beginUnlock ends the hold and removes it from its ownership. The order is watchdog, hold, server: a renewal after
-// the release would report a loss. Over means that no release is needed.
+// beginUnlock ends the hold and removes it from its ownership. It stops the watchdog first, because a renewal after the
+// release would report a loss. over means that a release is not needed.
 func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 	o := h.ownership
 	e := o.lock.Engine
@@ -87,11 +87,11 @@ func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 		return l, true
 	}
 	if l.ended != nil {
-		l.bound = e.Command // the owner's other holds may have it longer
+		l.bound = e.Command // the owner's other holds may keep the lock for longer
 	}
 	l.resent = o.resent.Load()
 	l.left = o.remove(h)
-	// When the lease has expired, another user of the owner may hold the lock.
+	// If the lease has expired, another user of the same owner may hold the lock.
 	return l, l.ended != nil && o.shared && l.left == 0 &&
 		h.lease.Deadline().Remaining(time.Now())+e.LossMargin(h.lease.TTL) <= 0
 }
@@ -119,7 +119,7 @@ func (h *Hold) endUnlock(l leaving, err error) error {
 	return o.untold(err)
 }
 
-// untold returns ErrNotNotified for a release whose user may not publish.
+// untold returns ErrNotNotified for a release whose user may not publish, and err otherwise.
 func (o *ownership) untold(err error) error {
 	if o.lock.Engine.DeniedPublish(err) && o.isGone() {
 		return o.lock.Engine.NotNotified(o.lock.Kind.Channel(nil), err)
@@ -127,7 +127,7 @@ func (o *ownership) untold(err error) error {
 	return err
 }
 
-// isGone reports whether the owner does not hold the lock. For an ID it repeats the release.
+// isGone reports whether the owner no longer holds the lock. For an ID, it repeats the release to find out.
 func (o *ownership) isGone() bool {
 	l, at := o.lock, o.lock.Engine.Attempt()
 	ids := l.Owning == nil
@@ -181,7 +181,7 @@ func (h *Hold) free(bound time.Duration) error {
 		bound -= time.Since(began)
 	}
 	if err == nil || bound > 0 {
-		open := err != nil && !engine.Passing(err) // the next caller may have the lock
+		open := err != nil && !engine.Passing(err) // the next caller may have taken the lock
 		err = o.persist(bound, (*releasing)(h), open, func(c *transport.Call) { o.lock.Kind.Release(c, o.final) })
 	}
 	if err != nil && unresolved(err) {
@@ -190,7 +190,8 @@ func (h *Hold) free(bound time.Duration) error {
 	return err
 }
 
-// releasing is a hold as the follower of its release: it passes the turn on and lets UnlockAsync return.
+// releasing is a hold as the follower of its release. Once the release is sent, it passes the turn on and lets
+// UnlockAsync return.
 type releasing Hold
 
 func (r *releasing) Started() {
@@ -206,7 +207,7 @@ func unresolved(err error) bool {
 	return engine.Passing(err) || errors.Is(err, engine.ErrUncertain)
 }
 
-// step lowers the count to the remaining holds, after other changes.
+// step lowers the count to the number of remaining holds, after any other changes.
 func (o *ownership) step(bound time.Duration, sent engine.Follower) error {
 	began := time.Now()
 	if !o.beginChangeFor(bound) {
@@ -233,20 +234,20 @@ func (o *ownership) step(bound time.Duration, sent engine.Follower) error {
 	return err
 }
 
-// releaseTo sends the idempotent release to target, with lease for the other holds, for at most bound.
+// releaseTo lowers the count to target, which is idempotent, and leaves lease to the other holds.
 func (o *ownership) releaseTo(target int64, lease any, bound time.Duration, sent engine.Follower) error {
 	r := acquire.Request{Owner: o.final.Owner, Lease: lease, Target: target}
 	return o.persist(bound, sent, false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })
 }
 
-// latchSafe is how long a release may be repeated under its latch.
+// latchSafe is how long a release may be repeated with the same latch.
 const latchSafe = 10 * time.Second
 
-// releaseShared lowers the count by one. A latch makes that idempotent, as in Redisson.
+// releaseShared lowers the count by one. As in Redisson, a latch makes the call idempotent.
 func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) error {
 	e, id := o.lock.Engine, uuid.New()
 	latch := protocol.LatchKey(o.lock.Kind.Key(), hex.EncodeToString(id[:]))
-	least := int64(math.MaxInt64) // left to others
+	least := int64(math.MaxInt64) // shortest lease that was left to others
 	fill := func(c *transport.Call) {
 		lease := o.leaseForOthers()
 		least = min(least, lease)
@@ -275,17 +276,17 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 	return err
 }
 
-// leaseForOthers returns the lease that the release of a shared owner leaves: the longest lease of its holds and
-// attempts here when it is sent, or the client's lease if there are none. By then o may no longer be the owner's
-// ownership in the registry.
+// leaseForOthers returns the lease that a shared owner's release leaves: the longest lease that the owner's holds and
+// attempts here need when it is sent, or the client's lease if there are none. By then, o may no longer be in the
+// registry.
 func (o *ownership) leaseForOthers() int64 {
 	now := o.lock.joinShared(o.owner)
 	defer now.quitShared()
 	return now.most(o.lock.Engine.Lease).Milliseconds()
 }
 
-// restore renews a lease that is longer than left, the milliseconds that a shared owner's release set, because an
-// attempt may have overtaken the release.
+// restore renews the lock if an attempt that has overtaken a shared owner's release needs a longer lease than left,
+// which the release has set, in milliseconds.
 func (o *ownership) restore(left int64) {
 	now, e := o.lock.joinShared(o.owner), o.lock.Engine
 	defer now.quitShared()
@@ -305,8 +306,8 @@ func (o *ownership) restore(left int64) {
 	})
 }
 
-// persist repeats a release until the server answers, for at most bound. Sent, if not nil, is notified at the first
-// send. Open means that an earlier call may have taken effect.
+// persist repeats a release until the server answers or bound has passed. sent, if not nil, is notified at the first
+// send. open means that an earlier call may have taken effect.
 func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool, fill func(*transport.Call)) error {
 	var out reply.ReleaseOutcome
 	again, err := o.lock.Engine.Persist(bound, func(rest time.Duration) error {
@@ -334,8 +335,8 @@ func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool
 	return err
 }
 
-// UnlockAsync is [Hold.Unlock] on another goroutine, which Close waits for. It returns once the release has been
-// started, or if there is none, so later calls reach the server after it. The channel receives explain's result.
+// UnlockAsync runs [Hold.Unlock] on another goroutine, for which Close waits. It returns once the release, if needed,
+// has been started, so that later calls reach the server after it. The channel receives the result of explain.
 func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 	outcome, begun := make(chan error, 1), make(chan struct{})
 	var once sync.Once // sync.OnceFunc allocates more
@@ -345,7 +346,7 @@ func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 		started()
 	}
 	if !h.ownership.lock.Engine.Go(unlock) {
-		unlock() // the client is closed: it sends nothing
+		unlock() // the client is closed and does not send anything
 	}
 	<-begun
 	return outcome

@@ -11,15 +11,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Whether a hold was returned to its caller and reported.
+// Values of Hold.known: whether a hold was returned to its caller and reported.
 const (
-	reported     uint32 = iota // or not observed: its end is reported
-	known                      // to the caller; the observer is next
-	unknown                    // to the caller, which waits for replicas
+	reported     uint32 = iota // returned and reported, or not observed, so its end is reported
+	known                      // known to the caller but not yet reported
+	unknown                    // not yet known, because the caller is waiting for replicas
 	overBefore                 // ended while unknown
 	overKnown                  // ended while known
 	endTold                    // its end was reported
-	releaseWaits               // Unlock has returned, and the end is being reported
+	releaseWaits               // Unlock has returned while the end was being reported
 )
 
 // Replicated implements acquire.Claim.
@@ -51,8 +51,9 @@ func (h *Hold) becomeKnown() error {
 	return fmt.Errorf("%w: by then it had expired or been removed", engine.ErrNotReplicated)
 }
 
-// AwaitReplicas waits until enough replicas have the locks of all holds with Terms.Several, and reports the holds. On
-// error it returns the hold that failed, and the caller releases all of them; see [Hold.ObserveGivenBack].
+// AwaitReplicas waits until enough replicas have the locks of all holds that were acquired with Terms.Several, and then
+// reports the holds. On error, it returns the hold that failed, and the caller must release all of them; see
+// [Hold.ObserveGivenBack].
 func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	holds = slices.DeleteFunc(slices.Clone(holds), func(h *Hold) bool { return h.deferred == nil })
 	all := make([]*engine.Replication, len(holds))
@@ -78,7 +79,7 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	return nil, nil
 }
 
-// ObserveAcquired reports the acquisition, either now or once it has been replicated.
+// ObserveAcquired reports the acquisition either now or, with Terms.Several, once it has been replicated.
 func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Event) {
 	tell := h.ownership.lock.Engine.Hooks.Acquired
 	switch {
@@ -90,7 +91,7 @@ func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Event) {
 	}
 }
 
-// ObserveGivenBack reports a call that failed with err before replication.
+// ObserveGivenBack reports that a call failed with err before its hold was replicated.
 func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell := h.ownership.lock.Engine.Hooks.NotAcquired
 	if tell == nil || h.deferred == nil || h.wasReported() {
@@ -101,8 +102,8 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell(h.observed.of, e)
 }
 
-// revoke releases a hold that no caller knows about. If wait is set, it waits for up to one command timeout; otherwise
-// the release runs in the background.
+// revoke releases a hold that was not returned to any caller. It waits for up to one command timeout if wait is set,
+// and otherwise continues in the background.
 func (h *Hold) revoke(wait bool) {
 	o := h.ownership
 	e := o.lock.Engine
@@ -111,7 +112,7 @@ func (h *Hold) revoke(wait bool) {
 	left := o.remove(h)
 	o.closeSubscription()
 	if left < 0 {
-		return // lost: the lock is being freed
+		return // the hold was lost, so the lock is already being freed
 	}
 	release := func() {
 		if err := h.lower(left, e.Command); err != nil && !errors.Is(err, engine.ErrLost) {

@@ -23,8 +23,8 @@ var shared = engine.Slot[*engine.Registry[sharedKey, *ownership]]{
 	},
 }
 
-// joinShared returns the one ownership of a shared owner, so that no hold shortens another's lease. Each join needs a
-// quitShared.
+// joinShared returns the ownership of a shared owner. All of its holds in this client share it, so that none shortens
+// another's lease. Each call must be paired with a call of quitShared.
 func (l *Lock) joinShared(owner codec.Owner) *ownership {
 	return shared.Of(l.Engine).Join(sharedKey{l.Kind.Name(), l.Kind.Key(), owner}, func() *ownership {
 		return &ownership{lock: l, owner: owner, shared: true, final: &acquire.Request{Owner: l.Text(owner)}}
@@ -41,8 +41,8 @@ func (o *ownership) queuedWith() any {
 	return o.wait
 }
 
-// HandOver renews the lease, ends the hold without freeing the lock, and returns the owner for another process. After
-// an error the hold continues.
+// HandOver renews the lease, ends the hold without freeing the lock, and returns the owner, which another process can
+// then use. If it fails, the hold continues.
 func (h *Hold) HandOver() (codec.Owner, error) {
 	o := h.ownership
 	if o.lock.Owning == nil {
@@ -77,8 +77,8 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 	return o.owner, nil
 }
 
-// alone sets the count to one for the only hold: lost inner holds may still be counted. The caller must have begun the
-// change.
+// alone sets the count to 1 for the only remaining hold, because inner holds that were lost may still be counted. The
+// caller must have begun the change.
 func (o *ownership) alone(lease any) error {
 	o.mu.Lock()
 	counted := o.reentered && !o.shared
@@ -89,7 +89,7 @@ func (o *ownership) alone(lease any) error {
 	return o.releaseTo(1, lease, o.lock.Engine.Command, nil)
 }
 
-// Resume makes the zero h a hold of the lock that the owner of the terms holds.
+// Resume initializes h, which must be zero, as a hold of the lock that the owner in terms already holds.
 func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	if err := l.Engine.Enter(); err != nil {
 		return err
@@ -118,7 +118,6 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	return nil
 }
 
-// resume renews the lock and reports whether the owner holds it.
 func (o *ownership) resume(ctx context.Context, lease any) (bool, error) {
 	kind, fences := o.lock.Owning, o.lock.Owning.Fences()
 	var answer any
@@ -156,7 +155,7 @@ func (o *ownership) renewed(answer any, err error) (bool, error) {
 	return o.lock.Kind.Renewal().Renewed(answer, 0, 1)
 }
 
-// UnlockAs lowers the owner's count by one; 0 frees the lock.
+// UnlockAs lowers the owner's count by one. If the count reaches 0, the lock is freed.
 func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
 	if err := l.Engine.Enter(); err != nil {
 		return err
