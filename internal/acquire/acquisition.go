@@ -1,7 +1,7 @@
 // Package acquire implements the loop in which a caller waits for a lock, for all kinds and strategies. A [Waitable]
-// makes the calls, a [Strategy] decides which callers of a process send them and what wakes the others, and a [Claim]
-// becomes the hold and handles attempts in doubt. The loop subscribes before the second attempt, so that it misses no
-// release.
+// makes the calls, a [Strategy] decides which callers in a process send them and what wakes the others, and a [Claim]
+// becomes the hold and handles attempts in doubt. The loop subscribes before the second attempt, so that it does not
+// miss a release.
 //
 //	           Enter                 granted
 //	caller ───────────▶ attempt ──────────────────────▶ Granted, and the replicas have it
@@ -22,19 +22,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquisition is one call that acquires a lock. It belongs to the caller's goroutine. The fields up to Poll
-// are its parameters.
+// Acquisition is one call that acquires a lock. It belongs to the caller's goroutine. The fields up to Poll are its
+// parameters.
 type Acquisition struct {
-	// Engine of the client.
 	Engine *engine.Engine
-	// Kind and name of the lock, and the operation.
+	// Lock is the lock's name, and Op is the operation.
 	Kind     Waitable
 	Lock, Op string
-	// Claims makes the claims.
-	Claims Claims
+	Claims   Claims
 	// Try is true for a caller that doesn't wait.
 	Try bool
-	// Given is true for a shared owner: a second attempt may count twice.
+	// Given is true for a shared owner, for which a second attempt may count twice.
 	Given bool
 	// Unbounded is the caller's context if the call's context has a wait limit below [Overdue], otherwise nil; see
 	// [Acquisition.Within].
@@ -43,42 +41,41 @@ type Acquisition struct {
 	Began time.Time
 	// Observed is the context returned by the observer's Started.
 	Observed context.Context //nolint:containedctx // it ends with the call
-	// Poll is the time between attempts without a subscription, or 0 for a subscriber.
+	// Poll is the time between attempts without a subscription, or 0 if the caller subscribes.
 	Poll time.Duration
 
-	// Attempts counts the attempts.
 	Attempts int
-	// Holder is the last known holder, and TTL the rest of its lease.
+	// Holder is the last known holder, and TTL is the rest of its lease.
 	Holder codec.Owner
 	TTL    time.Duration
-	// Available is a semaphore's permits at the last attempt.
+	// Available is the number of a semaphore's permits at the last attempt.
 	Available int64
-	// Away is why the last attempt got no answer.
+	// Away is why Redis did not answer the last attempt.
 	Away error
 	// Answered is true if Redis has answered during the wait.
 	Answered bool
 	// Passed is true if the turn came with the lock.
 	Passed bool
 
-	hint    error // of the last refusal
-	counted bool  // as a waiter
-	suspect bool  // the key may not be a lock
-	looked  bool  // for that
+	hint    error // see Outcome.Hint
+	counted bool
+	suspect bool // the key may not be a lock
+	looked  bool
 
 	unsubscribed bool
 
-	// Transfer is the lock that came with the turn, until its attempt.
+	// Transfer is the lock that came with the turn, or nil once an attempt has used it.
 	Transfer *Transfer
 
 	waiter  Waiter
 	claim   Claim
-	inDoubt Claim // of the last attempt, if its outcome is unknown
+	inDoubt Claim // claim of the last attempt, if its outcome is unknown
 	waiting engine.Waiting
 	place   int // last place in a queue on the server, 0 if never queued
 	timer   *time.Timer
 }
 
-// Check returns why a call cannot begin: err, about the lock's name, or the end of ctx.
+// Check returns err, which is about the lock's name, or an error if ctx has ended.
 func Check(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", engine.ErrNotSent, engine.EndOf(ctx))
@@ -86,7 +83,7 @@ func Check(ctx context.Context, err error) error {
 	return err
 }
 
-// Ask runs a call about a lock, with retries while it does not run, for one command timeout or until ctx ends. Guards
+// Ask runs a call about a lock. It repeats a call that did not run, for one command timeout or until ctx ends. guards
 // means that the call publishes.
 func Ask(ctx context.Context, e *engine.Engine, k Waitable, guards bool, fill func(*transport.Call)) (reply any, err error) {
 	if err := e.Enter(); err != nil {
@@ -114,7 +111,7 @@ func (a *Acquisition) Within(ctx context.Context, wait time.Duration) (context.C
 	return context.WithTimeoutCause(ctx, wait, engine.ErrWaitOver)
 }
 
-// Run returns nil when the last claim is the hold.
+// Run acquires the lock. If it returns nil, the last claim is the hold.
 func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 	a.waiter = s.Waiter(a)
 	err := a.enter(ctx)
@@ -187,8 +184,8 @@ func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
 // InDoubt returns the last attempt's claim if its outcome is unknown.
 func (a *Acquisition) InDoubt() Claim { return a.inDoubt }
 
-// open makes the first attempt, with retries for one command timeout from the start of the call. A caller
-// that has waited already continues to wait.
+// open makes the first attempt. It retries for one command timeout from the start of the call. After that, a caller
+// that has already waited continues to wait.
 func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	var granted bool
 	began := a.Began
@@ -197,7 +194,7 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	}
 	first := ctx
 	if a.Unbounded != nil && !a.Answered {
-		// A short wait limit doesn't end it: the caller could not tell whether the lock is held.
+		// A short wait limit doesn't end the attempt, because the caller could not tell whether the lock is held.
 		var cancel context.CancelFunc
 		first, cancel = context.WithTimeoutCause(a.Unbounded, Overdue-time.Since(a.Began), engine.ErrWaitOver)
 		defer cancel()
@@ -240,7 +237,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	if transfer != nil {
 		kind, _ := a.Kind.(Transferable)
 		kind.Transfer(&at.Call, claim.Request(), transfer.owner)
-		at.Call.Urgent = true // before waiting acquires: it ends a hold
+		at.Call.Urgent = true // sent before waiting attempts, because it ends a hold
 	} else {
 		a.Kind.Acquire(&at.Call, claim.Request())
 		if !a.Engine.MayPublish(a.Kind.Name()) {
@@ -268,7 +265,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	return granted, err
 }
 
-// answered handles the reply. Again means that the holder did not have the lock to transfer.
+// answered handles the reply. If again is true, the holder did not have the lock that it wanted to transfer.
 func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
 	if transfer != nil {
 		again, taken := transfer.taken(a.Kind, reply, err)
@@ -309,7 +306,7 @@ func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, 
 	return err == nil, false, err
 }
 
-// unanswered handles a failed attempt. After an unknown outcome, its owner is not used again.
+// unanswered handles a failed attempt. If the outcome is unknown, the owner is not used again.
 func (a *Acquisition) unanswered(err error) {
 	a.claim.Fail()
 	switch {
@@ -328,8 +325,8 @@ func (a *Acquisition) unanswered(err error) {
 	}
 }
 
-// foreign returns an error if the key that refused an attempt certainly is another program's, which never frees it. It
-// checks once per acquisition.
+// foreign returns an error if the key that refused an attempt certainly belongs to another program, which will never
+// free it. It checks this once per acquisition.
 func (a *Acquisition) foreign(ctx context.Context) error {
 	kind, can := a.Kind.(Foreigner)
 	if !a.suspect || !can || a.looked {

@@ -18,8 +18,8 @@ type Request struct {
 	Owner any
 	// Lease is the lease in milliseconds, an int64.
 	Lease any
-	// Wait is how long a queue on the server keeps the place of its head, in milliseconds, an int64. It is constant
-	// while the owner waits.
+	// Wait is how long a queue on the server keeps the owner's place at its head, in milliseconds, an int64. It does not
+	// change while the owner is waiting.
 	Wait any
 	// Target is the count after a re-entry or release; 0 frees the lock. For a re-entry, 0 means one more than the current
 	// count, which may be unknown.
@@ -30,34 +30,34 @@ type Request struct {
 
 // Outcome is the reply to an attempt.
 type Outcome struct {
-	// Granted is true if the owner has the lock. Then only Token and Available are set.
+	// Granted is true if the owner has the lock. In that case, only Token and Available are set.
 	Granted bool
 	// Available is the number of permits of a semaphore.
 	Available int64
-	// Hint is the reason why a release will not end the wait, or nil if one can end it.
+	// Hint, if not nil, is the reason why a release will not end the wait.
 	Hint error
 	// Token is the fencing token of a grant, or 0.
 	Token int64
 	// TTL is the remaining time of the holder's lease, or [reply.NoTTL] if unknown.
 	TTL time.Duration
-	// Holder of the lock, or zero if unknown.
+	// Holder is the lock's holder, or zero if unknown.
 	Holder codec.Owner
-	// Free is true if the free lock refused the attempt.
+	// Free is true if the attempt was refused although the lock is free.
 	Free bool
 	// Foreign is true if a [Foreigner] must check the key.
 	Foreign bool
 	// Head is the first owner in the queue on the server.
 	Head string
-	// Queued is true if the attempt has queued the owner, at Position, counting from 1, or 0 if that is unknown.
+	// Queued is true if the attempt has queued the owner. Position counts from 1 and is 0 if unknown.
 	Queued   bool
 	Position int
 }
 
-// Waitable makes the calls of the loop and decodes their replies. Methods are safe for concurrent use.
+// Waitable makes the calls of the loop and decodes their replies. Its methods are safe for concurrent use.
 type Waitable interface {
-	// Name of the kind, for events and logs.
+	// Name returns the kind's name, for events and logs.
 	Name() string
-	// Key returns the lock's mapped name; of several locks, the key that refused the last attempt.
+	// Key returns the lock's mapped name or, for several locks, the key that refused the last attempt.
 	Key() string
 	// Channel returns the channel that wakes an owner.
 	Channel(owner any) string
@@ -80,13 +80,14 @@ type Foreigner interface {
 // Transferable is implemented by kinds whose locks can be transferred within the process.
 type Transferable interface {
 	Waitable
-	// Transfer fills c, a reset call, with an attempt that replaces owner from, if it holds the lock, with the owner of
-	// r, which has never held it. Both owners are used only by this process. A refused attempt does not change
-	// anything. Decode also decodes the reply.
+	// Transfer fills c, a reset call, with an attempt that replaces the owner from, if it holds the lock, with the owner
+	// in r, which has never held it. Both owners are used only by this process. A refused attempt does not change
+	// anything. Decode also decodes this reply.
 	Transfer(c *transport.Call, r *Request, from any)
 }
 
-// Claim is an owner for attempts, until it is granted, dropped or abandoned. It also resolves abandoned attempts.
+// Claim is an owner for which attempts are made until it is granted, dropped or abandoned. It also resolves abandoned
+// attempts.
 type Claim interface {
 	engine.Resolver
 	// ID returns the owner, or zero for kinds with IDs.
@@ -95,7 +96,8 @@ type Claim interface {
 	Request() *Request
 	// Asks is called with true before Request and with false after the attempt.
 	Asks(yes bool)
-	// Grant turns the claim into a hold, for an attempt sent at the time sent, or releases the lock and fails.
+	// Grant turns the claim into a hold after a successful attempt that was sent at the time sent. If it fails, it
+	// releases the lock.
 	Grant(sent time.Time, o Outcome) error
 	// Fail records that an attempt failed.
 	Fail()
@@ -104,8 +106,8 @@ type Claim interface {
 	// Drop ends a claim that was not granted.
 	Drop()
 
-	// Place returns the arguments that remove the owner from a queue on the server. Placed records that it is
-	// there; now is true if the last attempt put it there.
+	// Place returns the arguments that remove the owner from a queue on the server. Placed records that the owner is in
+	// the queue; now is true if the last attempt put it there.
 	Place() Request
 	Placed(now bool)
 
@@ -118,10 +120,11 @@ type Claim interface {
 	// KeepSubscription keeps s until the hold is released.
 	KeepSubscription(s Reusable)
 
-	// Settle returns the result of an attempt that failed with err, which wraps ErrUncertain: err, or the result of a late
-	// reply if the server cannot undo the attempt. After ctx has ended, it waits up to [Overdue] for that reply.
+	// Settle returns the result of an attempt that failed with err, which wraps ErrUncertain. If the server cannot undo
+	// the attempt, that is the result of a late reply, for which Settle waits for up to [Overdue] after ctx has ended;
+	// otherwise it is err.
 	Settle(ctx context.Context, err error) (reply any, _ error)
-	// Replicated waits until enough replicas have the lock. On failure, it releases it.
+	// Replicated waits until enough replicas have the lock. If it fails, it releases the lock.
 	Replicated(ctx context.Context) error
 }
 
@@ -162,15 +165,15 @@ func (BareClaim) Settle(_ context.Context, err error) (any, error) { return nil,
 // Replicated implements Claim.
 func (BareClaim) Replicated(context.Context) error { return nil }
 
-// Claims makes the claims of a call, each for another owner.
+// Claims makes the claims of a call, each for a different owner.
 type Claims interface {
 	// Claim returns a claim for a new owner, or for the owner of s if s is not nil.
 	Claim(s Reusable) Claim
 }
 
-// Strategy is how a process's callers wait for one lock. It is safe for concurrent use.
+// Strategy decides how the callers in a process wait for one lock. It is safe for concurrent use.
 type Strategy interface {
-	// Waiter returns the waiter of a. Granted or Leave ends it.
+	// Waiter returns the waiter for a, which Granted or Leave ends.
 	Waiter(a *Acquisition) Waiter
 }
 
@@ -206,7 +209,7 @@ type Waiter interface {
 	Leave(a *Acquisition)
 }
 
-// Signal sends to c, which has room for one signal, unless that is pending or c is nil.
+// Signal sends to c, whose buffer has room for one signal, unless a signal is pending or c is nil.
 func Signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -214,24 +217,24 @@ func Signal(c chan<- struct{}) {
 	}
 }
 
-// Turn is the right of one caller of a process to send calls about a lock. The hold passes it on exactly once.
+// Turn is the right of one caller in a process to send calls about a lock. The hold passes it on exactly once.
 type Turn interface {
-	// Pass passes the turn to the next caller. Released means that the lock is being released.
+	// Pass passes the turn to the next caller. released means that the lock is being released.
 	Pass(released bool)
-	// Transfer passes the turn and the lock of owner to the next caller. It returns nil, without
-	// effect, if there is none.
+	// Transfer passes the turn and the lock of owner to the next caller. If that is not possible, it returns nil and keeps
+	// both.
 	Transfer(owner any) *Transfer
 }
 
-// Transfer passes a lock and the turn to the next caller in the process. Its last receiver settles it once.
+// Transfer passes a lock and the turn to the next caller in the process. Its last receiver must settle it once.
 type Transfer struct {
 	owner   any
 	pool    *sync.Pool
-	settled chan error // room for one
+	settled chan error // buffered
 	timer   *time.Timer
 }
 
-// NewTransfer returns a transfer of owner's lock from pool; Wait or Free returns it.
+// NewTransfer returns a transfer of owner's lock from pool. Wait or Free puts it back.
 func NewTransfer(pool *sync.Pool, owner any) *Transfer {
 	t, ok := pool.Get().(*Transfer)
 	if !ok {
@@ -242,8 +245,8 @@ func NewTransfer(pool *sync.Pool, owner any) *Transfer {
 	return t
 }
 
-// Settle sends the holder the outcome: nil if the lock was taken over, ErrLost if it was not held, ErrNotSent if
-// nothing happened. Any other error leaves the outcome open.
+// Settle reports the outcome to the holder: nil if the lock was taken over, ErrLost if it was not held, or ErrNotSent
+// if the call did not run. After any other error, the outcome is unknown.
 func (t *Transfer) Settle(outcome error) { t.settled <- outcome }
 
 // Wait returns the outcome, or ErrUncertain after bound.
@@ -266,8 +269,8 @@ func (t *Transfer) Free() {
 	t.pool.Put(t)
 }
 
-// taken settles the transfer with its attempt's outcome. If it returns true, the holder did not have the lock: the
-// caller tries again.
+// taken settles the transfer with its attempt's outcome. If it returns true, the holder did not have the lock, and the
+// caller must try again.
 func (t *Transfer) taken(k Waitable, reply any, err error) (again bool, _ error) {
 	if err != nil {
 		plain := err // without the reason why the next caller left
@@ -288,17 +291,17 @@ func (t *Transfer) taken(k Waitable, reply any, err error) (again bool, _ error)
 	return false, err
 }
 
-// Reusable is an owner and its subscription, for another acquisition after the release.
+// Reusable is an owner and its subscription, which another acquisition may use after the release.
 type Reusable interface {
 	// Owner returns the owner and its boxed text.
 	Owner() (codec.Owner, any)
 	// Put offers both to other acquisitions.
 	Put()
-	// Close ends the subscription.
 	Close()
 }
 
-// Alone returns a waiter without a queue, for shared owners: two callers with the same owner don't exclude each other.
+// Alone returns a waiter that does not queue. It is for shared owners, because callers with the same owner don't
+// exclude each other.
 func Alone() Waiter { return &lone{} }
 
 type lone struct{ sub transport.Subscription }

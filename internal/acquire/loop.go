@@ -19,7 +19,7 @@ const Overdue = 500 * time.Millisecond
 func (a *Acquisition) wait(ctx context.Context) error {
 	var pause engine.Backoff
 	if events, _ := a.waiter.Signals(); events != nil && a.Away == nil {
-		// Subscribed when it was refused. After a failed attempt, the next one is immediate.
+		// It was already subscribed when it was refused. After a failed attempt, it tries again immediately.
 		if err := a.Sleep(ctx, a.napFor()); err != nil {
 			return err
 		}
@@ -118,7 +118,8 @@ func (a *Acquisition) stopTimer() {
 	}
 }
 
-// Subscribe subscribes to a channel. If that takes too long, it returns nil: the caller polls and tries again.
+// Subscribe subscribes to a channel. If that takes too long, it returns nil, and the caller polls and tries again
+// later.
 func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	open, cancel := a.Engine.Open(ctx)
 	defer cancel()
@@ -163,7 +164,7 @@ func (a *Acquisition) napFor() time.Duration {
 	return a.waiter.Sleep(nap(a.TTL, limit), a.TTL)
 }
 
-// nap returns how long to sleep if the lease has ttl left: until its end, but at most limit. A lock that is about to
+// nap returns how long to sleep while the lease has ttl left: until it ends, for at most limit. A lock that is about to
 // expire is not tried immediately.
 func nap(ttl, limit time.Duration) time.Duration {
 	switch {
@@ -216,18 +217,17 @@ func (a *Acquisition) GaveUp(ctx context.Context) error {
 type QueueState struct {
 	// Known is true if Redis has answered the queue.
 	Known bool
-	// Held is true while a caller of this process holds the lock.
+	// Held is true while a caller in this process holds the lock.
 	Held bool
 	// Away is why Redis did not answer the last attempt.
 	Away error
-	// Holder at the last answer, and TTL, the rest of its lease at that time, or 0 for a hold of this process.
+	// Holder is the holder at the last answer. TTL is the rest of its lease at that time, or 0 for a hold in this process.
 	Holder codec.Owner
 	TTL    time.Duration
 }
 
 // Queued is a caller in a local queue.
 type Queued interface {
-	// State returns the queue's state.
 	State() QueueState
 	// Came reports whether the turn has come.
 	Came() bool
@@ -277,7 +277,6 @@ func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Durati
 	}
 }
 
-// leftQueue returns the error of a wait in a queue ended by err or ctx.
 func (a *Acquisition) leftQueue(ctx context.Context, s QueueState, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -302,8 +301,8 @@ func untilFirst(a, b time.Time) time.Duration {
 
 const countPatience = 200 * time.Millisecond
 
-// Listeners counts the subscribers of the lock's channel, including this process. It returns false on failure or
-// delay.
+// Listeners counts the subscribers of the lock's channel, including this process. It returns false if that fails or
+// takes too long.
 func (a *Acquisition) Listeners(ctx context.Context) (n int, counted bool) {
 	ctx, cancel := context.WithTimeout(ctx, countPatience)
 	defer cancel()
@@ -322,7 +321,7 @@ func (a *Acquisition) Learn(s QueueState) {
 	}
 }
 
-// IsLate returns an error if the callers before this one have just failed: its attempt would end too late.
+// IsLate returns an error if the callers before this one have just failed, because its attempt would end too late.
 func (a *Acquisition) IsLate(ctx context.Context, s QueueState) error {
 	if s.Away != nil && !a.Answered && time.Since(a.Began) >= a.Engine.Command/2 {
 		return engine.WithEnd(ctx, s.Away)

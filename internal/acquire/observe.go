@@ -8,7 +8,6 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// event returns an event of the call without its details.
 func (a *Acquisition) event() engine.Event {
 	return engine.Event{Op: a.Op, Name: a.Lock, Kind: a.Kind.Name()}
 }
@@ -32,7 +31,7 @@ func (a *Acquisition) ObserveFailed(err error) {
 	}
 }
 
-// Acquired returns the event of an acquisition for owner.
+// Acquired returns the event for an acquisition by owner.
 func (a *Acquisition) Acquired(owner codec.Owner) engine.Event {
 	e := a.ended()
 	e.Owner, e.Transferred = owner, a.Passed

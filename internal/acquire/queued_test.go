@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// behind is a queued caller that never gets the turn.
+// behind is a queued caller whose turn never comes.
 type behind struct {
 	acquire.Waiter
 	every    time.Duration

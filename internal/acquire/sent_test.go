@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// stopped is a kind that sends the time, as the permit kind does. Then the process pauses.
+// stopped is a kind that sends the time, as the permit kind does, before the process is paused.
 type stopped struct{ told time.Time }
 
 func (*stopped) Name() string       { return "stopped" }
