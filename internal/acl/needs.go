@@ -1,6 +1,6 @@
-// Package acl lists exactly the rights that server users need, with a [Need] for each purpose.
-// docs/operations.md and `redlatch doctor` follow this list. The tests create a user for each line
-// of the manual, and prove that each right suffices and is needed.
+// Package acl lists exactly the rights that server users need, with a [Need] for each purpose. docs/operations.md and
+// `redlatch doctor` follow this list. The tests create a user for each line of the manual, and prove that its rights
+// suffice and that each of them is needed.
 package acl
 
 import (
@@ -69,7 +69,7 @@ var needs = []Need{
 		ID: Semaphores, Title: "Semaphores", User: "locks",
 		Commands: strings.Fields("get set incrby decrby zscore zadd zrem zrange zrangebyscore zcount"), Patterns: []Pattern{semaphoresAsKeys, semaphoreChannels},
 	},
-	// In the manual, part of the lines that create a user.
+	// In the manual, this is part of the lines that create a user.
 	{ID: Braces, User: "locks", Patterns: []Pattern{locksInBraces}},
 	{ID: Clocks, Title: "Server time", User: "locks", Commands: []string{"time"}},
 	{ID: Listeners, Title: "Subscribers", User: "locks", Commands: []string{"pubsub|numsub", "role"}},
@@ -112,8 +112,7 @@ func Of(id string) *Need {
 // Adds reports whether the need adds rights to the user of plain locks.
 func (n *Need) Adds() bool { return n.User == "locks" && n.ID != Plain }
 
-// Words returns the rules for ACL SETUSER, for locks whose names start with prefix, or with a brace
-// and prefix.
+// Words returns the rules for ACL SETUSER, for locks whose names start with prefix, or with a brace and prefix.
 func (n *Need) Words(prefix string) []string {
 	var words []string
 	for _, command := range n.Commands {
@@ -127,7 +126,7 @@ func (n *Need) Words(prefix string) []string {
 	return withoutCovered(words)
 }
 
-// withoutCovered removes the patterns that ~* or &* includes: Redis rejects both together.
+// withoutCovered removes the patterns that ~* or &* includes, because Redis rejects both together.
 func withoutCovered(words []string) []string {
 	for _, all := range []string{"~*", "&*"} {
 		if slices.Contains(words, all) {

@@ -51,7 +51,7 @@ var needs = []need{
 	{title: "Repair user", use: (*trial).repairs},
 }
 
-// words returns the words of the lines that n adds to, and its own.
+// words returns the words of the lines that n adds to, and of the line for n.
 func (n need) words(t *testing.T) (below, own []any) {
 	t.Helper()
 	for _, title := range n.below {
@@ -119,7 +119,7 @@ func TestManualMatchesRuleLines(t *testing.T) {
 	}
 }
 
-// lineOf returns the arguments of the ACL command.
+// lineOf returns the arguments of the need's ACL command.
 func lineOf(n *acl.Need, words []string) []any {
 	line := []any{"SETUSER", n.User}
 	if !n.Adds() {
@@ -201,7 +201,7 @@ func TestU42MissingRightIsNamedInOneLine(t *testing.T) {
 	}
 }
 
-// waitsForLong waits for a fair lock until the client compares clocks and counts subscribers.
+// waitsForLong waits for a fair lock until the client has compared clocks and counted subscribers.
 func (x *trial) waitsForLong() error {
 	l := rfairlock.New(x.client, x.names()[0])
 	x.heldByHand(l.Name())

@@ -12,8 +12,8 @@ import (
 // Pattern is the right to some keys or channels.
 type Pattern struct {
 	sign    string                   // as in ACL SETUSER: ~ for keys, & for channels
-	of      func(name string) string // the key or channel of a lock; nil if the same for all names
-	fixed   string                   // then the pattern, which ends in a star
+	of      func(name string) string // key or channel of a lock; nil if it is the same for all names
+	fixed   string                   // the pattern if of is nil; ends in a star
 	bracing bool                     // for names that have braces
 }
 
@@ -34,8 +34,8 @@ var (
 	channels          = Pattern{sign: "&", of: codec.LockChannel}
 	semaphoresAsKeys  = Pattern{sign: "~", of: protocol.SemaphoreChannel}
 	semaphoreChannels = Pattern{sign: "&", of: protocol.SemaphoreChannel}
-	// A user with limited channels may PSUBSCRIBE only to the exact patterns that it has. `redlatch watch`
-	// uses these.
+	// A user with limited channels may PSUBSCRIBE only to exactly the patterns that it was given. `redlatch watch` uses
+	// these.
 	allChannels          = Pattern{sign: "&", fixed: "redisson_lock__channel:*"}
 	allRWChannels        = Pattern{sign: "&", fixed: "redisson_rwlock:*"}
 	allSemaphoreChannels = Pattern{sign: "&", fixed: "redisson_sc:*"}
@@ -72,7 +72,7 @@ func (p *Pattern) Example(name string) string {
 	return p.of(name)
 }
 
-// IsChannels reports whether the pattern is for channels, not keys.
+// IsChannels reports whether the pattern is for channels instead of keys.
 func (p *Pattern) IsChannels() bool { return p.sign == "&" }
 
 // Listened returns the argument of PSUBSCRIBE for the pattern, or "" if the user subscribes to the
@@ -87,8 +87,8 @@ func (p *Pattern) Listened() string {
 // IsInBraces reports whether the pattern is for names that have braces.
 func (p *Pattern) IsInBraces() bool { return p.bracing }
 
-// AppliesTo reports whether names that start with prefix need the pattern. A pattern for braces is
-// not needed with a brace in the prefix, or where another pattern covers all names.
+// AppliesTo reports whether names that start with prefix need the pattern. A pattern for braces is not needed if the
+// prefix has a brace, or if another pattern covers all names.
 func (p *Pattern) AppliesTo(prefix string) bool {
 	return !p.bracing || prefix != "" && !strings.Contains(prefix, "{")
 }

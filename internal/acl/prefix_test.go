@@ -40,7 +40,7 @@ func intrusions(ctx context.Context, l *rlock.Lock) map[string]func() error {
 	}
 }
 
-// commands are the commands that this user may send.
+// commands returns the commands that this user may send.
 func commands(name string) [][]any {
 	return [][]any{
 		{"DEL", name},
@@ -57,7 +57,7 @@ func commands(name string) [][]any {
 	}
 }
 
-// contents returns all that the server has, and for how long.
+// contents returns all keys on the server with their values and TTLs.
 func contents(t *testing.T, s *redistest.Server) map[string]string {
 	t.Helper()
 	keys, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
@@ -71,7 +71,7 @@ func contents(t *testing.T, s *redistest.Server) map[string]string {
 	return out
 }
 
-// everything returns the user of the manual's lines that are for programs.
+// everything returns the rule of a user that has the rights of all of the manual's lines for programs.
 func everything(t *testing.T) []any {
 	t.Helper()
 	var all []any
@@ -129,8 +129,7 @@ func TestUserCannotAccessLocksOfOtherPrefix(t *testing.T) {
 	})
 }
 
-// listenTo subscribes to channels, and returns what holds that so many messages came
-// so far.
+// listenTo subscribes to channels, and returns a function that requires that n messages have arrived so far.
 func listenTo(t *testing.T, s *redistest.Server, channels ...string) func(n int) {
 	t.Helper()
 	sub := redis.PubSubConn{Conn: s.Dial(t)}

@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// An operation is a call whose script publishes, for the keys k and n of unpublished.
+// An operation is a call whose script publishes. It uses the keys k and n of unpublished.
 type operation struct {
 	channel string // how the name of the channel starts
 	call    func(ctx context.Context, c *redlatch.Client) (unlock func() error, err error)
@@ -44,7 +44,7 @@ func locking[H interface{ Unlock() error }](
 
 type plainly = func(context.Context, ...rlock.Option) (*rlock.Hold, error)
 
-// holdable are the kinds with holds.
+// holdable contains the kinds that have holds.
 var holdable = map[string]operation{
 	"plain":         locking("redisson_lock__channel:{k}", func(c *redlatch.Client) plainly { return rlock.New(c, "k").Lock }),
 	"plain TryLock": locking("redisson_lock__channel:{k}", func(c *redlatch.Client) plainly { return rlock.New(c, "k").TryLock }),
@@ -113,7 +113,7 @@ func unpublished(t *testing.T, s *redistest.Server, kind string, words ...any) *
 	return c
 }
 
-// requireRefusal requires an error from the server that is not ErrNotNotified.
+// requireRefusal requires an error from the server other than ErrNotNotified.
 func requireRefusal(t *testing.T, err error, kind string) {
 	t.Helper()
 	var refusal *transport.ServerError

@@ -24,8 +24,8 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// repairs forces locks and evicts the dead: the first in the queue, and those behind
-// it, with deadlines that are in order or are not.
+// repairs forces locks and evicts dead waiters: the first in the queue, and others behind it, whose deadlines are in
+// order or out of order.
 func (x *trial) repairs() error {
 	hour := time.Hour
 	dead := map[string]time.Duration{"first": hour, "second": 2 * hour, "third": 3 * hour, "late": 5 * hour, "soon": 4 * hour}
@@ -90,7 +90,7 @@ func (x *trial) takesFromOne(name string) error {
 	return err
 }
 
-// semaphores does all that both kinds of semaphores are for.
+// semaphores uses all operations of both kinds of semaphores.
 func (x *trial) semaphores() error {
 	return x.unbraced(func(name string) error {
 		return errors.Join(x.permits(name), x.counter(name+"-counter"))
@@ -125,8 +125,7 @@ func (x *trial) permits(name string) error {
 	return errors.Join(err1, err2, err3, h.Release())
 }
 
-// atMost bounds the waits of users that lack a right: a semaphore that could not be made is
-// waited for.
+// atMost limits the waits of users that lack a right, because they wait for a semaphore that could not be created.
 var atMost = rlock.WithWait(time.Second)
 
 // counter uses every operation of a counting semaphore.

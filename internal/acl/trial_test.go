@@ -30,10 +30,10 @@ const (
 	foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 )
 
-// refusals are the texts with which servers reject a command, directly and in a script.
+// refusals contains the texts with which servers reject a command, directly or in a script.
 var refusals = []string{"NOPERM", "can't run this", "can't access at least", "can't publish", "ACL failure in script"}
 
-// trial is one use of a client of a user.
+// trial is a test with a client that logs in as a user.
 type trial struct {
 	*testing.T
 	server *redistest.Server
@@ -42,7 +42,7 @@ type trial struct {
 	log    *redistest.Journal
 }
 
-// eachServer runs body on Redis, and in make test-all on Valkey.
+// eachServer runs body on Redis and, in make test-all, also on Valkey.
 func eachServer(t *testing.T, body func(t *testing.T, s *redistest.Server)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) {
@@ -56,8 +56,8 @@ func eachServer(t *testing.T, body func(t *testing.T, s *redistest.Server)) {
 	})
 }
 
-// try creates a user with the given rights (arguments of ACL SETUSER), runs use, and
-// returns its error, or a rejection in the background.
+// try creates a user with the given rights (arguments of ACL SETUSER), runs use, and returns its error, or the error of
+// a call that was rejected in the background.
 func try(t *testing.T, s *redistest.Server, rights []any, use func(x *trial) error, opts ...redlatch.Option) (wrong error) {
 	t.Helper()
 	s.Do(t, "FLUSHALL")
@@ -92,7 +92,7 @@ func (x *trial) refused() error {
 	return nil
 }
 
-// until waits for cond, and no longer when something was refused.
+// until waits for cond. It fails as soon as a call is refused.
 func (x *trial) until(what string, cond func() bool) error {
 	var refused error
 	err := x.patiently(what, func() bool {
@@ -112,13 +112,13 @@ func (x *trial) patiently(what string, cond func() bool) error {
 	return nil
 }
 
-// names are names that the manual's users may use.
+// names returns names that the manual's users may use.
 func (x *trial) names() []string {
 	key := redistest.Key(x)
 	return []string{"app:" + key, "{app:" + key + "}:in-braces"}
 }
 
-// each calls uses with each of the names, until something is wrong.
+// each calls each of the uses with each of the names, until a call fails.
 func (x *trial) each(uses ...func(name string) error) error {
 	for _, name := range x.names() {
 		for _, use := range uses {
@@ -130,7 +130,8 @@ func (x *trial) each(uses ...func(name string) error) error {
 	return nil
 }
 
-// unbraced uses a name without braces: for some locks the manual adds only the pattern for those.
+// unbraced calls use with a name without braces, because for some locks the manual adds only the pattern for such
+// names.
 func (x *trial) unbraced(use func(name string) error) error { return use(x.names()[0]) }
 
 // heldByHand makes another owner hold a lock.
@@ -139,7 +140,7 @@ func (x *trial) heldByHand(name string) {
 	x.server.Do(x, "PEXPIRE", name, lease.Milliseconds())
 }
 
-// readByMany makes other owners read a lock, for as long each.
+// readByMany makes other owners read a lock, all with the same lease.
 func (x *trial) readByMany(name string) {
 	until := time.Now().Add(2 * lease).UnixMilli()
 	x.server.Do(x, "HSET", name, protocol.ModeField, protocol.ModeRead)
@@ -151,8 +152,7 @@ func (x *trial) readByMany(name string) {
 	x.server.Do(x, "PEXPIREAT", name, until)
 }
 
-// queuedByHand puts others at the end of a fair lock's queue, with deadlines so far
-// from now.
+// queuedByHand adds owners to the end of a fair lock's queue. The durations are the times until their deadlines.
 func (x *trial) queuedByHand(name string, owners map[string]time.Duration, order ...string) {
 	for _, owner := range order {
 		x.server.Do(x, "RPUSH", codec.QueueKey(name), owner)

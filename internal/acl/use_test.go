@@ -25,7 +25,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// plainLocks does all that a plain lock is for.
+// plainLocks uses all operations of a plain lock.
 func (x *trial) plainLocks() error {
 	return x.each(x.holdsTwice, x.looksOn, x.waits, x.forces)
 }
@@ -44,7 +44,7 @@ func (x *trial) holdsTwice(name string) error {
 	return errors.Join(x.renew(hold), inner.Unlock(), hold.Unlock())
 }
 
-// renew does as the watchdog does.
+// renew renews a hold as the watchdog does.
 func (x *trial) renew(hold *rlock.Hold) error {
 	came := make(chan error, 1)
 	call := &transport.Call{
@@ -99,7 +99,7 @@ func (x *trial) forces(name string) error {
 	return err
 }
 
-// waitsForReplicas requires a replica for the lock. The server has none; the error is enough.
+// waitsForReplicas requires a replica for the lock. The server does not have any, so the error is expected.
 func (x *trial) waitsForReplicas() error {
 	return x.each(func(name string) error {
 		_, err := rlock.New(x.client, name).TryLock(x.Context())
@@ -127,7 +127,7 @@ func (x *trial) tokens() error {
 	})
 }
 
-// readWriteLocks does all that a read/write lock is for.
+// readWriteLocks uses all operations of a read/write lock.
 func (x *trial) readWriteLocks() error {
 	return x.unbraced(func(name string) error {
 		rw := rreadwritelock.New(x.client, name)
@@ -156,7 +156,7 @@ func (x *trial) readWriteLocks() error {
 	})
 }
 
-// leavesMany leaves a lock that many others read, and wants it to look at random ones.
+// leavesMany releases a lock that many others read, and requires that the script checks random readers.
 func (x *trial) leavesMany(l *rlock.Lock) error {
 	defer x.server.Do(x, "DEL", l.Name())
 	x.readByMany(l.Name())
@@ -167,7 +167,7 @@ func (x *trial) leavesMany(l *rlock.Lock) error {
 	return errors.Join(hold.Unlock(), x.runs("hrandfield"))
 }
 
-// runs returns an error unless the server has run a command whose refusal the scripts do not report.
+// runs returns an error unless the server has run command. It is for commands whose refusal the scripts do not report.
 func (x *trial) runs(command string) error {
 	if x.server.CommandStats(x)[command] == 0 {
 		return errors.New(command + " has not run")
@@ -175,7 +175,7 @@ func (x *trial) runs(command string) error {
 	return nil
 }
 
-// latches does all that a count-down latch is for.
+// latches uses all operations of a count-down latch.
 func (x *trial) latches() error {
 	return x.unbraced(func(name string) error {
 		l := rlatch.New(x.client, name)
@@ -198,7 +198,7 @@ func (x *trial) latches() error {
 	})
 }
 
-// fairLocks does all that a fair lock is for.
+// fairLocks uses all operations of a fair lock.
 func (x *trial) fairLocks() error {
 	return x.each(func(name string) error {
 		l := rfairlock.New(x.client, name)
@@ -248,8 +248,7 @@ func (x *trial) queues(l *rlock.Lock, behind int) (*waiting, error) {
 	return w, err
 }
 
-// leaves makes a caller leave the queue from before others, which are put there
-// and taken away by hand.
+// leaves makes a caller leave a queue in which it is ahead of others, which are added and removed by hand.
 func (x *trial) leaves(l *rlock.Lock, others ...string) error {
 	w, err := x.queues(l, 1)
 	if err != nil {
@@ -277,8 +276,7 @@ func (x *trial) whoListens() error {
 	return err
 }
 
-// callsInDoubt makes a client lose the reply to an acquire, and settle what came of
-// it, twice.
+// callsInDoubt makes a client lose the reply to an acquire and resolve the call in doubt, twice.
 func (x *trial) callsInDoubt() error {
 	p := redistest.NewProxy(x, x.server.Addr())
 	log, logger := redistest.NewJournal()

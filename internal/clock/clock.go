@@ -11,9 +11,9 @@ import (
 // base is the origin of the monotonic readings.
 var base = time.Now()
 
-// Deadline has passed when it has on either clock: the monotonic clock cannot be set but stops
-// while the machine is suspended; the wall clock does not stop but can be set. The zero Deadline
-// has passed.
+// Deadline is a deadline on two clocks, which passes when it has passed on either of them. The monotonic clock cannot
+// be set but stops while the machine is suspended; the wall clock does not stop but can be set. The zero Deadline has
+// passed.
 type Deadline struct {
 	mono int64 // nanoseconds since base
 	wall int64 // nanoseconds since the Unix epoch
@@ -37,7 +37,7 @@ func addSaturated(a, b int64) int64 {
 	return -1 << 63
 }
 
-// Remaining returns the time left at now on the earlier clock; it may be negative.
+// Remaining returns the time left at now on the clock that is closer to the deadline; it may be negative.
 func (d Deadline) Remaining(now time.Time) time.Duration {
 	return d.remaining(int64(now.Sub(base)), now.UnixNano())
 }
@@ -55,8 +55,8 @@ func (d Deadline) IsZero() bool { return d == Deadline{} }
 // Time returns the deadline with a monotonic reading.
 func (d Deadline) Time() time.Time { return base.Add(time.Duration(d.mono)) }
 
-// Atomic is a Deadline for concurrent readers and one writer. A reader may see one old and one new
-// clock: both only move forward, so it errs toward "has passed".
+// Atomic is a Deadline for concurrent readers and one writer. A reader may see an old value for one clock and a new
+// value for the other. Because both only move forward, the deadline then passes too early, never too late.
 type Atomic struct {
 	mono atomic.Int64
 	wall atomic.Int64
@@ -79,8 +79,8 @@ const (
 	DefaultMax = time.Second
 )
 
-// Backoff is a pause that doubles from Min to Max, minus a random part of up to one half. The zero
-// value is ready. It is not safe for concurrent use.
+// Backoff is a pause that doubles from Min to Max, minus a random part of up to one half. The zero Backoff is ready to
+// use. It is not safe for concurrent use.
 type Backoff struct {
 	// Min and Max bound the pause. Defaults: DefaultMin, and the larger of DefaultMax and Min.
 	Min, Max time.Duration
@@ -108,16 +108,16 @@ func (b *Backoff) bounds() (least, most time.Duration) {
 	return least, max(least, most)
 }
 
-// Failed counts a failure, whose pause Wait waits for.
+// Failed counts a failure and begins the pause for which Wait waits.
 func (b *Backoff) Failed() { b.until = time.Now().Add(b.Next()) }
 
 // Failures returns the number of failures since the last Reset.
 func (b *Backoff) Failures() int { return b.failures }
 
-// Reset makes the next pause the shortest. It does not end a current one.
+// Reset makes the next pause the shortest one. It does not end the current pause.
 func (b *Backoff) Reset() { b.last, b.failures = 0, 0 }
 
-// Wait waits for the end of the pause that the last Failed began. It returns false if ctx ended.
+// Wait waits for the end of the pause that the last Failed began. It returns false if ctx has ended.
 func (b *Backoff) Wait(ctx context.Context) bool {
 	left := time.Until(b.until)
 	if left <= 0 {
@@ -126,7 +126,7 @@ func (b *Backoff) Wait(ctx context.Context) bool {
 	return Sleep(ctx, left)
 }
 
-// Sleep waits for d. It returns false if ctx ended.
+// Sleep waits for d. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

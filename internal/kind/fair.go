@@ -46,7 +46,7 @@ func (f *Fair) Name() string { return "fair" }
 // Family implements hold.Kind.
 func (f *Fair) Family() string { return "fair" }
 
-// Channel implements acquire.Waitable. Each waiter has its own.
+// Channel implements acquire.Waitable. Each waiter has its own channel.
 func (f *Fair) Channel(owner any) string {
 	text, _ := owner.(string)
 	return protocol.OwnerChannel(f.Key(), text)
@@ -110,10 +110,10 @@ func (f *Fair) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, 
 // Lasts implements hold.Queueing.
 func (f *Fair) Lasts(r *acquire.Request) time.Duration { return f.Queues.Lasts(r) }
 
-// Prepare implements hold.Kind: the scripts need the time.
+// Prepare implements hold.Kind. The scripts need the time.
 func (f *Fair) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }
 
-// keep is how long a heartbeat keeps a place, in milliseconds: three periods, so that a process may
+// keep is how long a heartbeat keeps a place, in milliseconds. It is three heartbeat periods, so that a process may
 // miss two heartbeats.
 var keep any = int64(15_000)
 

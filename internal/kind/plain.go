@@ -118,7 +118,7 @@ func (k *Plain) Name() string { return "plain" }
 // Family implements hold.Kind.
 func (k *Plain) Family() string { return "plain" }
 
-// Channel implements acquire.Waitable. All waiters share it.
+// Channel implements acquire.Waitable. All waiters share the channel.
 func (k *Plain) Channel(any) string { return k.channel }
 
 // Acquire implements acquire.Waitable.

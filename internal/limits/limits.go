@@ -26,7 +26,7 @@ func Name(name string) error {
 	return nil
 }
 
-// OneSlot checks a valid name for Redis Cluster: the lock's other keys and channel must have its
+// OneSlot checks that a valid name works in Redis Cluster: the lock's other keys and its channel must have the same
 // hash tag. Otherwise the lock could be acquired, with one key, but not released.
 func OneSlot(name string) error {
 	if own, of := HashTag(name), HashTag(Derived("", name)); own != of {
@@ -36,7 +36,7 @@ func OneSlot(name string) error {
 	return nil
 }
 
-// Derived returns prefix, a colon, and the name, in braces unless it has an opening one.
+// Derived returns prefix, a colon, and the name, which is put in braces unless it has an opening brace.
 func Derived(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name
@@ -58,12 +58,11 @@ func Quote(text string) string {
 	return strconv.Quote(text[:end]) + "..."
 }
 
-// Max is the longest lease, and the longest wait of a fair lock. A fair lock adds waits to
-// milliseconds since 1970; sums of up to 300 waiters stay below 2^53, which every server computes
-// and prints exactly.
+// Max is the longest lease, and the longest wait for a fair lock. A fair lock adds waits to a time in milliseconds
+// since 1970. With up to 300 waiters, the sum stays below 2^53, so every server computes and prints it exactly.
 const Max = 100 * 365 * 24 * time.Hour
 
-// LeastRenewed is the shortest renewed lease: a retransmission by TCP takes 200 ms or more.
+// LeastRenewed is the shortest renewed lease, because a TCP retransmission takes 200 ms or more.
 const LeastRenewed = time.Second
 
 // longest is a Duration's limit in milliseconds. Servers and Java allow longer leases.
@@ -80,7 +79,7 @@ func FromMillis(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Show formats d in units of unit. The longest durations mean longer ones.
+// Show formats d in units of unit. Durations at the limit may represent longer ones.
 func Show(d, unit time.Duration) string {
 	if d.Milliseconds() >= longest {
 		return "more than 292 years"
@@ -97,8 +96,8 @@ func Renewed(d time.Duration) error {
 	return nil
 }
 
-// Lease returns a lease in milliseconds, truncated like Java's toMillis. It rejects leases that
-// Redis would delete the lock for, and leases above [Max].
+// Lease returns a lease in milliseconds, truncated like Java's toMillis. It rejects leases so short that Redis would
+// delete the lock, and leases above [Max].
 func Lease(d time.Duration) (int64, error) {
 	switch {
 	case d > 0 && d < time.Millisecond: // a number without its unit, as in Redisson's tryLock(10, 60, SECONDS)

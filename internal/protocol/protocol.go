@@ -33,15 +33,15 @@ const (
 // redlatchVersion is the UUID version of Redlatch's client ids. Redisson's is 4.
 const redlatchVersion = 7
 
-// IsRedlatch reports whether the owner's client uses this library, by the version of its UUID. A
-// client with a configured id of another version looks like one of Redisson's.
+// IsRedlatch reports whether the owner's client uses this library, judging by the version of its UUID. A client that is
+// configured with an id of another version looks like a Redisson client.
 func IsRedlatch(owner codec.Owner) bool { return owner.Client().Version() == redlatchVersion }
 
 // OwnerChannel returns the channel that notifies one waiter of a fair lock.
 func OwnerChannel(name, owner string) string { return codec.LockChannel(name) + ":" + owner }
 
-// LatchKey returns the key of the result of one unlock, for retries. requestID is 32 lower-case
-// hexadecimal characters, new for each unlock.
+// LatchKey returns the key of the result of one unlock, for retries. requestID consists of 32 lower-case hexadecimal
+// characters and is new for each unlock.
 func LatchKey(name, requestID string) string {
 	return limits.Derived(latchPrefix, name) + ":" + requestID
 }
@@ -54,7 +54,7 @@ func braced(name string) string { return limits.Derived("", name)[1:] }
 // ReadWriteChannel returns the channel of a read/write lock.
 func ReadWriteChannel(name string) string { return limits.Derived(rwPrefix, name) }
 
-// The field of a read/write lock's hash with the mode of its holders, and its values.
+// The field of a read/write lock's hash that contains the mode of its holders, and its values.
 const (
 	ModeField = "mode"
 	ModeRead  = "read"
@@ -63,7 +63,7 @@ const (
 
 const writerSuffix = ":write"
 
-// WriterField returns the field with the writer's hold count. A reader's field is the owner.
+// WriterField returns the field that contains the writer's hold count. A reader's field is the owner.
 func WriterField(owner string) string { return owner + writerSuffix }
 
 // WriterOf returns the owner of a [WriterField], and false for other fields.
@@ -71,7 +71,7 @@ func WriterOf(field string) (owner string, isWriter bool) {
 	return strings.CutSuffix(field, writerSuffix)
 }
 
-// HoldKey returns the key of the k-th hold, from 1, of a reader. Its TTL is the hold's lease.
+// HoldKey returns the key of a reader's k-th hold, counting from 1. Its TTL is the hold's lease.
 func HoldKey(name, owner string, k int64) string {
 	return braced(name) + ":" + owner + ":rwlock_timeout:" + strconv.FormatInt(k, 10)
 }
@@ -79,8 +79,8 @@ func HoldKey(name, owner string, k int64) string {
 // SemaphoreChannel returns the channel of a semaphore, with or without ids.
 func SemaphoreChannel(name string) string { return limits.Derived(semaphorePrefix, name) }
 
-// PermitsKey returns the key of the sorted set of a semaphore's acquired permits: each id's 16
-// bytes, and the end of its lease in milliseconds since 1970.
+// PermitsKey returns the key of the sorted set of a semaphore's acquired permits. Its members are the 16 bytes of each
+// id, and its scores are the ends of the leases in milliseconds since 1970.
 func PermitsKey(name string) string { return braced(name) + ":timeout" }
 
 // PermitForever is the end of a lease that never ends.

@@ -143,7 +143,7 @@ func (a *Address) takeHosts(text string) error {
 	return nil
 }
 
-// withPort adds the default port if text has none.
+// withPort adds the default port if text does not have a port.
 func withPort(text, port string) (string, error) {
 	if strings.Count(text, ":") > 1 && text[0] != '[' {
 		return "", errColons
@@ -176,7 +176,7 @@ func (a *Address) takeSocket(host, path, query string) error {
 	case err != nil:
 		return errPath
 	case strings.Contains(after, "@"):
-		return ErrEscape // the path has a part of a password
+		return ErrEscape // the path contains part of a password
 	}
 	a.Path = file
 	options, err := url.ParseQuery(query)
@@ -285,7 +285,7 @@ func schemeOf(name string) (*Address, bool) {
 	return a, a.Secure || name == "redis" || name == "valkey"
 }
 
-// checkText rejects characters that were copied with the address from a file or a command line.
+// checkText rejects characters that were copied together with the address from a file or a command line.
 func checkText(raw string) error {
 	first, _ := utf8.DecodeRuneInString(raw)
 	switch text := strings.TrimSpace(raw); {

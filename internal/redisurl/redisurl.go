@@ -1,5 +1,5 @@
-// Package redisurl parses the addresses of servers, Unix sockets, clusters and Sentinels. An error
-// repeats no part of the address, because each may be from a password.
+// Package redisurl parses the addresses of servers, Unix sockets, clusters and Sentinels. Errors do not repeat any part
+// of the address, because each part may be from a password.
 package redisurl
 
 import (
@@ -30,8 +30,8 @@ const (
 type Address struct {
 	Kind   Kind
 	Valkey bool // the scheme has valkey in place of redis
-	Secure bool // TLS, also to Sentinels
-	// UserOnly means that no colon follows the user.
+	Secure bool // use TLS, also to Sentinels
+	// UserOnly means that the user is not followed by a colon.
 	User, Password string
 	UserOnly       bool
 	Hosts          []string // host:port of the server, of nodes or of Sentinels
@@ -43,15 +43,15 @@ type Address struct {
 	Sharding                       string // auto, on, off or ""
 }
 
-// ErrNoPassword is returned by Credentials.
+// ErrNoPassword is returned by [Address.Credentials].
 var ErrNoPassword = errors.New("its user needs a password (any, for a user with nopass)")
 
 // Several reports whether a is the address of a cluster or of Sentinels.
 func (a *Address) Several() bool { return a.Kind == Cluster || a.Kind == Sentinels }
 
-// Credentials returns the user and the password to log in with. In the address of one server, text
-// before the @ without a colon is a password. Otherwise a user needs a password, because without
-// one the default user would be logged in.
+// Credentials returns the user and the password to log in with. In the address of a single server, text before the @
+// that does not contain a colon is a password. Otherwise a user needs a password, because the server would log in the
+// default user without it.
 func (a *Address) Credentials() (user, password string, err error) {
 	switch {
 	case a.User == "" || a.Password != "":
@@ -62,7 +62,7 @@ func (a *Address) Credentials() (user, password string, err error) {
 	return "", "", ErrNoPassword
 }
 
-// Node returns the address of another server of the deployment.
+// Node returns the address of another server in the deployment.
 func (a *Address) Node(host string) *Address {
 	return &Address{
 		Valkey: a.Valkey, Secure: a.Secure, Hosts: []string{host}, DB: a.DB,
@@ -82,7 +82,7 @@ func Show(raw string) string {
 // String returns the address without credentials and options, truncated to 203 bytes.
 func (a *Address) String() string {
 	text := a.with("", "")
-	if len(text) > most { // escaped: ASCII only
+	if len(text) > most { // escaped, so it is ASCII only
 		return text[:most] + "..."
 	}
 	return text
@@ -91,7 +91,7 @@ func (a *Address) String() string {
 // GoString is like String, so that no format shows a password.
 func (a *Address) GoString() string { return a.String() }
 
-// Full returns the address with passwords, for Parse.
+// Full returns the address with its passwords, in a form that Parse accepts.
 func (a *Address) Full() string {
 	user := ""
 	switch {

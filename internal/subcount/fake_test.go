@@ -25,7 +25,7 @@ type silence struct{}
 
 // node is a scripted node.
 type node struct {
-	mu       sync.Mutex // guards what follows; not held while done runs
+	mu       sync.Mutex // guards the fields below; not held while done runs
 	answers  map[string]any
 	calls    []*transport.Call
 	pending  []transport.Done
@@ -86,7 +86,7 @@ func (n *node) set(command string, answer any) {
 	n.answers[command] = answer
 }
 
-// asked counts the calls to a command.
+// asked returns how often a command was called.
 func (n *node) asked(command string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -35,7 +35,7 @@ func (s *replicaList) good(now time.Time) bool {
 
 func (s *replicaList) shows(addr string) bool { return slices.Contains(s.replicas, addr) }
 
-// current returns a good list of replicas. One caller queries the master, the others wait.
+// current returns a good list of replicas. While one caller queries the master, the others wait.
 func (c *Counter) current(ctx context.Context) (*replicaList, error) {
 	select {
 	case c.asking <- struct{}{}:
@@ -86,7 +86,7 @@ func (c *Counter) ask(ctx context.Context) ([]string, error) {
 	return replicas, role.blame(err)
 }
 
-// helloArgs keep the connection's version of the protocol, 2.
+// helloArgs keeps the connection at version 2 of the protocol.
 var helloArgs = []any{"2"}
 
 var (

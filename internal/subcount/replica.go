@@ -25,10 +25,10 @@ type replica struct {
 	// Guarded by Counter.mu.
 	busy int       // counts in progress
 	used time.Time // when the last count ended
-	left time.Time // when ROLE ceased to list it; zero: it does
+	left time.Time // when ROLE ceased to list it; zero if it still does
 }
 
-// use returns the replicas to query, current and former. They must be released.
+// use returns the current and former replicas to query. The caller must release them.
 func (c *Counter) use(s *replicaList) ([]*replica, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Counter) release(replicas []*replica) {
 	}
 }
 
-// update records which replicas ROLE lists. c.mu is held.
+// update records which replicas ROLE lists. c.mu must be held.
 func (c *Counter) update(s *replicaList) {
 	for addr, m := range c.replicas {
 		switch {
@@ -78,15 +78,15 @@ func (c *Counter) update(s *replicaList) {
 	}
 }
 
-// forget reports whether a replica's failure can be ignored: an unreachable or promoted former
-// replica is not queried again.
+// forget reports whether a replica's failure can be ignored. If a former replica was promoted or cannot be reached, it
+// is not queried again.
 func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) {
 		return false // it is alive
 	}
 	if why := context.Cause(ctx); why != nil && !errors.Is(why, errSilence) {
-		return false // it had no time to answer
+		return false // it did not have enough time to answer
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
 	return true
 }
 
-// keep closes a replica's connection after a minute without use, or with the Counter.
+// keep closes a replica's connection after a minute without use, or when the Counter is closed.
 func (c *Counter) keep(m *replica) {
 	t := time.NewTimer(idleTime)
 	defer t.Stop()
@@ -119,7 +119,7 @@ func (c *Counter) keep(m *replica) {
 	}
 }
 
-// closeIfIdle removes an unused replica, or returns when to look again.
+// closeIfIdle removes an unused replica, or returns when to check it again.
 func (c *Counter) closeIfIdle(m *replica) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,10 +1,9 @@
-// Package subcount counts the subscribers of channels on a master and all its replicas, or returns
-// an error: a waiter without a subscriber may be taken for dead. ROLE lists the replicas, and is
-// cached. It omits a replica during a full synchronization, so a former replica is counted for ten
-// more minutes, or until it cannot be reached. Every count checks with HELLO that each replica is
-// still a replica: an address that leads to the master would hide the replica's subscribers. Each
-// replica has a goroutine that closes its connection when it is idle; Close waits for these
-// goroutines. No mutex is held across I/O.
+// Package subcount counts the subscribers of channels on a master and all its replicas. It never returns an incomplete
+// count, because a waiter without a subscriber may be taken for dead. ROLE lists the replicas, and its reply is cached.
+// It omits a replica during a full synchronization, so a former replica is counted for ten more minutes, or until it
+// cannot be reached. Every count checks with HELLO that each replica is still a replica, because an address that leads
+// to the master would hide the replica's subscribers. Each replica has a goroutine that closes its connection when it
+// is idle; Close waits for these goroutines. No mutex is held during I/O.
 package subcount
 
 import (
@@ -28,7 +27,7 @@ const (
 // Master is the connection to the master.
 type Master interface {
 	mux.Starter
-	// Reconnected is transport.Reconnecter's.
+	// Reconnected is as in transport.Reconnecter.
 	Reconnected() <-chan struct{}
 }
 
@@ -39,18 +38,18 @@ type Replica interface {
 	Close() error
 }
 
-// Config configures a [Counter]. All fields but Replica and Replicas are required.
+// Config configures a [Counter]. All fields except Replica and Replicas are required.
 type Config struct {
 	// Master is the connection to the master. The Counter does not close it.
 	Master Master
-	// Replica returns a connection to the replica at addr, host:port, without I/O. If nil, replicas
-	// cannot be counted.
+	// Replica returns a connection to the replica at addr (host:port), without any I/O. If it is nil, replicas cannot be
+	// counted.
 	Replica func(addr string) Replica
 	// Replicas, if not nil, replaces HELLO and ROLE, for masters of a cluster.
 	Replicas func(ctx context.Context) ([]string, error)
 	// Publish is the publish command, which decides whose subscribers are counted.
 	Publish string
-	// Command bounds one count.
+	// Command limits the duration of a count.
 	Command time.Duration
 }
 
@@ -60,7 +59,7 @@ type Counter struct {
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // the replicas' goroutines
-	asking chan struct{}  // cap 1: full while a caller makes a list
+	asking chan struct{}  // buffered; full while a caller is making a list
 
 	mu       sync.Mutex // not held during a call
 	closed   bool
@@ -68,7 +67,7 @@ type Counter struct {
 	replicas map[string]*replica // by address
 }
 
-// New returns a Counter. It does no I/O.
+// New returns a Counter. It does not perform any I/O.
 func New(cfg Config) *Counter {
 	c := &Counter{cfg: cfg, asking: make(chan struct{}, 1), replicas: map[string]*replica{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -84,9 +83,9 @@ func (c *Counter) Close() {
 	c.wg.Wait()
 }
 
-// Listeners is transport.Counter's, bounded by Config.Command. It sends PUBSUB NUMSUB, or
-// SHARDNUMSUB if SPUBLISH publishes, to all nodes; HELLO and ROLE to the master, at most every ten
-// seconds and after a reconnect; and HELLO to the replicas.
+// Listeners implements transport.Counter, within Config.Command. It sends PUBSUB NUMSUB, or SHARDNUMSUB for SPUBLISH,
+// to all nodes, HELLO to the replicas, and HELLO and ROLE to the master, at most every ten seconds and after a
+// reconnect.
 func (c *Counter) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if len(channels) == 0 {
 		return nil, nil
