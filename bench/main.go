@@ -1,4 +1,4 @@
-// Program bench measures lock clients: see docs/performance.md.
+// Program bench measures lock clients. See docs/performance.md for the results.
 //
 //	bench run     all clients, all cases: tables and plots
 //	bench quick   the working tree against another build

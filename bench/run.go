@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// allowed is the share of CPU time that the host may steal during a measurement.
+// allowed is the fraction of CPU time that the host may steal during a measurement.
 const allowed = 0.03
 
 type settings struct {
@@ -29,7 +29,7 @@ type settings struct {
 	scale     float64
 	levels    int
 	patience  time.Duration
-	command   string // as the documents name it
+	command   string // the make command shown in the results
 }
 
 var everything = regexp.MustCompile("")
@@ -70,7 +70,7 @@ func runAll(args []string) error {
 		return err
 	}
 	if s.profiles != "" {
-		if err := os.MkdirAll(s.profiles, 0o755); err != nil { //nolint:gosec // what is measured is no secret
+		if err := os.MkdirAll(s.profiles, 0o755); err != nil { //nolint:gosec // profiles are not secret
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func runAll(args []string) error {
 		for _, t := range report.Tables(c, entrants, samples) {
 			fmt.Println(t)
 		}
-		// After each case, so that an interrupted run keeps its results.
+		// Write the results after each case, so that an interrupted run keeps them.
 		if err := report.Write(s.out, env, cases, entrants, samples); err != nil {
 			return err
 		}

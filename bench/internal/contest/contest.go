@@ -1,5 +1,5 @@
-// Package contest defines the measured lock clients, set up as their documentation says. Defaults
-// that would slow a peer for reasons unrelated to locks are raised.
+// Package contest defines the measured lock clients. They are set up as their documentation says,
+// except that defaults are raised that would slow a client down for reasons unrelated to locking.
 package contest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Role is the part of a contestant in a comparison.
+// Role is a contestant's role in a comparison.
 type Role string
 
 const (
@@ -17,11 +17,11 @@ const (
 	Own Role = "own"
 	// Peer is another lock client.
 	Peer Role = "peer"
-	// Limit is raw commands at full speed, without a lock client.
+	// Limit sends raw commands at full speed, without a lock client.
 	Limit Role = "limit"
 )
 
-// Kind is a kind of lock and a suffix for names.
+// Kind is a kind of lock. It is also the suffix of the contestant's name.
 type Kind string
 
 // Kinds of locks.
@@ -31,57 +31,58 @@ const (
 	ReadWrite Kind = "-rw"
 	// Async locks are plain locks whose Unlock returns before the reply to the release.
 	Async Kind = "-async"
-	// Cluster locks are plain locks on a cluster, with comma-separated addresses.
+	// Cluster locks are plain locks on a Redis Cluster. Settings.Addr lists its nodes, separated by
+	// commas.
 	Cluster Kind = "-cluster"
-	// Permits belong to a semaphore with IDs and renewed leases.
+	// Permits belong to a semaphore whose permits have IDs and leases.
 	Permits Kind = "-permits"
-	// Counter is a semaphore without IDs.
+	// Counter is a semaphore that only counts its permits.
 	Counter Kind = "-counter"
 )
 
 // PoolSize is the number of connections in a contestant's pool.
 const PoolSize = 64
 
-// Settings are a case's settings for a contestant.
+// Settings configure a contestant for one case.
 type Settings struct {
 	Addr string
-	// Lease is a fixed lease, or 0 for the contestant's default, which it may renew.
+	// Lease is a fixed lease, or 0 for the contestant's default.
 	Lease time.Duration
-	// Permits is the size of a semaphore; 0 means one.
+	// Permits is the number of permits in a semaphore; 0 means 1.
 	Permits int
 }
 
-// Contestant is one way to take locks.
+// Contestant is a lock client or another program that acquires locks.
 type Contestant struct {
 	Name string
 	Role Role
 	Kind Kind
-	// Waits reports whether callers can wait.
+	// Waits reports whether callers can wait for a lock.
 	Waits bool
 	// Renews reports whether the client renews leases.
 	Renews bool
-	// Java contestants run in a JVM, bench/java, and have no Open.
+	// Java reports whether the contestant is part of bench/java, which runs in a JVM.
 	Java bool
-	// Most is the largest number of goroutines that the client can be measured with; 0 means no
+	// Most is the largest number of goroutines with which the client can be measured; 0 means no
 	// limit.
 	Most int
-	// Sends lists the commands that the client sends, by their names in INFO commandstats. Its
-	// scripts must not call any of these commands, because the benchmark counts them as requests.
+	// Sends lists the commands that the client sends, as INFO commandstats names them. Its scripts
+	// must not call any of these commands, because the benchmark counts every call as a request.
 	Sends []string
-	// Open connects the client. It is nil for Java contestants and raw-pipelined.
+	// Open connects the client. It is nil for Java contestants and for raw-pipelined.
 	Open func(ctx context.Context, s Settings) (Locker, error)
 }
 
 // Locker is a connected client. Its functions are safe for concurrent use.
 type Locker struct {
-	// ReadKey is nil unless there are readers.
+	// ReadKey is nil unless the contestant has read locks.
 	Key, ReadKey func(name string) Key
 	// RedisKey returns the key that exists on the server while name is held.
 	RedisKey func(name string) string
 	Close    func() error
 }
 
-// Key acquires the lock for one goroutine and waits until ctx ends.
+// Key acquires a lock for one goroutine. It waits until the lock is free or ctx ends.
 type Key func(ctx context.Context) (Held, error)
 
 // Held is an acquired lock.

@@ -27,8 +27,8 @@ func open(t *testing.T, c contest.Contestant, s *redistest.Server) contest.Locke
 	return l
 }
 
-// each runs body in parallel for each matching contestant of this process, with its own server. The cluster's
-// contestant is covered with its case.
+// each runs body in parallel for each matching contestant that runs in this process, with its own
+// server. The cluster contestant is tested with its case.
 func each(t *testing.T, fits func(contest.Contestant) bool, body func(*testing.T, contest.Contestant, *redistest.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -77,8 +77,8 @@ func count(t *testing.T, c contest.Contestant, lockers []contest.Locker, times i
 // slept is how long another library's waiter must sleep to count as never woken.
 const slept = 10 * time.Second
 
-// lock acquires a lock. It retries for a waiter of another library that sleeps while the lock is free:
-// rueidislock did that once in some hundred runs.
+// lock acquires a lock. It retries if a waiter of another library sleeps although the lock is free,
+// which happened to rueidislock once in several hundred runs.
 func lock(t *testing.T, c contest.Contestant, key contest.Key) (contest.Held, error) {
 	t.Helper()
 	if c.Role == contest.Own {

@@ -4,5 +4,5 @@ package contest
 
 import "github.com/redlatch/redlatch"
 
-// observed returns no options; scripts/bench-observed.sh compares this build with the observed one.
+// observed returns no options. scripts/bench-observed.sh compares this build with the observed one.
 func observed() []redlatch.Option { return nil }

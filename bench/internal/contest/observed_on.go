@@ -17,7 +17,8 @@ import (
 	"github.com/redlatch/redlatch/promredlatch"
 )
 
-// sampled names the variable with the share of traced acquisitions, by default 0.01.
+// sampled is the environment variable that sets the fraction of traced acquisitions, 0.01 by
+// default.
 const sampled = "BENCH_SAMPLED"
 
 func observed() []redlatch.Option {

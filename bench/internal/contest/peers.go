@@ -18,7 +18,8 @@ import (
 )
 
 var peers = []Contestant{
-	// redsync's examples keep three idle connections; dialing would dominate.
+	// redsync's examples keep three idle connections. With so few, dialing would dominate the
+	// figures.
 	{
 		Name: "redsync-redigo", Role: Peer, Waits: true, Sends: []string{"set", "evalsha", "eval"},
 		Open: func(_ context.Context, s Settings) (Locker, error) {
@@ -26,7 +27,7 @@ var peers = []Contestant{
 			return openRedsync(syncredigo.NewPool(pool), s, pool.Close), nil
 		},
 	},
-	// As in redsync's README, with the pool size of all contestants.
+	// This follows redsync's README, with the pool size that all contestants have.
 	{
 		Name: "redsync-goredis", Role: Peer, Waits: true,
 		Sends: []string{"hello", "client|setinfo", "client|maint_notifications", "set", "evalsha", "eval"},
@@ -50,15 +51,15 @@ var peers = []Contestant{
 	},
 }
 
-// redissonKinds run Redisson in a warm JVM. It has 64 connections for commands and enough
-// subscription connections to give each waiter of a fair lock its own channel. With the default
-// number, a queue of 1,000 waiters does not make any progress.
+// redissonKinds run Redisson in a warm JVM. Each client has 64 connections for commands and enough
+// subscription connections to give each waiter for a fair lock its own channel. With the default
+// number, a queue of 1,000 waiters makes no progress.
 var redissonKinds = []Contestant{
 	inJVM(Plain), inJVM(Fair), inJVM(ReadWrite), inJVM(Permits), inJVM(Counter),
 }
 
-// Where the other clients use a goroutine, the JVM uses a thread. With 10,000 threads, the
-// benchmark would measure the operating system, so the limit is 1,000.
+// The JVM uses a thread where the other clients use a goroutine. With 10,000 threads, the benchmark
+// would measure the operating system, so the limit is 1,000.
 func inJVM(kind Kind) Contestant {
 	return Contestant{
 		Name: "redisson" + string(kind), Role: Peer, Kind: kind, Java: true, Most: 1000,
@@ -77,15 +78,16 @@ func redigoPool(addr string) *redis.Pool {
 	}
 }
 
-// By default go-redis gives up on the pool after seconds, which thousands of callers reach.
+// By default, go-redis waits only a few seconds for a connection from its pool. With thousands of
+// callers, some of them would time out.
 func goRedis(addr string) *goredislib.Client {
 	return goredislib.NewClient(&goredislib.Options{
 		Addr: addr, PoolSize: PoolSize, PoolTimeout: time.Minute, ContextTimeoutEnabled: true,
 	})
 }
 
-// openRedsync returns redsync with its defaults. Lock repeats failed calls, as a caller that must
-// have the lock would.
+// openRedsync uses redsync with its defaults. Lock repeats failed calls, as a caller that must have
+// the lock would.
 func openRedsync(pool syncpool.Pool, s Settings, end func() error) Locker {
 	rs := redsync.New(pool)
 	var options []redsync.Option
@@ -125,8 +127,8 @@ func (m redsyncMutex) Unlock() error {
 	return err
 }
 
-// openRedislock retries every 100 ms as in redislock's example, with Redlatch's lease. Without a
-// deadline its wait ends after one lease, so Lock repeats it.
+// openRedislock retries every 100 ms, as in redislock's example, and uses Redlatch's default lease.
+// If ctx has no deadline, Obtain returns after one lease, so the returned Key calls it again.
 func openRedislock(_ context.Context, s Settings) (Locker, error) {
 	rdb := goRedis(s.Addr)
 	client, ttl := redislock.New(rdb), cmp.Or(s.Lease, 30*time.Second)
@@ -156,8 +158,8 @@ func (h redislockHeld) Unlock() error { return h.lock.Release(context.Background
 
 const closeGrace = 50 * time.Millisecond
 
-// openRueidislock follows rueidislock's README. An attempt that gets no reply within 20 ms, its
-// default, may leave its caller blocked, which shows up as a long wait rather than an error.
+// openRueidislock follows rueidislock's README. If an attempt gets no reply within the default of
+// 20 ms, its caller may stay blocked, which shows up as a long wait rather than an error.
 func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	o := rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.Addr}},
@@ -190,7 +192,8 @@ func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	}, nil
 }
 
-// rueidisHeld is the cancel function, which returns after the key is deleted.
+// rueidisHeld is the cancel function of an acquired lock. It returns after the key has been
+// deleted.
 type rueidisHeld context.CancelFunc
 
 func (h rueidisHeld) Unlock() error {

@@ -14,14 +14,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// limits send only Redlatch's two scripts: they do not handle lost replies, renew or wait.
+// limits send only Redlatch's two scripts. They do not handle lost replies, renew leases or wait.
 var limits = []Contestant{
 	{Name: "raw-one", Role: Limit, Sends: rawSends, Open: func(_ context.Context, s Settings) (Locker, error) {
 		conn, err := redis.Dial("tcp", s.Addr)
 		if err != nil {
 			return Locker{}, err
 		}
-		var mu sync.Mutex // held across I/O: measures one caller at a time
+		var mu sync.Mutex // held during I/O, so that callers run one at a time
 		return openRaw(func(cmd string, args ...any) (any, error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -32,7 +32,7 @@ var limits = []Contestant{
 		pool := redigoPool(s.Addr)
 		return openRaw(func(cmd string, args ...any) (any, error) {
 			conn := pool.Get()
-			defer conn.Close() //nolint:errcheck // back to the pool
+			defer conn.Close() //nolint:errcheck // returns the connection to the pool
 			return conn.Do(cmd, args...)
 		}, pool.Close)
 	}},
@@ -60,12 +60,12 @@ func openRaw(do doer, end func() error) (Locker, error) {
 	}, nil
 }
 
-// AcquireArgs returns the arguments of EVALSHA.
+// AcquireArgs returns the arguments of an EVALSHA command that acquires the lock called name.
 func AcquireArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Acquire(c, owner, 30000) })
 }
 
-// ReleaseArgs returns the arguments of EVALSHA.
+// ReleaseArgs returns the arguments of an EVALSHA command that releases the lock called name.
 func ReleaseArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Release(c, owner, 30000, 0) })
 }
@@ -76,7 +76,7 @@ func evalSHA(name string, fill func(l *luasrc.Plain, c *transport.Call)) []any {
 	return append([]any{c.Script.SHA(), c.NumKeys}, c.Args...)
 }
 
-// rawKey is its own Held, to avoid an allocation.
+// rawKey also implements Held, which saves an allocation.
 type rawKey struct {
 	do               doer
 	acquire, release []any

@@ -15,18 +15,19 @@ var redlatchKinds = []Contestant{
 	own(Plain, lockOf(rlock.New)),
 	own(Async, asyncLock),
 	own(Cluster, lockOf(rlock.New), "cluster|slots", "cluster|shards"),
-	// TIME is part of the search for dead waiters.
+	// The search for dead waiters sends TIME.
 	own(Fair, lockOf(rfairlock.New), "time"),
 	own(ReadWrite, readWriteLock),
-	// TIME is the clock for the leases.
+	// Leases are measured with the server's clock, which TIME reads.
 	own(Permits, permits, "time"),
 	own(Counter, counter),
 }
 
-// own returns one of Redlatch's kinds of locks.
+// own returns the contestant for a kind of Redlatch lock.
 func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
 	c := Contestant{Name: "redlatch" + string(kind), Role: Own, Kind: kind, Waits: true, Renews: kind != Counter}
-	// HELLO, ROLE and PUBSUB check for waiters in other processes when a turn takes long.
+	// A caller that holds up other processes for a long time sends HELLO, ROLE and PUBSUB to find
+	// out whether they are waiting.
 	c.Sends = append([]string{
 		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info",
 		"hello", "role", "pubsub|numsub", "pubsub|shardnumsub",
@@ -93,7 +94,7 @@ type asyncKey struct {
 	outcome <-chan error
 }
 
-// Lock also returns the error of the previous release, whose reply came first.
+// Lock also returns the error of the previous release, whose reply arrived before the lock's.
 func (k *asyncKey) Lock(ctx context.Context) (Held, error) {
 	hold, err := k.lock.Lock(ctx, k.options...)
 	if err != nil {

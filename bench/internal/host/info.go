@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Info is the server's work since its start.
+// Info describes the server's work since its start.
 type Info struct {
 	At  time.Time
 	CPU time.Duration
@@ -29,7 +29,7 @@ type command struct {
 func infoOf(tb testing.TB, node *redistest.Server) Info {
 	tb.Helper()
 	now := time.Now()
-	text, _ := redis.String(node.Do(tb, "INFO", "everything"), nil) // without statistics, nothing is counted
+	text, _ := redis.String(node.Do(tb, "INFO", "everything"), nil) // on failure, all counts are 0
 	info := parseInfo(text)
 	info.At, info.machine = now, readMachine()
 	return info
@@ -73,19 +73,19 @@ func number(text string) float64 {
 	return n
 }
 
-// Work is the server's work in an interval.
+// Work describes the server's work during an interval.
 type Work struct {
 	Lasted time.Duration
 	CPU    time.Duration
-	// Requests is the number of commands that clients sent.
+	// Requests is the number of commands that clients sent. Busy is the time that the server took
+	// to execute them, including the commands that their scripts called.
 	Requests float64
-	// Busy is the execution time of Requests, including their scripts' calls.
-	Busy time.Duration
-	// Stolen is the share of all CPU time that the machine's host stole.
+	Busy     time.Duration
+	// Stolen is the fraction of all CPU time that the machine's host stole.
 	Stolen float64
 }
 
-// Since returns the work since earlier.
+// Since returns the work done since earlier. sends lists the commands that count as requests.
 func (i Info) Since(earlier Info, sends []string) Work {
 	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU, Stolen: i.machine.since(earlier.machine)}
 	for _, name := range sends {
@@ -96,7 +96,7 @@ func (i Info) Since(earlier Info, sends []string) Work {
 	return w
 }
 
-// machine is the CPU time that a virtual machine's host stole, in ticks.
+// machine contains the CPU times of a virtual machine, in ticks.
 type machine struct {
 	stolen, total float64
 }

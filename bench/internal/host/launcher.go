@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Launcher starts processes. One thread starts all of them until Close, because a process inherits
-// that thread's processors and on Linux ends with it.
+// Launcher starts processes. A single thread starts all of them, because a process inherits the
+// thread's CPU affinity and, on Linux, is killed when that thread exits.
 type Launcher struct {
 	starts chan start
 	done   chan struct{}
@@ -20,20 +20,20 @@ type start struct {
 	err  chan error
 }
 
-// NewLauncher returns a launcher with one goroutine.
+// NewLauncher starts the launcher's goroutine, which runs until Close.
 func NewLauncher() *Launcher {
 	l := &Launcher{starts: make(chan start), done: make(chan struct{})}
 	go l.run()
 	return l
 }
 
-// Close ends the launcher and, on Linux, the processes that it started.
+// Close stops the launcher and, on Linux, the processes that it started.
 func (l *Launcher) Close() {
 	close(l.starts)
 	<-l.done
 }
 
-// Start starts cmd on these processors, or on any if none are given.
+// Start starts cmd on the given processors, or on any processor if cpus is empty.
 func (l *Launcher) Start(cmd *exec.Cmd, cpus []int) error {
 	s := start{cmd: cmd, cpus: cpus, err: make(chan error, 1)}
 	l.starts <- s
@@ -42,29 +42,28 @@ func (l *Launcher) Start(cmd *exec.Cmd, cpus []int) error {
 
 func (l *Launcher) run() {
 	defer close(l.done)
-	// Never unlocked: the thread may be left with fewer processors than before, so
-	// it ends with this goroutine.
+	// The thread is never unlocked, because its affinity may have changed. It exits with the
+	// goroutine.
 	runtime.LockOSThread()
 	for s := range l.starts {
 		s.err <- redistest.StartOn(s.cmd, s.cpus)
 	}
 }
 
-// Placement is where clients and server run.
+// Placement says on which processors the clients and the server run.
 type Placement string
 
-// Placements.
 const (
 	// Apart pins the server to one CPU and the clients to the others.
 	Apart Placement = "apart"
-	// Free leaves it to the system.
+	// Free lets the operating system choose.
 	Free Placement = "free"
 )
 
-// Possible reports whether this machine can place processes in this way.
+// Possible reports whether this machine has enough processors for p.
 func (p Placement) Possible() bool { return p != Apart || len(processors()) >= 2 }
 
-// Server returns the processors for the server; none means any.
+// Server returns the processors for the server. An empty slice means any processor.
 func (p Placement) Server() []int {
 	if p != Apart {
 		return nil
@@ -72,7 +71,7 @@ func (p Placement) Server() []int {
 	return processors()[:1]
 }
 
-// Clients returns the processors for the clients; none means any.
+// Clients returns the processors for the clients. An empty slice means any processor.
 func (p Placement) Clients() []int {
 	if p != Apart {
 		return nil

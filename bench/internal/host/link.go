@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Link is a proxy that delays traffic by half a round trip in each direction. Its goroutines have
-// their own threads, because the runtime's timers are too coarse.
+// Link is a proxy that delays traffic by half a round trip in each direction. Its goroutines are
+// locked to threads and sleep in system calls, because the runtime's timers are too coarse.
 type Link struct {
 	listener net.Listener
 	target   string
@@ -21,7 +21,7 @@ type Link struct {
 	ended bool
 }
 
-// StartLink starts a link to target with the additional round-trip time.
+// StartLink starts a link to target that adds roundTrip to each round trip.
 func StartLink(target string, roundTrip time.Duration) (*Link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,7 +32,7 @@ func StartLink(target string, roundTrip time.Duration) (*Link, error) {
 	return l, nil
 }
 
-// Addr returns the address for clients, host:port.
+// Addr returns the host:port that clients connect to.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
 // Stop closes the link and its connections and waits for its goroutines.
@@ -63,7 +63,7 @@ func (l *Link) accept() {
 	}
 }
 
-// keep records connections for Stop. After Stop it closes them and returns false.
+// keep records connections for Stop. After Stop, it closes them and returns false.
 func (l *Link) keep(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,12 +100,12 @@ func (l *Link) carry(to io.WriteCloser, from io.ReadCloser) {
 }
 
 func deliver(to io.WriteCloser, parcels <-chan parcel) {
-	runtime.LockOSThread() // ends with the goroutine: sleepUntil sharpens its timer
+	runtime.LockOSThread() // never unlocked, because sleepUntil changes the thread's timer slack
 	defer func() { _ = to.Close() }()
 	var err error
 	for p := range parcels {
 		if err != nil {
-			continue // until the other side has noticed
+			continue // drain the channel until carry closes it
 		}
 		sleepUntil(p.due)
 		if _, err = to.Write(p.data); err != nil {

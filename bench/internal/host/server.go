@@ -1,4 +1,5 @@
-// Package host runs processes on chosen processors and a redis-server, and reads the server's statistics.
+// Package host runs a Redis server and other processes on chosen processors, and reads the server's
+// statistics.
 package host
 
 import (
@@ -9,26 +10,26 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Server is a redis-server without persistence, or the masters of a cluster.
+// Server is a single Redis server without persistence, or the masters of a cluster.
 type Server struct{ nodes []*redistest.Server }
 
 func options(p Placement) []redistest.Option {
 	return []redistest.Option{redistest.WithProcessors(p.Server()...), redistest.WithArgs("--maxclients", "20000")}
 }
 
-// StartServer starts a server at p, until tb ends.
+// StartServer starts a server that runs until tb ends.
 func StartServer(tb testing.TB, p Placement) Server {
 	tb.Helper()
 	return Server{nodes: []*redistest.Server{redistest.Start(tb, options(p)...)}}
 }
 
-// StartCluster starts a cluster of masters without replicas at p, until tb ends.
+// StartCluster starts a cluster without replicas that runs until tb ends.
 func StartCluster(tb testing.TB, p Placement, masters int) Server {
 	tb.Helper()
 	return Server{nodes: redistest.StartCluster(tb, masters, 0, options(p)...).Nodes()}
 }
 
-// Addr returns the comma-separated addresses, host:port.
+// Addr returns the host:port of each node, separated by commas.
 func (s Server) Addr() string {
 	var all []string
 	for _, node := range s.nodes {
@@ -37,7 +38,7 @@ func (s Server) Addr() string {
 	return strings.Join(all, ",")
 }
 
-// Clear empties the server, including scripts, before each measurement.
+// Clear deletes all keys and cached scripts.
 func (s Server) Clear(tb testing.TB) {
 	tb.Helper()
 	for _, node := range s.nodes {

@@ -29,21 +29,22 @@ func processors() []int {
 // setTimerSlack is PR_SET_TIMERSLACK.
 const setTimerSlack = 29
 
-// The runtime rounds up to milliseconds when it is idle. The caller must be locked to its thread.
+// time.Sleep is not precise enough: an idle runtime rounds up to milliseconds. The caller must have
+// called runtime.LockOSThread.
 func sleepUntil(due time.Time) {
 	left := time.Until(due)
-	// The minimal slack, 1 ns; by default sleeps end 50 µs late.
+	// Set the timer slack to its minimum of 1 ns. With the default, sleeps end 50 µs late.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, 1, 0)
-	for ; left > 0; left = time.Until(due) { // a signal ends it early
+	for ; left > 0; left = time.Until(due) { // a signal interrupts the sleep
 		spec := syscall.NsecToTimespec(left.Nanoseconds())
 		_ = syscall.Nanosleep(&spec, nil)
 	}
 }
 
-// tick is the unit of /proc/<pid>/stat on every kernel.
+// tick is the unit of time in /proc/<pid>/stat on every kernel.
 const tick = time.Second / 100
 
-// CPUTime returns the sum of the processes' CPU time. Unknown processes count as 0.
+// CPUTime returns the total CPU time of the processes. Unknown processes count as 0.
 func CPUTime(all ...*os.Process) time.Duration {
 	var sum time.Duration
 	for _, p := range all {
@@ -54,9 +55,9 @@ func CPUTime(all ...*os.Process) time.Duration {
 	return sum
 }
 
-// The second field, the program's name, may contain spaces.
+// The program's name may contain spaces and parentheses, so parsing starts after the last one.
 func parseCPUTime(line string) time.Duration {
-	const user, system = 11, 12 // after the name
+	const user, system = 11, 12 // indexes of the fields after the name
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	if len(fields) <= system {
 		return 0
@@ -69,12 +70,13 @@ func parseCPUTime(line string) time.Duration {
 	return time.Duration(u+s) * tick
 }
 
-// Runnable reports whether a thread of any of the processes runs or waits for a processor.
+// Runnable reports whether a thread of any of the processes is running or is waiting for a
+// processor.
 func Runnable(all ...*os.Process) bool {
 	for _, p := range all {
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid)) // the pattern is right
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid)) // the pattern is valid
 		for _, name := range threads {
-			if text, err := os.ReadFile(name); err == nil && isRunnable(string(text)) { //nolint:gosec // of the kernel
+			if text, err := os.ReadFile(name); err == nil && isRunnable(string(text)) { //nolint:gosec // a file in /proc
 				return true
 			}
 		}
@@ -86,7 +88,7 @@ func isRunnable(line string) bool {
 	return strings.HasPrefix(line[strings.LastIndexByte(line, ')')+1:], " R ")
 }
 
-// Rest stops a process until Wake; it does not notice the time that passes.
+// Rest stops a process until Wake is called.
 func Rest(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
 // Wake continues a process after Rest.

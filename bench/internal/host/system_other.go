@@ -11,17 +11,17 @@ func processors() []int { return nil }
 
 func sleepUntil(due time.Time) { time.Sleep(time.Until(due)) }
 
-// CPUTime is unknown: 0.
+// CPUTime returns 0 on this system.
 func CPUTime(...*os.Process) time.Duration { return 0 }
 
-// Runnable is unknown: false.
+// Runnable returns false on this system.
 func Runnable(...*os.Process) bool { return false }
 
-// Rest cannot stop a process.
+// Rest does nothing.
 func Rest(*os.Process) error { return nil }
 
 // Wake does nothing.
 func Wake(*os.Process) error { return nil }
 
-// OwnCPUTime is unknown: 0.
+// OwnCPUTime returns 0 on this system.
 func OwnCPUTime() time.Duration { return 0 }

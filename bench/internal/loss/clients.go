@@ -18,13 +18,13 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Client is a lock client with renewed leases, set up as its documentation says.
+// Client is a lock client that renews its leases. It is set up as its documentation says.
 type Client struct {
 	Name string
-	// Tells names the ways in which its holders can notice a loss.
+	// Tells names the signals by which a holder can notice that its lock is lost.
 	Tells []string
 
-	each int // locks of one connected client
+	each int // number of locks that each connected client holds
 	open func(ctx context.Context, addr string, lease time.Duration) (holder, error)
 }
 
@@ -46,7 +46,7 @@ func Clients() []Client {
 	}
 }
 
-// Each client has few locks, because a client renews locks together if they are due at about the
+// Each client holds few locks, because a client renews locks together if they are due at about the
 // same time.
 type redlatchHolder struct{ client *redlatch.Client }
 
@@ -69,10 +69,10 @@ func (h redlatchHolder) take(ctx context.Context, name string) ([]signal, error)
 
 func (h redlatchHolder) key(name string) string { return name }
 
-func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may have been away
+func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may be unreachable
 
-// rueidisHolder may take a second to acquire instead of 20 ms, because a trial on a busy machine
-// would otherwise fail.
+// rueidisHolder may take a second to acquire a lock. With the default of 20 ms, trials on a busy
+// machine would fail.
 type rueidisHolder struct{ locker rueidislock.Locker }
 
 func openRueidis(_ context.Context, addr string, lease time.Duration) (holder, error) {
@@ -100,13 +100,13 @@ func (h rueidisHolder) take(ctx context.Context, name string) ([]signal, error) 
 func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name }
 func (h rueidisHolder) close()                 { h.locker.Close() }
 
-// redsyncHolder does not renew automatically: the user extends the lock, here after every third of
-// the lease, and either checks Until or waits for a failed Extend. Both are measured.
+// redsyncHolder extends its locks after every third of the lease, because redsync does not renew
+// them. A user can check Until or wait for Extend to fail, so both are measured.
 type redsyncHolder struct {
 	client *goredislib.Client
 	sync   *redsync.Redsync
 	lease  time.Duration
-	ctx    context.Context //nolint:containedctx // ends the loops that extend
+	ctx    context.Context //nolint:containedctx // stops the goroutines that extend locks
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 }
@@ -126,7 +126,7 @@ func (h *redsyncHolder) take(ctx context.Context, name string) ([]signal, error)
 	if err := m.LockContext(ctx); err != nil {
 		return nil, err
 	}
-	// A Mutex is for one goroutine, so the signals read copies.
+	// A Mutex must not be used concurrently, so the signals read copies.
 	var until atomic.Pointer[time.Time]
 	var failed atomic.Bool
 	publish := func() { t := m.Until(); until.Store(&t) }
@@ -154,6 +154,6 @@ func (h *redsyncHolder) key(name string) string { return name }
 
 func (h *redsyncHolder) close() {
 	h.cancel()
-	_ = h.client.Close() // its state is not needed
+	_ = h.client.Close() // the error does not matter
 	h.loops.Wait()
 }

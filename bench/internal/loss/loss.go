@@ -1,5 +1,5 @@
-// Package loss measures when holders notice that their lock is lost, relative to when another
-// client could acquire it.
+// Package loss measures when holders notice that their lock is lost, relative to the time when
+// another client could have acquired it.
 //
 // A trial is one hold with a renewed lease; a cell runs many on one server:
 //
@@ -11,12 +11,12 @@
 //	repair   the server continues, and the clients are closed
 //
 // One goroutine, the [Sampler], checks all holds in a busy loop through the client's own API. The
-// time between two checks is the resolution.
+// resolution is the time between two checks.
 //
-// The expiry of a key comes from the append-only file, in milliseconds: the server writes it before
-// it replies, so it counts even if the server is dead. It may be up to 1 ms early, to the holder's
-// disadvantage. If the server is still running, a rival that bypasses the broken network confirms
-// the expiry.
+// The expiry of a key is read from the append-only file, in milliseconds. The server writes it
+// there before it replies, so it is known even if the server is dead. It may be up to 1 ms early,
+// to the holder's disadvantage. If the server is still running, a rival that bypasses the broken
+// network confirms the expiry.
 package loss
 
 import (
@@ -35,16 +35,16 @@ import (
 
 // Plan selects the measurements.
 type Plan struct {
-	// Clients take turns; the cells of Ways and Leases run concurrently.
+	// Clients are measured one after another. The cells of all Ways and Leases run concurrently.
 	Clients []Client
 	Ways    []Way
 	Leases  []time.Duration
-	// Holds is the number of trials per cell, Rounds the number of cells of each kind.
+	// Holds is the number of trials per cell, and Rounds is how often each cell runs.
 	Holds, Rounds int
 	Log           io.Writer
 }
 
-// Run runs the plan. After an error it continues with the other cells.
+// Run runs the plan. If a cell fails, Run continues with the other cells.
 func (p Plan) Run(ctx context.Context) ([]Outcome, error) {
 	var all []Outcome
 	var errs []error
@@ -82,7 +82,7 @@ func (p Plan) turn(ctx context.Context, client Client) ([]Outcome, error) {
 	return all, errors.Join(errs...)
 }
 
-// Cell is a number of identical concurrent trials.
+// Cell is a number of identical trials that run concurrently.
 type Cell struct {
 	Client Client
 	Way    Way
@@ -96,23 +96,24 @@ type Outcome struct {
 	Tells  string `json:"tells"`
 	Way    string `json:"way"`
 	Lease  int64  `json:"lease_ms"`
-	// Before records, for each lock, how early the holder noticed the loss: the time in
-	// microseconds from then until another client could acquire the lock. It is negative if the
-	// holder noticed the loss after that.
+	// Before contains, for each lock, the time in microseconds from when the holder noticed the
+	// loss until another client could acquire the lock. It is negative if the holder noticed the
+	// loss too late.
 	Before []float64 `json:"before_us"`
-	// Gap records the time between the last two checks in each trial, in microseconds.
+	// Gap contains the time between the last two checks in each trial, in microseconds.
 	Gap []float64 `json:"gap_us"`
-	// Never counts holders that had not noticed the loss when the cell timed out. GivenBack counts
-	// keys that their holders released early.
+	// Never counts the holders that had not noticed the loss when the cell timed out. GivenBack
+	// counts the keys that their holders released early.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
-	// Rival records how long after its expiry the rival found each key free, in microseconds.
+	// Rival contains, for each key, how long after its expiry the rival found it free, in
+	// microseconds.
 	Rival []float64 `json:"rival_us,omitempty"`
 }
 
 func (c Cell) patience() time.Duration { return 2*c.Lease + 10*time.Second }
 
-// Run runs the trials with the sampler s.
+// Run runs the trials and uses s to check the holds.
 func (c Cell) Run(ctx context.Context, s *Sampler) (outcomes []Outcome, err error) {
 	err = redistest.Perform(func(tb testing.TB) {
 		tb.Helper()
@@ -150,7 +151,7 @@ func (c Cell) play(tb testing.TB, ctx context.Context, s *Sampler) []Outcome {
 	until := struck.Add(c.patience())
 	over := s.watch(sights, until)
 	c.Way.strike(r)
-	tb.Cleanup(func() { c.Way.repair(r) }) // before the clients are closed
+	tb.Cleanup(func() { c.Way.repair(r) }) // runs before the clients are closed
 	if watcher.conn != nil {
 		if err := watcher.compete(until); err != nil {
 			tb.Fatalf("the rival: %v", err)
@@ -184,7 +185,7 @@ func (c Cell) open(tb testing.TB, ctx context.Context, addr string) []holder {
 	return holders
 }
 
-// The sights of one lock are adjacent.
+// takeAll returns the sights of each lock next to each other.
 func (c Cell) takeAll(tb testing.TB, ctx context.Context, holders []holder, names []string) []*sight {
 	tb.Helper()
 	tells := len(c.Client.Tells)
@@ -214,8 +215,8 @@ func (c Cell) takeAll(tb testing.TB, ctx context.Context, holders []holder, name
 type account struct {
 	cell          Cell
 	struck, until time.Time
-	free          map[string]time.Time // seen by the rival
-	expiries      map[string]time.Time // nil if the server forgets
+	free          map[string]time.Time // when the rival found each key free
+	expiries      map[string]time.Time // nil if the server loses the keys
 }
 
 func (a account) outcomes(tb testing.TB, keys []string, sights []*sight) []Outcome {
@@ -243,7 +244,7 @@ func (a account) add(o *Outcome, key string, expiry time.Time, s *sight) {
 	case a.expiries == nil:
 		available = a.struck
 	case seen && free.Before(expiry) && free.Before(s.valid):
-		available = free // and a look after that found it held
+		available = free // a later check still found the hold valid
 	case seen && free.Before(expiry):
 		o.GivenBack++
 	case seen:

@@ -27,7 +27,7 @@ func needsServer(t *testing.T) {
 	}
 }
 
-// lease is the shortest lease that a busy machine can keep.
+// lease is the shortest lease that can be renewed reliably on a busy machine.
 const lease = 3 * time.Second
 
 func plan(clients ...Client) Plan {

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-// Merge combines the outcomes of all rounds, in the order of leases and clients.
+// Merge combines the outcomes of all rounds and sorts them by lease and client.
 func Merge(outcomes []Outcome) []Outcome {
 	var all []Outcome
 	for _, o := range outcomes {
@@ -33,8 +33,8 @@ func Merge(outcomes []Outcome) []Outcome {
 	return all
 }
 
-// Late counts the holders for which a check found the hold valid after another client could have
-// acquired it.
+// Late counts the holders whose hold was still valid in a check made after another client could
+// have acquired the lock.
 func (o Outcome) Late() int {
 	late := 0
 	for i, us := range o.Before {
@@ -45,7 +45,8 @@ func (o Outcome) Late() int {
 	return late
 }
 
-// Unclear counts the holders for which the sampler did not run at the decisive moment.
+// Unclear counts the holders that were late, or only seemed so because the sampler did not run in
+// time.
 func (o Outcome) Unclear() int {
 	unclear := -o.Late()
 	for _, us := range o.Before {
@@ -58,7 +59,7 @@ func (o Outcome) Unclear() int {
 
 func millis(us float64) string { return strconv.FormatFloat(us/1000, 'f', 0, 64) }
 
-// Notes returns sentences with totals. A hold with several signals counts once.
+// Notes returns the totals as sentences. A hold with several signals counts once.
 func Notes(outcomes []Outcome) string {
 	var gaps, rivals []float64
 	holds, givenBack := 0, 0
@@ -85,7 +86,7 @@ func Notes(outcomes []Outcome) string {
 	return text + fmt.Sprintf(" Keys released early by notified holders: %d.\n", givenBack)
 }
 
-// Tables returns the tables of merged outcomes.
+// Tables returns the tables for merged outcomes.
 func Tables(outcomes []Outcome) []report.Table {
 	stays, forgotten := parted(outcomes)
 	return []report.Table{

@@ -8,15 +8,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// signal reports whether the hold has ended, as its holder sees it.
+// signal reports whether the hold has ended, as far as its holder can tell.
 type signal func() bool
 
-// The caller may read a sight after the watch.
+// A sight may be read after its watch has ended.
 type sight struct {
 	signal signal
 	// notified is when the first check that found the hold ended returned, or zero.
 	notified time.Time
-	// valid is when the last check that found it valid began, or zero.
+	// valid is when the last check that found the hold valid began, or zero.
 	valid time.Time
 }
 
@@ -32,7 +32,7 @@ type Sampler struct {
 	done chan struct{}
 
 	mu     sync.Mutex // guards the fields below
-	wake   *sync.Cond // signals changes
+	wake   *sync.Cond // signaled when a field changes
 	fresh  []*watch
 	closed bool
 }
@@ -51,7 +51,7 @@ func NewSampler() *Sampler {
 	return s
 }
 
-// Close ends the sampler and its watches.
+// Close stops the sampler and ends its watches.
 func (s *Sampler) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -60,7 +60,7 @@ func (s *Sampler) Close() {
 	<-s.done
 }
 
-// watch closes the channel when all holds have ended or until has passed.
+// watch returns a channel that is closed when all holds have ended or until has passed.
 func (s *Sampler) watch(sights []*sight, until time.Time) <-chan struct{} {
 	w := &watch{sights: sights, until: until, over: make(chan struct{})}
 	s.mu.Lock()
@@ -99,11 +99,11 @@ func (s *Sampler) run() {
 		if !goOn {
 			return
 		}
-		runtime.Gosched() // the clients need the processor too
+		runtime.Gosched() // the clients also need the processor
 	}
 }
 
-// If idle, next waits for a new watch.
+// next returns the new watches. If idle is set, it waits for one.
 func (s *Sampler) next(idle bool) (fresh []*watch, goOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func look(sights []*sight) []*sight {
 	return left
 }
 
-// rivalEvery is about how late a rival is.
+// rivalEvery is how often the rival checks the keys.
 const rivalEvery = 5 * time.Millisecond
 
 type rival struct {

@@ -8,13 +8,13 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Way is a way to lose Redis.
+// Way is a way in which clients lose Redis or their locks.
 type Way struct {
 	Name string
-	// Forgets reports whether the server loses the lock.
+	// Forgets reports whether the server loses the locks.
 	Forgets bool
 
-	proxied bool // clients go through the proxy
+	proxied bool // clients connect through a proxy
 	lives   bool // the server keeps running
 	strike  func(r *ruin)
 	repair  func(r *ruin)
@@ -31,7 +31,7 @@ type ruin struct {
 func Ways() []Way {
 	return []Way{
 		{
-			// SIGSTOP: the kernel still accepts connections and bytes.
+			// SIGSTOP stops the server. The kernel still accepts connections and data.
 			Name:   "frozen",
 			strike: func(r *ruin) { r.server.Pause() },
 			repair: func(r *ruin) { r.server.Resume() },
@@ -49,13 +49,13 @@ func Ways() []Way {
 			repair: func(r *ruin) { r.proxy.Heal() },
 		},
 		{
-			// Connections are reset, and new ones refused.
+			// Connections are reset, and new ones are refused.
 			Name: "reset", proxied: true, lives: true,
 			strike: func(r *ruin) { r.proxy.Refuse(true); r.proxy.Reset() },
 			repair: func(r *ruin) { r.proxy.Refuse(false) },
 		},
 		{
-			// SIGKILL: the data stays on disk.
+			// SIGKILL kills the server, but its data stays on disk.
 			Name:   "killed",
 			strike: func(r *ruin) { r.server.Kill() },
 			repair: func(r *ruin) { r.server.Restart() },
@@ -67,7 +67,7 @@ func Ways() []Way {
 			repair: func(*ruin) {},
 		},
 		{
-			// SIGKILL, then an empty server at the same address.
+			// The server is killed, and an empty one starts at the same address.
 			Name: "replaced", Forgets: true, lives: true,
 			strike: func(r *ruin) { r.server.Kill(); r.server.Restart() },
 			repair: func(*ruin) {},

@@ -12,14 +12,14 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// Change compares a figure of two builds.
+// Change compares one figure between two builds.
 type Change struct {
-	// What identifies the measurement, and Figure its column.
+	// What identifies the measurement, and Figure is the column.
 	What   []string
 	Figure run.Figure
 	// Tree and Base are the medians of the builds.
 	Tree, Base float64
-	// Ratio is Tree to Base, pair by pair.
+	// Ratio is the ratio of Tree to Base, computed for each pair of rounds.
 	Ratio stats.Ratio
 	// Failed reports whether any round failed.
 	Failed bool
@@ -73,7 +73,7 @@ func ChangeTable(changes []Change) Table {
 	return t
 }
 
-// Verdict counts the figures that moved beyond their interval.
+// Verdict says how many figures changed beyond their interval.
 func Verdict(changes []Change) string {
 	moved := 0
 	for _, c := range changes {
@@ -85,8 +85,8 @@ func Verdict(changes []Change) string {
 		moved, len(changes))
 }
 
-// Least returns an error if a rate is less than the given share of the base's rate. A share of 0
-// allows everything.
+// Least returns an error if a rate is less than share times the base's rate. A share of 0 disables
+// it.
 func Least(changes []Change, share float64) error {
 	if share == 0 {
 		return nil
@@ -98,7 +98,7 @@ func Least(changes []Change, share float64) error {
 			continue
 		}
 		rates++
-		if c.Failed || !(c.Ratio.Median >= share) { // also if it is NaN
+		if c.Failed || !(c.Ratio.Median >= share) { // true for NaN
 			below = append(below, fmt.Errorf("%s: %s of the base's rate; the minimum is %.2f",
 				strings.Join(c.What, ", "), Ratio(c.Ratio.Median), share))
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/run"
 )
 
-// Environment describes the machine and versions of a run.
+// Environment describes the machine and the versions in a run.
 type Environment struct {
 	Command    string    `json:"command"`
 	Date       time.Time `json:"date"`
@@ -23,10 +23,10 @@ type Environment struct {
 	System     string    `json:"system"`
 	Processors int       `json:"processors"`
 	Server     string    `json:"server"`
-	// Java is the version of Redisson, or why there is none.
+	// Java is the version of Redisson, or the reason why it was not measured.
 	Java   string `json:"java"`
 	Rounds int    `json:"rounds"`
-	// Scale multiplies the length of each measurement; 0 means 1.
+	// Scale is the factor by which measurements were lengthened; 0 means 1.
 	Scale float64 `json:"scale,omitempty"`
 }
 
@@ -40,7 +40,7 @@ func (e Environment) String() string {
 		e.Command, e.Revision, e.Date.Format(time.DateOnly), e.Go, e.System, e.Processors, e.Server, e.Rounds, length, e.Java)
 }
 
-// Disturbances returns a sentence about the CPU time that the host stole.
+// Disturbances returns a sentence about the CPU time that the host stole during the run.
 func Disturbances(samples []run.Sample) string {
 	var again, disturbed int
 	var stolen float64
@@ -56,7 +56,7 @@ func Disturbances(samples []run.Sample) string {
 		100*stolen/max(float64(len(samples)), 1), again, disturbed, len(samples))
 }
 
-// Failures returns an error if measurements of Redlatch failed. Other clients may fail.
+// Failures returns an error if any measurement of Redlatch failed. Other clients may fail.
 func Failures(entrants []run.Entrant, samples []run.Sample) error {
 	var failures []error
 	for _, s := range samples {
@@ -96,7 +96,7 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 	}{env, samples})
 }
 
-// Save writes figures and tables into folder, which it creates.
+// Save writes figures as JSON and tables as text into folder, which it creates.
 func Save(folder, figuresFile, tablesFile, tables string, figures any) error {
 	data, err := json.MarshalIndent(figures, "", " ")
 	if err != nil {

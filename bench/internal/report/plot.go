@@ -31,13 +31,14 @@ const (
 	legendWidth = 4 * vg.Centimeter
 )
 
-// typeface determines the layout.
+// typeface determines the layout. A browser uses the first of fonts that it has.
 var (
 	typeface = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	fonts    = "'Liberation Sans',Arimo,Arial,Helvetica,sans-serif"
 )
 
-// Plots draws the first figure of a case, one SVG per placement, and returns the names.
+// Plots draws the first figure of a case, with one SVG file per placement, and returns the file
+// names.
 func Plots(folder string, c run.Case, entrants []run.Entrant, samples []run.Sample) ([]string, error) {
 	if len(c.Levels) < 2 {
 		return nil, nil
@@ -56,7 +57,7 @@ func Plots(folder string, c run.Case, entrants []run.Entrant, samples []run.Samp
 			return names, err
 		}
 		name := fmt.Sprintf("%s-%s.svg", c.ID, place)
-		//nolint:gosec // what was measured is no secret
+		//nolint:gosec // plots are not secret
 		if err := os.WriteFile(filepath.Join(folder, name), image, 0o644); err != nil {
 			return names, err
 		}
@@ -120,10 +121,10 @@ func chart(
 	return p, legend, nil
 }
 
-// The order of libraries is that of the colors.
+// libraries are in the order of their colors.
 var libraries = []string{"redlatch", "redsync-redigo", "redsync-goredis", "redislock", "rueidislock", "redisson", "raw"}
 
-// The style is independent of the plot's other contestants.
+// style depends only on label, so a contestant looks the same in every plot.
 func style(label string) (hue color.Color, variant int) {
 	i := slices.IndexFunc(libraries, func(library string) bool { return strings.HasPrefix(label, library) })
 	if i < 0 {
@@ -155,7 +156,7 @@ func scale(p *plot.Plot, c run.Case) {
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(p.Y.Min))), math.Pow(10, math.Ceil(math.Log10(p.Y.Max)))
 }
 
-// A logarithmic scale omits values that are not positive.
+// series omits values that are not positive if the scale is logarithmic.
 func series(c run.Case, place host.Placement, label string, entrants []run.Entrant, samples []run.Sample) plotter.XYs {
 	var here []run.Sample
 	for _, s := range samples {

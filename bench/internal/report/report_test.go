@@ -52,8 +52,8 @@ func made() run.Case {
 	}
 }
 
-// samples returns three rounds, the second at half speed. The JVM is the best peer, at one size, and fails in
-// one round.
+// samples returns the samples of three rounds. The second round runs at half speed. At one size,
+// the JVM is the best peer, and it fails in one round.
 func samples() []run.Sample {
 	var all []run.Sample
 	rates := map[string]float64{"redlatch": 3000, "slow-peer": 500, "fast-peer": 1500, "redisson": 2500, "raw": 3300}

@@ -17,15 +17,15 @@ import (
 
 const none = "–"
 
-// Table is a grid of texts with a title.
+// Table is a table of strings with a title.
 type Table struct {
 	Title string
-	// Head names the columns of Rows.
+	// Head contains the column titles.
 	Head []string
 	Rows [][]string
 }
 
-// Tables returns one table for each placement of a case with samples.
+// Tables returns one table for each placement that has samples.
 func Tables(c run.Case, entrants []run.Entrant, samples []run.Sample) []Table {
 	var tables []Table
 	for _, place := range c.Places {
@@ -79,7 +79,7 @@ func placed(p host.Placement) string {
 	return "unpinned"
 }
 
-// The samples of a level are in the order of rounds.
+// grouped contains the samples of one level, sorted by round.
 type grouped struct {
 	entrants []run.Entrant
 	samples  map[string][]run.Sample
@@ -98,7 +98,7 @@ func group(entrants []run.Entrant, samples []run.Sample, level int) grouped {
 	return g
 }
 
-// A missing value is NaN.
+// values returns a figure's value in each round, or NaN if it is missing.
 func (g grouped) values(label, figure string) []float64 {
 	var v []float64
 	for _, s := range g.samples[label] {
@@ -163,7 +163,7 @@ func (t Table) withoutEmpty() Table {
 	return t
 }
 
-// Number formats a figure with at least three significant digits.
+// Number formats a figure with about three significant digits.
 func Number(x float64) string {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
@@ -179,7 +179,6 @@ func Number(x float64) string {
 	}
 }
 
-// Ratio formats a ratio.
 func Ratio(x float64) string {
 	if math.IsNaN(x) {
 		return none
@@ -187,7 +186,6 @@ func Ratio(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// Interval formats the interval of a ratio.
 func Interval(r stats.Ratio) string {
 	if r.Rounds == 0 {
 		return none

@@ -10,24 +10,24 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// Case is one kind of work at several sizes.
+// Case is one kind of work, measured at several sizes.
 type Case struct {
 	ID, Title, Level string
 	Levels           []int
 	Places           []host.Placement
-	// Fits selects the contestants.
+	// Fits reports whether a contestant takes part.
 	Fits func(c contest.Contestant) bool
-	// Figures are the columns of its table; the first one is compared.
+	// Figures are the columns of the table. Contestants are compared by the first one.
 	Figures []Figure
-	// Rounds limits the rounds; 0 means no limit.
+	// Rounds is the maximum number of rounds; 0 means no limit.
 	Rounds int
-	// Processes is the number of processes, with Level goroutines each; 0 means 1.
+	// Processes is the number of processes, each with Level goroutines; 0 means 1.
 	Processes int
-	// RoundTrip is added to each round trip.
+	// RoundTrip is the delay added to each round trip.
 	RoundTrip time.Duration
-	// Masters is the size of the cluster for cluster contestants; 0 means none.
+	// Masters is the number of masters for cluster contestants; 0 means no cluster.
 	Masters int
-	// Mixed replaces half of the processes with Redisson's.
+	// Mixed replaces half of the processes with processes that use Redisson.
 	Mixed bool
 	// Log selects a logarithmic scale for plots.
 	Log bool
@@ -37,25 +37,25 @@ type Case struct {
 
 // Figure is a column of a table.
 type Figure struct {
-	// Name is the value's name, and Title the column's.
+	// Name is the key in work.Values, and Title is the title of the column.
 	Name, Title string
 	// More reports whether larger values are better.
 	More bool
 }
 
-// Figures of the server, or of several processes. Times are microseconds.
+// Figures of the server or of several processes. Times are in microseconds.
 const (
-	// Requests are the commands sent per count, RequestRate per second.
+	// Requests is the number of commands per operation, and RequestRate is the number per second.
 	Requests    = "requests"
 	RequestRate = "request_rate"
-	// RedisCPU and Busy are times per count, RedisLoad is a percentage of one processor.
+	// RedisCPU and Busy are times per operation. RedisLoad is a percentage of one processor.
 	RedisCPU  = "redis_cpu"
 	Busy      = "redis_busy"
 	RedisLoad = "redis_load"
-	// Most and Least are the shares of processes, in percent.
+	// Most and Least are the largest and smallest shares of a process, in percent.
 	Most  = "most"
 	Least = "least"
-	// Ours is the share of Redlatch's processes, in percent.
+	// Ours is the combined share of Redlatch's processes, in percent.
 	Ours = "ours"
 )
 
@@ -130,7 +130,7 @@ func Cases() []Case {
 	}, slices.Concat(distant(), restful(), counted())...)
 }
 
-// The IDs have microseconds.
+// The IDs contain the round-trip time in microseconds.
 func distant() (all []Case) {
 	for _, trip := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond} {
 		all = append(all, Case{
@@ -158,7 +158,7 @@ func counted() (all []Case) {
 }
 
 func restful() []Case {
-	// Polls that are seconds apart must be seen, so these are longer, with fewer rounds.
+	// These cases have longer but fewer rounds, because some clients poll only every few seconds.
 	idle := []Figure{
 		perSecond, {work.Heap, "heap bytes each", false}, {work.Stack, "stack bytes each", false},
 		{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,
@@ -218,7 +218,7 @@ func restful() []Case {
 	}
 }
 
-// QuickCase is a case that compares two builds of one contestant.
+// QuickCase is a case that compares two builds of the same contestant.
 type QuickCase struct {
 	Case
 	Contestant string

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/host"
 )
 
-// resting returns a runner, its log, and a kept party that runs command.
+// resting returns a runner, its log, and a party that runs command and is kept for the next round.
 func resting(t *testing.T, command ...string) (*Runner, *strings.Builder, party) {
 	t.Helper()
 	if runtime.GOOS != "linux" {

@@ -82,7 +82,7 @@ func combine(parties []party, all []work.Values, w host.Work) work.Values {
 	}
 	seconds := w.Lasted.Seconds()
 	if r, ok := v[work.Rate]; ok {
-		// The server and the workers count over different intervals, so use rates.
+		// The server and the workers count over different intervals, so this uses rates.
 		count := r * seconds
 		v[Busy] = micros(w.Busy) / count
 		v[Requests] = w.Requests / count
@@ -93,7 +93,7 @@ func combine(parties []party, all []work.Values, w host.Work) work.Values {
 	return v.Known()
 }
 
-// together takes the median of the medians and the maximum of the rest.
+// together takes the median of the medians and the maximum of the other times.
 func together(parties []party, all []work.Values) work.Values {
 	v := work.Values{}
 	var ours float64
@@ -117,17 +117,18 @@ func together(parties []party, all []work.Values) work.Values {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// patience is how much longer than its spec a worker may take.
+// patience is how much longer than its spec a worker may take before it is killed.
 const patience = 90 * time.Second
 
 const (
-	// restMost limits the wait for idle workers; 1/restShare of one processor counts as idle.
+	// restMost limits the wait for workers to become idle. An idle worker uses at most 1/restShare
+	// of one processor.
 	restMost  = 10 * time.Second
 	restLook  = 200 * time.Millisecond
 	restShare = 10
 )
 
-// A session is for one goroutine.
+// A session must not be used concurrently.
 type session struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -137,7 +138,7 @@ type session struct {
 }
 
 func startSession(l *host.Launcher, command []string, cpus []int) (*session, error) {
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // a worker of our own
+	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // the command is one of our workers
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -153,7 +154,7 @@ func startSession(l *host.Launcher, command []string, cpus []int) (*session, err
 	return &session{cmd: cmd, in: in, out: json.NewDecoder(out), encoder: json.NewEncoder(in)}, nil
 }
 
-// errWork is an error of the work; the worker is still usable.
+// errWork means that the work failed and the worker is still usable.
 var errWork = errors.New("worker")
 
 func (s *session) tell(order any) error { return s.encoder.Encode(order) }
@@ -174,8 +175,8 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
-// calm waits up to most for background work such as compilation to finish. Little CPU time alone
-// proves nothing: a worker may be waiting for a processor.
+// calm waits up to most for background work such as compilation to finish. A worker that uses
+// little CPU time is not necessarily idle: it may be waiting for a processor.
 func calm(workers []party, most time.Duration) bool {
 	all := make([]*os.Process, len(workers))
 	for i, p := range workers {
@@ -194,7 +195,7 @@ func calm(workers []party, most time.Duration) bool {
 }
 
 func (s *session) close() {
-	_ = host.Wake(s.cmd.Process) // if this fails, it is killed
+	_ = host.Wake(s.cmd.Process) // if this fails, the worker is killed below
 	_ = s.in.Close()
 	late := time.AfterFunc(5*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()

@@ -1,4 +1,4 @@
-// Package run runs the benchmark: the contestants take turns, round by round.
+// Package run runs the benchmark. In each round, it measures every contestant once.
 package run
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const jvmWarmup = 8 * time.Second
 
-// Entrant is a contestant and the program that runs it.
+// Entrant is a contestant together with the command that runs it.
 type Entrant struct {
 	Label      string
 	Contestant contest.Contestant
@@ -29,51 +29,52 @@ type Entrant struct {
 
 // Sample is the result of one entrant in one round.
 type Sample struct {
-	// Round counts from 1.
 	Case    string         `json:"case"`
 	Place   host.Placement `json:"place"`
 	Level   int            `json:"level"`
 	Round   int            `json:"round"`
 	Entrant string         `json:"entrant"`
-	// Values are the figures; unknown ones are missing.
+	// Values are the figures. Figures that are not known are missing.
 	Values work.Values `json:"values,omitempty"`
 	Error  string      `json:"error,omitempty"`
-	// Stolen is the share of CPU time that the host stole.
+	// Stolen is the fraction of CPU time that the host stole.
 	Stolen float64 `json:"stolen,omitempty"`
 	// Disturbed reports whether Stolen exceeded Runner.Allowed.
 	Disturbed bool `json:"disturbed,omitempty"`
-	// Again counts the disturbed measurements discarded before this one.
+	// Again counts the disturbed measurements that were discarded before this one.
 	Again int `json:"again,omitempty"`
 }
 
 // mostAgain limits Sample.Again.
 const mostAgain = 8
 
-// Runner runs cases. Set its fields before use.
+// Runner runs cases. Its fields must not be changed after the first call to Run.
 type Runner struct {
-	// Entrants take turns in this order. Mixed cases need the one called redisson.
+	// Entrants are measured in this order. Mixed cases need an entrant called redisson.
 	Entrants []Entrant
 	Rounds   int
-	// Scale multiplies the time of each measurement; 0 means 1. It does not shorten cases with limited rounds.
+	// Scale multiplies the time of each measurement; 0 means 1. It does not shorten cases with
+	// limited rounds.
 	Scale float64
-	// Swap reverses every other round, so that neither of two entrants always follows the other.
+	// Swap reverses the order in every other round, so that each of two entrants is first equally
+	// often.
 	Swap bool
-	// Allowed is the share of CPU time that the host may steal. Patience limits the time of
-	// repetitions; then disturbed samples are marked.
+	// Allowed is the fraction of CPU time that the host may steal. Disturbed measurements are
+	// repeated for up to Patience in total.
 	Allowed  float64
 	Patience time.Duration
-	// Profiles is the folder for profiles of Go workers, or "".
+	// Profiles is the directory for profiles of Go workers, or "".
 	Profiles string
 	Log      io.Writer
 
 	launcher *host.Launcher
 	addr     string      // where clients connect to the server
-	cluster  host.Server // for cases that compare it with a server
+	cluster  host.Server // set if the case has Masters
 	kept     map[string]*session
 	runs     int
 }
 
-// Run runs one case and returns its samples. A failed measurement is part of its sample.
+// Run runs one case and returns its samples. If a measurement fails, its sample contains the error.
 func (r *Runner) Run(c Case) ([]Sample, error) {
 	if c.Mixed && r.mate() < 0 {
 		r.say("%s: skipped without Redisson\n", c.ID)
@@ -98,7 +99,7 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	return samples, nil
 }
 
-// The mate must be the plain lock: Redisson's other locks have other keys.
+// mate returns the index of Redisson's plain lock, or -1. Its other locks have other keys.
 func (r *Runner) mate() int {
 	return slices.IndexFunc(r.Entrants, func(e Entrant) bool { return e.Label == "redisson" })
 }
@@ -153,7 +154,7 @@ func (r *Runner) order(round int) []Entrant {
 	return order
 }
 
-// A limit is on threads, which a watchdog does not need.
+// The limit is on threads, but a watchdog holds many locks with few threads.
 func (c Case) fits(who contest.Contestant, level int) bool {
 	most := who.Most
 	if c.spec.Kind == work.Watchdog {
@@ -261,12 +262,12 @@ func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, erro
 	return s, err
 }
 
-// Kept workers rest, and end only if an error left them in an unknown state.
+// part stops workers that will be reused. It drops a worker that an error left in an unknown state.
 func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
 	var kept []party
 	for _, p := range parties {
-		p.used = p.used || err == nil // a failed one may not be warm
+		p.used = p.used || err == nil // a worker that failed may not be warm
 		if p.entrant.Contestant.Java && !broken {
 			kept = append(kept, p)
 			continue
@@ -280,7 +281,7 @@ func (r *Runner) part(parties []party, err error) {
 		r.say("%s is still busy after %v; stopping it\n", kept[0].entrant.Label, restMost)
 	}
 	for _, p := range kept {
-		// Otherwise it would use the processors of the next clients.
+		// A worker that keeps running would use the processors of the next clients.
 		if err := host.Rest(p.cmd.Process); err != nil {
 			r.say("cannot stop %s; terminating it: %v\n", p.entrant.Label, err)
 			r.drop(p.session)

@@ -64,9 +64,9 @@ func needsServer(t *testing.T) {
 }
 
 const (
-	// enough is the least work of a sample that is checked.
+	// enough is the minimum count in a sample that is checked.
 	enough = 50
-	// mostTries bounds the runs with less work, which stalls cause.
+	// mostTries limits how often a case is repeated because stalls kept a sample below enough.
 	mostTries = 10
 )
 

@@ -1,4 +1,5 @@
-// Package stats implements the statistics for the benchmark.
+// Package stats implements the statistics for the benchmark. Its functions ignore NaNs and return
+// NaNs if there are no other values.
 package stats
 
 import (
@@ -16,13 +17,13 @@ const (
 	leastMove = 0.01
 )
 
-// Summary describes the rounds of one figure.
+// Summary summarizes the rounds of one figure.
 type Summary struct {
 	Median, Min, Max float64
 	Rounds           int
 }
 
-// Summarize returns the summary of values without NaNs. Without values all figures are NaN.
+// Summarize returns the summary of values.
 func Summarize(values []float64) Summary {
 	v := sorted(values)
 	if len(v) == 0 {
@@ -31,10 +32,10 @@ func Summarize(values []float64) Summary {
 	return Summary{Median: ofSorted(v, 0.5), Min: v[0], Max: v[len(v)-1], Rounds: len(v)}
 }
 
-// Median returns the median of values without NaNs, or NaN.
+// Median returns the median of values.
 func Median(values []float64) float64 { return Quantile(values, 0.5) }
 
-// Quantile returns the interpolated q-quantile of values without NaNs, or NaN.
+// Quantile returns the interpolated q-quantile of values.
 func Quantile(values []float64, q float64) float64 {
 	v := sorted(values)
 	if len(v) == 0 {
@@ -60,16 +61,16 @@ func ofSorted(v []float64, q float64) float64 {
 
 // Ratio compares two contestants over the rounds of a run.
 type Ratio struct {
-	// Median is the median of the ratios by round.
+	// Median is the median of the ratios of the individual rounds.
 	Median float64
-	// Low and High are the ends of its 95 % interval.
+	// Low and High are the bounds of the median's 95 % confidence interval.
 	Low, High float64
 	// Rounds is the number of rounds in which both were measured.
 	Rounds int
 }
 
 // Moved reports whether the interval excludes 1 and the median differs from 1 by at least one
-// percent. It needs four rounds.
+// percent. It returns false if there are fewer than four rounds.
 func (r Ratio) Moved() bool {
 	return r.Rounds >= 4 && (r.Low > 1 || r.High < 1) && math.Abs(r.Median-1) >= leastMove
 }
@@ -86,13 +87,12 @@ func Paired(a, b []float64) Ratio {
 	return Ratio{Median: Median(ratios), Low: low, High: high, Rounds: len(ratios)}
 }
 
-// Bootstrap returns the 95 % interval of a statistic, or NaNs without values. Its draws are
-// deterministic.
+// Bootstrap returns the 95 % confidence interval of a statistic. It is deterministic.
 func Bootstrap(values []float64, statistic func([]float64) float64) (low, high float64) {
 	if len(values) == 0 {
 		return math.NaN(), math.NaN()
 	}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // draws, not secrets
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not used for security
 	drawn := make([]float64, len(values))
 	results := make([]float64, resamples)
 	for i := range results {
@@ -106,21 +106,21 @@ func Bootstrap(values []float64, statistic func([]float64) float64) (low, high f
 }
 
 const (
-	// fineBits sets the width of a bucket: 2^-8 of its value, 0.4 %.
+	// fineBits determines the width of a bucket, which is 2^-8 (0.4 %) of its value.
 	fineBits = 8
-	// octaves covers nanoseconds up to 2^(fineBits+octaves), more than an hour.
+	// octaves is large enough for 2^(fineBits+octaves) ns, which is more than an hour.
 	octaves = 35
 )
 
-// Histogram counts durations in buckets 0.4 % wide. Its zero value is empty. Its methods are safe for
-// concurrent use.
+// Histogram counts durations in buckets that are 0.4 % wide. The zero value is empty. Its methods
+// are safe for concurrent use.
 type Histogram struct {
 	buckets [(octaves + 1) << fineBits]atomic.Uint32
 	count   atomic.Int64
 	max     atomic.Int64
 }
 
-// Add counts d; negative durations count as 0.
+// Add counts d. A negative duration counts as 0.
 func (h *Histogram) Add(d time.Duration) {
 	n := max(int64(d), 0)
 	h.buckets[min(bucket(uint64(n)), len(h.buckets)-1)].Add(1)
@@ -147,10 +147,10 @@ func middle(i int) float64 {
 // Count returns the number of durations.
 func (h *Histogram) Count() int64 { return h.count.Load() }
 
-// Max returns the longest duration, exactly.
+// Max returns the longest duration exactly.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.max.Load()) }
 
-// Quantile returns the q-quantile, or 0 without durations.
+// Quantile returns the q-quantile, or 0 if the histogram is empty.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	rank := max(int64(math.Ceil(q*float64(h.Count()))), 1)
 	var seen int64

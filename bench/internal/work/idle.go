@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// longLease outlives every measurement.
+	// longLease is longer than any measurement.
 	longLease = time.Hour
 	takers    = 64
 )
 
 var errFreed = errors.New("a waiter acquired a lock that was never released")
 
-// The locks are held by another client with a fixed lease, so that only the waiters cause load.
+// Another client holds the locks with a fixed lease, so that only the waiters cause load.
 type idle struct {
 	common
 	holder, waiter contest.Locker
@@ -77,7 +77,7 @@ func connected(conn redis.Conn) (float64, error) {
 
 func heap(m *runtime.MemStats) {
 	runtime.GC()
-	runtime.GC() // frees memory released by finalizers
+	runtime.GC() // frees the memory that finalizers have released
 	runtime.ReadMemStats(m)
 }
 
@@ -142,7 +142,7 @@ type watchdog struct {
 	names  []string
 	before runtime.MemStats
 
-	least, lease, gone atomic.Int64 // milliseconds, milliseconds, leases
+	least, lease, gone atomic.Int64 // least and lease are in milliseconds, gone is a count
 }
 
 func startWatchdog(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
@@ -161,7 +161,7 @@ func startWatchdog(ctx context.Context, c contest.Contestant, spec Spec) (job, e
 	}
 	ctx, w.cancel = context.WithCancel(ctx)
 	w.start(func() error {
-		defer conn.Close() //nolint:errcheck // it was only read from
+		defer conn.Close() //nolint:errcheck // the connection was only read from
 		return w.look(ctx, conn)
 	})
 	return w, nil
@@ -202,7 +202,7 @@ func (w *watchdog) lookFrom(conn redis.Conn, at int) error {
 	return nil
 }
 
-// The longest lease seen counts as the full lease.
+// The longest lease seen is taken as the full lease.
 func (w *watchdog) seen(left int64) {
 	w.lease.Store(max(w.lease.Load(), left))
 	if !w.counting.Load() {

@@ -13,11 +13,11 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 )
 
-// errRefused reports an impossible state of a lock.
+// errRefused means that a lock was in an impossible state.
 var errRefused = errors.New("a raw script was rejected")
 
-// pipeline is the upper limit for clients with a goroutine per lock. The server executes one half
-// of the locks while the other is written or read.
+// pipeline is the upper limit for clients with one lock per goroutine. The server executes one half
+// of the calls while the other half is being written or read.
 type pipeline struct {
 	common
 	conn   redis.Conn
@@ -27,7 +27,7 @@ type pipeline struct {
 
 type half struct {
 	acquire, release [][]any
-	taking           bool // acquiring, otherwise releasing
+	taking           bool // the last calls acquire; otherwise they release
 	began            time.Time
 }
 
@@ -67,7 +67,7 @@ func (p *pipeline) run(ctx context.Context) error {
 		if err := p.receive(h); err != nil {
 			return err
 		}
-		// After the first half's releases come the second's; then all are free.
+		// The releases of the second half are still to come. After them, all locks are free.
 		if i == 0 && !h.taking && ctx.Err() != nil {
 			return p.receive(&p.halves[1])
 		}

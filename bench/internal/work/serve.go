@@ -21,7 +21,7 @@ import (
 type job interface {
 	begin()
 	end() Values
-	// close ends the work and returns its error.
+	// close stops the work and returns its error.
 	close() error
 }
 
@@ -34,7 +34,7 @@ type common struct {
 	since    usage
 }
 
-// cancel must end f.
+// start runs f in a goroutine. Calling c.cancel must make f return.
 func (c *common) start(f func() error) {
 	c.done.Go(func() {
 		if err := f(); err != nil {
@@ -48,7 +48,7 @@ func (c *common) begin() {
 	c.counting.Store(true)
 }
 
-// describe adds the latencies.
+// describe adds the latencies to v and returns it.
 func (c *common) describe(v Values) Values {
 	v[P50], v[P99] = micros(c.times.Quantile(0.5)), micros(c.times.Quantile(0.99))
 	v[Longest] = micros(c.times.Max())
@@ -98,7 +98,7 @@ func (u usage) per(count float64) Values {
 	}
 }
 
-// resting returns CPU time and allocations per second, without a rate.
+// resting is like per, but returns CPU time and allocations per second and no rate.
 func (u usage) resting(count float64) Values {
 	v := u.per(count)
 	delete(v, Rate)
@@ -109,7 +109,7 @@ func (u usage) resting(count float64) Values {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// Serve runs the specs from in until its end.
+// Serve runs the specs that it reads from in, until the end of the input.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := server{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 	for {
@@ -130,7 +130,8 @@ type server struct {
 	out *json.Encoder
 }
 
-// measure reports an error of the work to the runner and returns an error of the conversation.
+// measure runs one spec. It sends errors of the work to the runner and returns errors of the
+// protocol.
 func (s server) measure(ctx context.Context, spec Spec) error {
 	j, err := open(ctx, spec)
 	if err != nil {
@@ -210,7 +211,7 @@ func profile(file string) (stop func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil
 	}
-	f, err := os.Create(file) //nolint:gosec // where its user wants it
+	f, err := os.Create(file) //nolint:gosec // the user chose the file
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@
 //
 // # The conversation
 //
-// Each line is one JSON value; bench/java uses the same protocol.
+// Each line is one JSON value. The worker in bench/java uses the same protocol.
 //
 //	runner                         worker
 //	{Spec}              ────────▶  opens the contestant, starts, warms up
@@ -14,7 +14,8 @@
 //	"stop"              ────────▶  ends the work
 //	                    ◀────────  {"event":"done","error":"…"}
 //
-// The work continues until "stop", so that the server's figures cover only work.
+// The work continues until "stop", so that the server does nothing else while its figures are
+// taken.
 //
 // # The work
 //
@@ -46,22 +47,23 @@ const (
 	Watchdog Kind = "watchdog"
 )
 
-// Spec is one measurement.
+// Spec describes one measurement.
 type Spec struct {
 	Kind       Kind   `json:"kind"`
 	Contestant string `json:"contestant"`
 	Addr       string `json:"addr"`
-	// Key is the lock's name, or the prefix of the names.
+	// Key is the lock's name, or the prefix of all names.
 	Key string `json:"key"`
-	// Goroutines is the number of goroutines, or of locks that watchdog holds.
+	// Goroutines is the number of goroutines, or of locks for Watchdog.
 	Goroutines int `json:"goroutines"`
-	// Reads is the percentage of Turns' acquisitions that read, chosen at random.
+	// Reads is the percentage of acquisitions that are reads, chosen at random. It is used by
+	// Turns.
 	Reads int `json:"reads,omitempty"`
-	// Permits is the size of a semaphore, or 0 for a lock.
+	// Permits is the number of permits in a semaphore, or 0 for a lock.
 	Permits int `json:"permits,omitempty"`
 	// Separate gives each waiter of Idle its own lock.
 	Separate bool `json:"separate,omitempty"`
-	// Warmup and Duration are milliseconds.
+	// Warmup and Duration are in milliseconds.
 	Warmup   int64 `json:"warmup"`
 	Duration int64 `json:"duration"`
 	// Profile is the file for a CPU profile, or "".
@@ -71,55 +73,57 @@ type Spec struct {
 func (s Spec) warmup() time.Duration   { return time.Duration(s.Warmup) * time.Millisecond }
 func (s Spec) duration() time.Duration { return time.Duration(s.Duration) * time.Millisecond }
 
-// Events from a worker.
+// The events that a worker sends.
 const (
 	EventReady    = "ready"
 	EventMeasured = "measured"
 	EventDone     = "done"
 )
 
-// Event is a line of a worker's output.
+// Event is one line of a worker's output.
 type Event struct {
 	Event  string `json:"event"`
 	Values Values `json:"values,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Values are figures by name.
+// Values contains figures by their names.
 type Values map[string]float64
 
-// Known deletes NaNs and infinities, which result from empty counts, and returns v.
+// Known removes NaNs and infinities, which result from empty counts, and returns v.
 func (v Values) Known() Values {
 	maps.DeleteFunc(v, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 	return v
 }
 
-// Names of the workers' figures. Times are microseconds.
+// Names of the figures that workers report. Times are in microseconds.
 const (
 	// Count is the number of pairs, acquisitions or wake-ups.
 	Count = "count"
 	// Rate is Count per second.
 	Rate = "rate"
-	// P50, P99 and Longest are the times of pairs, waits or wake-ups.
+	// P50, P99 and Longest describe how long pairs, waits or wake-ups took.
 	P50     = "p50"
 	P99     = "p99"
 	Longest = "longest"
-	// Whole is the P50 of wake-ups, measured from the call to Unlock.
+	// Whole is like P50 for wake-ups, but measured from the call to Unlock.
 	Whole = "whole"
-	// Allocs are heap allocations per count, CPU is the process's CPU time.
+	// Allocs is the number of heap allocations per operation, and CPU is the process's CPU time for
+	// one.
 	Allocs = "allocs"
 	CPU    = "client_cpu"
-	// Luckiest and Unluckiest are shares relative to an equal one.
+	// Luckiest and Unluckiest are the largest and smallest shares of a goroutine, relative to an
+	// equal share.
 	Luckiest   = "luckiest"
 	Unluckiest = "unluckiest"
-	// Heap and Stack are bytes per waiter, Goroutines the number per waiter.
+	// Heap and Stack are bytes per waiter, and Goroutines is the number of goroutines per waiter.
 	Heap       = "heap"
 	Stack      = "stack"
 	Goroutines = "goroutines"
-	// Connections is the number of connections of a client.
+	// Connections is the number of connections that the client opened.
 	Connections = "connections"
-	// Oldest is the longest time without a renewal, in seconds; Gone counts checked leases that
-	// were gone.
+	// Oldest is the longest time without a renewal, in seconds. Gone counts checks that found no
+	// lock.
 	Oldest = "oldest"
 	Gone   = "gone"
 )

@@ -19,16 +19,16 @@ type turns struct {
 	common
 	spec    Spec
 	locker  contest.Locker
-	inside  atomic.Int32 // writers, permits, or locks without readers
+	inside  atomic.Int32 // writers, or holders of permits or other locks
 	readers atomic.Int32
 	members []member
 }
 
-// member is one goroutine, which writes the fields; begin is since when it waits, or 0.
+// member is written by one goroutine. begin is when it started to wait, in Unix nanoseconds, or 0.
 type member struct {
 	count atomic.Int64
 	begin atomic.Int64
-	_     [48]byte // fills a cache line
+	_     [48]byte // fills up a cache line
 }
 
 func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
@@ -59,7 +59,7 @@ func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, erro
 func (t *turns) take(ctx context.Context, write, read contest.Key, m *member) error {
 	pairs := t.spec.Kind == Pairs
 	for ctx.Err() == nil {
-		key, reads := write, t.spec.Reads > rand.IntN(100) //nolint:gosec // which role comes next, no secret
+		key, reads := write, t.spec.Reads > rand.IntN(100) //nolint:gosec // not used for security
 		if reads {
 			key = read
 		}
@@ -126,7 +126,7 @@ func (t *turns) end() Values {
 	return v
 }
 
-// Without open waits a contestant that starves callers would have no long waits.
+// Without waits that have not ended, a contestant that starves callers would not have long waits.
 func (t *turns) countOpenWaits() {
 	if t.spec.Kind == Pairs {
 		return
@@ -143,7 +143,7 @@ func (t *turns) close() error { return t.finish(t.locker.Close) }
 
 const settle = 3 * time.Millisecond
 
-// Two clients of this process share only the server, so one clock measures both ends.
+// The two clients are in the same process, but share only the server. One clock measures both ends.
 type wakeups struct {
 	common  // times are measured from the return of Unlock
 	lockers [2]contest.Locker
@@ -195,7 +195,7 @@ func (w *wakeups) pass(ctx context.Context) error {
 			return unlessEnded(ctx, g.err)
 		}
 		if w.counting.Load() {
-			w.times.Add(g.at.Sub(freed)) // not before: see Histogram.Add
+			w.times.Add(g.at.Sub(freed)) // counts as 0 if the waiter returned first; see Histogram.Add
 			w.whole.Add(g.at.Sub(called))
 		}
 		held = g.held

@@ -57,11 +57,13 @@ func (w *worker) measure(t *testing.T, spec work.Spec) work.Values {
 	return v
 }
 
-// mostTries bounds measureCounted: the last try takes 128 times as long as the first.
+// mostTries limits the attempts of measureCounted. The last one takes 128 times as long as the
+// first.
 const mostTries = 8
 
-// measureCounted measures, each time on another key and for twice as long, until work was counted and the
-// values in want are positive: on a busy machine a client can stall for a whole measurement.
+// measureCounted measures until work was counted and all values in want are positive. Each attempt
+// uses another key and takes twice as long, because on a busy machine a client can stall during a
+// whole measurement.
 func (w *worker) measureCounted(t *testing.T, spec work.Spec, want ...string) work.Values {
 	t.Helper()
 	for try := 1; ; try, spec.Key, spec.Duration = try+1, spec.Key+"+", 2*spec.Duration {
