@@ -18,19 +18,20 @@ import (
 
 type reachFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// errReady makes go-redis stop using a connection that is ready.
+// errReady makes go-redis stop using a connection once it is ready.
 var errReady = errors.New("goredis: the connection is ready")
 
 var errNoConn = errors.New("the client's Dialer returned no connection")
 
-// errTooLate is returned after the caller has returned. Without an error go-redis would panic.
+// errTooLate is returned by a dial that ends after its caller has returned. Without an error,
+// go-redis would panic.
 var errTooLate = errors.New("the connection opened after its caller had returned")
 
 func handshake(opt redis.Options) *redis.Options {
 	opt.Protocol = 2
 	opt.ContextTimeoutEnabled = true
 	opt.MaxRetries, opt.DialerRetries = -1, 1 // Redlatch retries
-	// After PoolSize failures, a pool keeps dialing in the background.
+	// After PoolSize failed dials, a pool keeps dialing in the background.
 	opt.PoolSize, opt.MaxConcurrentDials, opt.PipelinePoolSize = 10, 1, -1
 	opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 0, 0, 0
 	opt.Limiter = nil
@@ -40,7 +41,7 @@ func handshake(opt redis.Options) *redis.Options {
 	return &opt
 }
 
-// connect returns a connection that go-redis has initialized, from HELLO to OnConnect.
+// connect returns a connection that go-redis has initialized, up to and including OnConnect.
 func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 	opt := handshake(settings)
 	d := &detacher{reach: opt.Dialer}
@@ -56,7 +57,7 @@ func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 		return errReady
 	}
 	client := redis.NewClient(opt)
-	err := client.Ping(ctx).Err() // not sent: errReady comes first
+	err := client.Ping(ctx).Err() // not sent, because OnConnect returns errReady
 	_ = client.Close()
 	conn := d.detached()
 	switch {
@@ -102,7 +103,7 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 	return d.conn, nil
 }
 
-// hangUp closes the connection when ctx is canceled: go-redis respects only deadlines.
+// hangUp closes the connection when ctx is canceled, because go-redis respects only deadlines.
 func (d *detacher) hangUp() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,7 +131,7 @@ func (d *detacher) detached() net.Conn {
 	return d.conn.Conn
 }
 
-// heldConn is the connection for go-redis, which uses it on one goroutine.
+// heldConn is the connection that go-redis uses, on a single goroutine.
 type heldConn struct {
 	net.Conn
 	gone bool

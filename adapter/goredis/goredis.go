@@ -16,10 +16,10 @@ const failoverAddr = "FailoverClient"
 
 const writeTimeout = 3 * time.Second
 
-// New returns a Redlatch client for the servers that client uses: a *redis.Client for one server or for
-// Sentinels, or a *redis.ClusterClient. It rejects other types, such as *redis.Ring. client must stay
-// open until the Redlatch client is closed; closing the Redlatch client does not close client.
-// redlatch.WithDialTimeout defaults to client's DialTimeout, at least 1 s.
+// New returns a Redlatch client for the servers that client uses: a *redis.Client for one server or
+// for Sentinels, or a *redis.ClusterClient. It rejects other types, such as *redis.Ring. client
+// must stay open until the Redlatch client is closed; closing the Redlatch client does not close
+// client. The default for redlatch.WithDialTimeout is client's DialTimeout, but at least 1 s.
 //
 // In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx applies only
 // to that command, and the error wraps redlatch.ErrNotSent if no node replied. Otherwise New does no I/O.
@@ -53,7 +53,8 @@ func newSingle(c *redis.Client, opts []redlatch.Option) (*redlatch.Client, error
 	return redlatch.NewSentinel(m.named, m.dialNamed, opts...)
 }
 
-// dialTimeout bounds the time to connect, which includes go-redis's dial timeout d.
+// dialTimeout limits the time to connect. The limit is at least d, which is go-redis's dial
+// timeout.
 func dialTimeout(d time.Duration) redlatch.Option {
 	return redlatch.WithDialTimeout(max(d, time.Second))
 }
@@ -90,7 +91,7 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	return dial(ctx, opt)
 }
 
-// named returns the address of the master that the Sentinels report, by connecting to it.
+// named connects to the master that the Sentinels report, and returns its address.
 func (m *master) named(ctx context.Context) (string, error) {
 	conn, err := m.options.Dialer(ctx, m.options.Network, m.options.Addr)
 	if err != nil {
@@ -134,7 +135,7 @@ func nodeSettings(o *redis.ClusterOptions, addr string) *redis.Options {
 		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 		DialTimeout:                  o.DialTimeout,
 		TLSConfig:                    o.TLSConfig,
-		DisableIdentity:              o.DisableIdentity || o.DisableIndentity, //nolint:staticcheck // users may set the old name
+		DisableIdentity:              o.DisableIdentity || o.DisableIndentity, //nolint:staticcheck // users may set the misspelled field
 		IdentitySuffix:               o.IdentitySuffix,
 	})
 }

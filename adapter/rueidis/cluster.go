@@ -23,7 +23,7 @@ var noScript = strings.Repeat("0", 40)
 // tryAgain is a script whose error makes a rueidis client refresh its list of the cluster's nodes.
 const tryAgain = "return redis.error_reply('TRYAGAIN the client does not know all nodes')"
 
-// anyKey is the key of tryAgain: some servers reject scripts without keys.
+// anyKey is the key of tryAgain, because some servers reject scripts without keys.
 const anyKey = "06S"
 
 func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Option) (*redlatch.Client, error) {
@@ -104,7 +104,7 @@ const hinted = 300 * time.Millisecond
 func hint(ctx context.Context, client rueidis.Client, question rueidis.Completed) {
 	ctx, cancel := context.WithTimeout(ctx, hinted)
 	defer cancel()
-	_ = client.Do(ctx, question).Error() // always one
+	_ = client.Do(ctx, question).Error() // there is always an error
 }
 
 var errUnknownNode = errors.New("the rueidis client does not know the node yet")

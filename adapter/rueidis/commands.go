@@ -9,35 +9,36 @@ import (
 )
 
 const (
-	together = 256 // most commands in a batch
-	underWay = 256 // most batches without replies, each with a goroutine
+	together = 256 // maximum number of commands in a batch
+	underWay = 256 // maximum number of batches without replies; each has a goroutine
 )
 
 // commands adapts a dedicated connection to a redigo connection for commands: one goroutine calls
 // Send and Flush, another calls Receive.
 //
 // Each batch of flushed commands is sent by a goroutine that waits for the replies. The next batch
-// follows when rueidis has queued the previous one, which keeps the order. All commands are marked
-// as blocking: rueidis then sets no deadline, and closing the connection does not wait for the
-// replies.
+// is sent after rueidis has queued the previous one, which keeps the order. All commands are marked
+// as blocking, so that rueidis does not set a deadline and closing the connection does not wait for
+// the replies.
 type commands struct {
 	*dedicated
-	unflushed []rueidis.Completed   // the sender's
-	replies   []rueidis.RedisResult // the receiver's
+	unflushed []rueidis.Completed   // used only by the sender
+	replies   []rueidis.RedisResult // used only by the receiver
 
-	come chan struct{} // the oldest batch may have replies
-	lost <-chan error  // an idle connection broke; the receiver's
+	come chan struct{} // signaled when the oldest batch may have replies
+	lost <-chan error  // the error of an idle connection; used only by the receiver
 
 	mu      sync.Mutex // guards the fields below
 	flushed []rueidis.Completed
-	batches []*batch // in flight or not received, oldest first
-	sending *batch   // not queued by rueidis yet
-	busy    int      // batches without replies
+	batches []*batch // in flight, or with unread replies; oldest first
+	sending *batch   // the batch that rueidis has not queued yet
+	busy    int      // number of batches without replies
 }
 
-// A batch is also a context, which never ends.
+// batch is a context that never ends. rueidis calls its Done method after it has queued the
+// commands.
 type batch struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // batch is itself a context
 	conn            *commands
 	all             []rueidis.Completed
 	replies         []rueidis.RedisResult // guarded by commands.mu
@@ -66,7 +67,7 @@ func (c *commands) Flush() error {
 	return c.Err()
 }
 
-// advance sends a batch if possible. mu is held.
+// advance sends the next batch if possible. It is called with mu held.
 func (c *commands) advance() {
 	if c.sending != nil || len(c.flushed) == 0 || c.busy >= underWay {
 		return
@@ -99,7 +100,7 @@ func (b *batch) send() {
 
 var forever = make(chan struct{})
 
-// Done is called by rueidis after it has queued the commands, which keeps batches in order.
+// Done is called by rueidis after it has queued the commands, so the next batch can be sent.
 func (b *batch) Done() <-chan struct{} {
 	b.queued()
 	return forever
@@ -139,9 +140,9 @@ func (c *commands) Receive() (any, error) {
 	return reply, err
 }
 
-// attend makes rueidis report when the connection closes, if r is verbatim and so RESP3, as the
-// early reply to CLIENT INFO is. With RESP2, that would take another connection, so the next
-// command notices it instead.
+// attend makes rueidis report when the connection closes. It does so only with RESP3, which it
+// recognizes by a verbatim string, such as the early reply to CLIENT INFO. With RESP2, rueidis
+// would use another connection, so the next command detects the closed connection instead.
 func (c *commands) attend(r rueidis.RedisResult) {
 	if c.lost != nil {
 		return

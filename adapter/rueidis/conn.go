@@ -12,13 +12,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// conn adapts a dedicated connection to a redigo connection. The first command selects [commands] or
-// [listening]. A PING, valid for both, selects listening if it is sent alone.
+// conn adapts a dedicated connection to a redigo connection. The first command selects [commands]
+// or [listening]. A PING is valid for both; if it is sent alone, it selects listening.
 type conn struct {
 	*dedicated
-	pings   int // held until the role is known; the sender's
+	pings   int // held back until the role is known; used only by the sender
 	decided chan struct{}
-	as      role // the sender's; read by others after decided is closed
+	as      role // written by the sender; others read it after decided is closed
 }
 
 var _ redis.ConnWithTimeout = (*conn)(nil)
@@ -72,7 +72,7 @@ func (c *conn) Flush() error {
 
 func (c *conn) Receive() (any, error) { return c.ReceiveWithTimeout(0) }
 
-// If a timeout other than zero expires, the connection ends.
+// ReceiveWithTimeout closes the connection if a timeout other than zero expires.
 func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	var late <-chan time.Time
 	if timeout > 0 {
@@ -156,7 +156,7 @@ func orClosed(err error) error {
 	return err
 }
 
-// Any error except an error reply closes the connection.
+// ask sends a command. Any error other than an error reply closes the connection.
 func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueidis.RedisResult, error) {
 	stop := context.AfterFunc(ctx, func() { _ = d.end(context.Cause(ctx)) })
 	r := d.client.Do(context.Background(), d.client.B().Arbitrary(command).Args(texts(args)...).Blocking())
@@ -166,8 +166,8 @@ func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueid
 	return r, nil
 }
 
-// Dedicate cannot be canceled: if ctx ends first, the connection is returned to client when it is
-// ready.
+// take returns a dedicated connection. Dedicate cannot be canceled, so if ctx ends first, the
+// connection is returned to client when it is ready.
 func take(ctx context.Context, client rueidis.Client) (redis.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -13,18 +13,19 @@ import (
 
 // listening adapts a dedicated connection to a redigo connection for subscriptions.
 //
-// rueidis reports messages and acknowledgements through hooks, and error replies to the sender.
-// While commands are in flight, acknowledgements are held until their order relative to errors is
-// known.
+// rueidis reports messages and acknowledgements through hooks, and returns error replies to the
+// sender. While commands are in flight, acknowledgements are held back until their order relative
+// to errors is known.
 //
-// Shard channels must be sent one per command: rueidis counts the acknowledgements of a command,
-// and would also count an unsubscription by the server when a slot moves.
+// A command must contain only one shard channel, because rueidis counts the acknowledgements of a
+// command and would also count the message with which the server unsubscribes from a slot that is
+// moved.
 type listening struct {
 	*dedicated
-	unflushed []order // the sender's
+	unflushed []order // used only by the sender
 
-	wake chan struct{} // after a flush
-	come chan struct{} // the inbox is not empty
+	wake chan struct{} // signaled after a flush
+	come chan struct{} // signaled when the inbox is not empty
 
 	mu      sync.Mutex // guards the fields below
 	flushed []order
@@ -70,7 +71,7 @@ func (l *listening) subscription(s rueidis.PubSubSubscription) {
 
 func (a ack) reply() any { return []any{[]byte(a.kind), []byte(a.channel), a.count} }
 
-// put adds to the inbox. mu is held.
+// put adds reply to the inbox. It is called with mu held.
 func (l *listening) put(reply any) {
 	l.inbox = append(l.inbox, reply)
 	select {
@@ -95,7 +96,7 @@ func (l *listening) run(lost <-chan error) {
 	}
 }
 
-// A PING is sent alone.
+// take returns the next orders to send. A PING is sent alone.
 func (l *listening) take() []order {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +157,8 @@ func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.held, l.busy = nil, false
 }
 
-// release puts held acknowledgements into the inbox, up to the last one for o. mu is held.
+// release moves the held acknowledgements up to the last one for o to the inbox. It is called with
+// mu held.
 func (l *listening) release(o order) {
 	for _, channel := range o.channels {
 		i := slices.IndexFunc(l.held, func(a ack) bool {
@@ -187,7 +189,7 @@ func (l *listening) Flush() error {
 	return l.Err()
 }
 
-// If a timeout other than zero expires, the connection ends.
+// ReceiveWithTimeout closes the connection if a timeout other than zero expires.
 func (l *listening) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	var late <-chan time.Time
 	for {

@@ -74,7 +74,7 @@ func truth(m *rueidis.RedisMessage) any {
 	return int64(0)
 }
 
-// refusal returns a server error with the code ERR, which rueidis drops.
+// refusal converts err to a redis.Error. It restores the code ERR, which rueidis drops.
 func refusal(err error) redis.Error {
 	text := err.Error()
 	code, _, _ := strings.Cut(text, " ")

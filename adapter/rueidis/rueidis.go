@@ -43,9 +43,10 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass the client's options to NewSentinel")
 
 // NewSentinel returns a Redlatch client for a master monitored by Sentinels. InitAddress lists the
-// Sentinels, and Sentinel.MasterSet is their name for the master; see [Dialer] for the other fields.
-// Redlatch queries all Sentinels concurrently and follows the first report of a failover. NewSentinel
-// does no I/O; redlatch.NewSentinel and redlatch.AskSentinels list the commands.
+// Sentinels, and Sentinel.MasterSet is their name for the master; see [Dialer] for the other
+// fields. Redlatch queries all Sentinels concurrently and follows the first report of a failover.
+// NewSentinel does no I/O. The commands that are sent later are listed at redlatch.NewSentinel and
+// redlatch.AskSentinels.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
 		return nil, errors.New("rueidis: NewSentinel needs Sentinel addresses and a master name")
@@ -110,7 +111,7 @@ func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn ne
 
 var errNoConn = errors.New("the dial function returned no connection")
 
-// promptly returns when ctx ends, and closes a connection that arrives later.
+// promptly calls dial and returns when ctx ends. It closes a connection that is established later.
 func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, error) {
 	type outcome struct {
 		conn net.Conn
