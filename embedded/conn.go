@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	maxPending  = 32 << 20    // bytes for a client that does not read, as for subscribers in Redis
-	partingTime = time.Second // for a client to read the last reply, as after QUIT
+	maxPending  = 32 << 20    // bytes buffered for a slow reader; Redis has the same limit for subscribers
+	partingTime = time.Second // time for a client to read the last reply, for example after QUIT
 )
 
-// conn is the server's end of a connection. miniredis writes to it under its global mutex, so Write must
-// not block: a goroutine drains its buffer.
+// conn is the server's end of a connection. Write must not block, because miniredis calls it while
+// holding its global mutex, so it fills a buffer that a goroutine drains.
 type conn struct {
 	net.Conn
 	server   *Server
@@ -31,8 +31,8 @@ type conn struct {
 
 	mu         sync.Mutex // guards the fields below; not held during I/O
 	pending    []byte
-	leaving    int  // bytes being written
-	ending     bool // closed when pending is empty
+	leaving    int  // number of bytes being written
+	ending     bool // to be closed when pending is empty
 	dead       bool // closed
 	subscribed bool
 }
@@ -41,7 +41,7 @@ func newConn(s *Server, raw net.Conn) *conn {
 	return &conn{Conn: raw, server: s, requests: requests{from: bufio.NewReader(raw)}, wake: make(chan struct{}, 1)}
 }
 
-// Read returns complete requests. Invalid requests close the connection.
+// Read returns only complete requests. After an invalid request, it returns an error.
 func (c *conn) Read(b []byte) (int, error) { return c.requests.Read(b) }
 
 // Write queues a reply or a message. If LoseReplies applies or the buffer is full, it closes the
@@ -107,7 +107,7 @@ func (c *conn) drain() {
 	}
 }
 
-// take returns false at the end.
+// take removes and returns the pending bytes. It returns false when the connection must be closed.
 func (c *conn) take() ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,8 @@ func (c *conn) isSubscribed() bool {
 	return c.subscribed
 }
 
-// In RESP3 the reply starts with >.
+// isSubscribeAck reports whether b is the reply to SUBSCRIBE or PSUBSCRIBE. With RESP3, it starts
+// with >.
 func isSubscribeAck(b []byte) bool {
 	if len(b) == 0 || b[0] != '*' && b[0] != '>' {
 		return false
@@ -140,7 +141,7 @@ func isSubscribeAck(b []byte) bool {
 
 func isErrorReply(b []byte) bool { return len(b) > 0 && b[0] == '-' }
 
-// Limits of a request, lower than in Redis.
+// Limits for requests, which are lower than in Redis.
 const (
 	maxArgs    = 1 << 20
 	maxRequest = 64 << 20 // bytes
@@ -149,7 +150,8 @@ const (
 
 var errRequest = errors.New("embedded: invalid or oversized request")
 
-// Miniredis would allocate any announced length, and panic on an empty array.
+// requests checks requests for miniredis, which would allocate memory for any length that a client
+// sends, and would panic on an empty array.
 type requests struct {
 	from  *bufio.Reader
 	ready bytes.Buffer

@@ -13,7 +13,7 @@
 // replies, keys and messages as on real servers. It does not support persistence, replication, ACLs
 // or TLS, and is slow: about 4,000 scripts per second, fewer with more than 1,000 keys.
 //
-// With [WithInProcess] it can run in a testing/synctest bubble, where keys expire by the fake
-// clock. To make a holder lose its lock, call ForceUnlock, or call [Server.FailWith] and wait for
-// one lease. docs/testing-your-code.md has examples and limits.
+// With [WithInProcess] it can run in a testing/synctest bubble, where keys expire according to the
+// fake clock. To make a holder lose its lock, call ForceUnlock, or call [Server.FailWith] and wait
+// for one lease. docs/testing-your-code.md has examples and limits.
 package embedded

@@ -22,14 +22,15 @@ type config struct {
 	inProcess bool
 }
 
-// WithAddr sets the TCP address, such as "127.0.0.1:6379". Default: a free port on 127.0.0.1. The server
-// does not authenticate clients.
+// WithAddr sets the TCP address, such as "127.0.0.1:6379". The default is a free port on 127.0.0.1.
+// The server does not authenticate clients.
 func WithAddr(addr string) Option {
 	return func(c *config) { c.addr, c.inProcess = addr, false }
 }
 
-// WithInProcess opens no port: clients connect with Dial and DialNet. Use it in a testing/synctest bubble,
-// and start and close the server and its clients inside the bubble; otherwise the fake clock stops:
+// WithInProcess starts the server without a port, so that clients connect with Dial and DialNet.
+// Use it in a testing/synctest bubble, and start and close the server and its clients inside the
+// bubble; otherwise the fake clock stops:
 //
 //	srv, err := embedded.Start(embedded.WithInProcess())
 //	t.Cleanup(srv.Close)
@@ -43,12 +44,12 @@ const maxAddr = 512
 type Server struct {
 	mini     *miniredis.Miniredis
 	srv      *server.Server
-	listener net.Listener // nil in-process
+	listener net.Listener // nil with WithInProcess
 	wg       sync.WaitGroup
-	lose     atomic.Int64           // replies to lose
+	lose     atomic.Int64           // number of replies to lose
 	failing  atomic.Pointer[string] // the reply to every command, if not nil
 	running  sync.Map               // peers that are running a command
-	limit    int                    // pending bytes of a client
+	limit    int                    // maximum number of pending bytes per client
 
 	mu     sync.Mutex // guards the fields below; not held during I/O
 	closed bool
@@ -86,7 +87,7 @@ func Start(opts ...Option) (*Server, error) {
 }
 
 func (s *Server) open() error {
-	first, err := s.mini.Dial() // starts it
+	first, err := s.mini.Dial() // the first Dial starts miniredis
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (s *Server) open() error {
 		}
 	}
 	err = s.srv.Register("ROLE", func(p *server.Peer, _ string, _ []string) {
-		// A master without replicas.
+		// Reply like a master without replicas.
 		p.WriteLen(3)
 		p.WriteBulk("master")
 		p.WriteInt(0)
@@ -201,7 +202,7 @@ func (s *Server) Close() {
 		_ = s.listener.Close()
 	}
 	s.DropConnections()
-	// Commands must have ended before miniredis's Close.
+	// All commands must have returned before miniredis is closed.
 	s.mini.CtxCancel() // wakes blocking commands
 	s.srv.Close()
 	s.mini.Close()
@@ -268,7 +269,7 @@ func (s *Server) SetTime(t time.Time) {
 		s.mini.SetTime(t)
 		return
 	}
-	// With the clock running, the jump from the zero time would count as passed time.
+	// If the clock were running, the jump from the zero time would count as elapsed time.
 	s.mini.ClockTTL(false)
 	s.mini.SetTime(time.Time{})
 	s.mini.ClockTTL(true)
