@@ -1,5 +1,5 @@
-// Package anyclient is a Redlatch transport over any Redis client. It runs each call on a connection of
-// the client and subscribes with package pubsub. Copy it.
+// Package anyclient is a Redlatch transport that works with any Redis client. It runs each call on
+// a connection of that client and subscribes with package pubsub. Copy it into your program.
 package anyclient
 
 import (
@@ -14,26 +14,26 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-const most, patience = 64, 6 * time.Second // connections; for a dial, or a reply
+const most, patience = 64, 6 * time.Second // maximum number of connections; time limit for a dial or a reply
 
-// Conn is a connection of your client's.
+// Conn is a connection of your Redis client.
 type Conn interface {
-	// Do sends a command exactly once and waits for the reply: nil, int64, string, []byte or
-	// []any. An error reply is a *transport.ServerError, also inside an array; any other error
-	// means that the connection is broken.
+	// Do sends a command exactly once and waits for the reply: nil, int64, string, []byte or []any.
+	// An error reply, even inside an array, is a *transport.ServerError. Any other error means that
+	// the connection is broken.
 	Do(command string, args ...any) (any, error)
-	// Close closes the connection and ends a pending Do.
+	// Close closes the connection and makes a pending Do return.
 	Close() error
 }
 
 // Transport is a transport.Transport to one master.
 type Transport struct {
-	*pubsub.Subscriber // Subscribe
+	*pubsub.Subscriber // implements Subscribe
 	dial               func(context.Context) (Conn, error)
-	ctx                context.Context //nolint:containedctx // ends with Close
+	ctx                context.Context //nolint:containedctx // canceled by Close
 	end                context.CancelCauseFunc
-	room               chan struct{}  // one entry per call that is not urgent
-	idle               chan Conn      // connections without a call
+	room               chan struct{}  // one entry for each running call that is not urgent
+	idle               chan Conn      // connections that are not in use
 	begin              sync.Mutex     // held by Start, and by Close until no call can start
 	calls              sync.WaitGroup // calls in progress
 }
@@ -45,7 +45,7 @@ func New(dial func(context.Context) (Conn, error), listen pubsub.Config) *Transp
 	return t
 }
 
-// PublishCommand returns PUBLISH: this is not a cluster.
+// PublishCommand returns PUBLISH, because this transport is not for clusters.
 func (t *Transport) PublishCommand() string { return "PUBLISH" }
 
 // Start runs the call and done on a new goroutine.
@@ -106,7 +106,7 @@ func ask(conn Conn, call *transport.Call) (any, error) {
 func (t *Transport) keep(conn Conn) {
 	select {
 	case t.idle <- conn:
-	default: // enough are idle
+	default: // enough connections are idle
 		_ = conn.Close()
 	}
 }
@@ -116,7 +116,7 @@ func (t *Transport) hangUp() {
 		select {
 		case conn := <-t.idle:
 			_ = conn.Close()
-		default: // a concurrent call was faster
+		default: // a concurrent call has taken it
 		}
 	}
 }

@@ -1,13 +1,13 @@
-// Command cron runs a job at most once per hour on any number of machines. The first machine takes the lock
-// for the hour and lets it expire; later ones exit. A job that fails releases the lock, so that another
-// machine may try. If its machine dies, the job is not repeated in that hour: at most once is not at least
-// once. Copy it.
+// Command cron runs a job at most once per hour, on any number of machines. The first machine
+// acquires the lock for the hour and lets it expire; the others exit. If the job fails, it releases
+// the lock, so that another machine may try. If the machine crashes, the job is not repeated in
+// that hour. Copy it into your program.
 //
 //	0 * * * *  cron redis://localhost:6379
 //
-// redlatch run --at-least runs any command, but differs: it keeps the lock even if the command fails, it
-// renews the lock while the command runs, and if its machine dies, the lock expires after one watchdog
-// lease. Here a job that takes longer than the lease ends with ErrLost.
+// The command redlatch run --at-least is similar, but keeps the lock even if the job fails, and
+// renews the lock while the job runs. If its machine crashes, the lock expires after one watchdog
+// lease. Here, a job that takes longer than the lease ends with ErrLost.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 const (
 	period = time.Hour
 	// slack is the time between the end of the lease and the next period. It must be longer than
-	// the machines' clocks and start delays differ, or the next run may be skipped.
+	// the difference between the machines' clocks and start delays, or the next run may be skipped.
 	slack = time.Minute
 )
 
@@ -66,10 +66,10 @@ func once(ctx context.Context, lock *rlock.Lock, job func(context.Context) error
 	if err := job(hold.Context(ctx)); err != nil {
 		return true, errors.Join(err, hold.Unlock()) // let another machine try
 	}
-	return true, hold.LetExpire() // no other machine in this period
+	return true, hold.LetExpire() // no other machine runs it in this period
 }
 
-// report is a placeholder.
+// report is a placeholder for the job.
 func report(ctx context.Context) error {
 	fmt.Println("reporting")
 	return ctx.Err()

@@ -1,9 +1,10 @@
-// Command degrade works under a lock and shows the two policies for a Redis that is down:
+// Command degrade works under a lock and shows two policies for the case that Redis is down:
 //
-//	closed   no lock, no work: if two at the same time do harm
-//	open     work without the lock and report it: if no work does more harm than duplicate work
+//	closed   do not work without the lock, if concurrent work does harm
+//	open     work without the lock and report it, if duplicate work does less harm than no work
 //
-// Both reject a lock that another owner holds, because Redis answered. Copy it.
+// With either policy, it does not work while another owner holds the lock, because Redis has
+// answered. Copy it into your program.
 //
 //	go run ./examples/degrade redis://localhost:6379 open
 package main
@@ -21,15 +22,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// policy is the reaction to a missing answer from Redis.
+// policy is the reaction when Redis does not answer.
 type policy string
 
 const (
 	failClosed policy = "closed"
 	failOpen   policy = "open"
 
-	silence  = time.Second     // until Redis counts as down
-	patience = 2 * time.Second // for a lock that is held
+	silence  = time.Second     // after this time without a reply, Redis counts as down
+	patience = 2 * time.Second // how long to wait for a lock that is held
 )
 
 func main() {
@@ -59,7 +60,7 @@ func connect(ctx context.Context, url string, opts ...redlatch.Option) (*redlatc
 	return redlatch.Open(ctx, url, append(opts, redlatch.WithLazyConnect(), redlatch.WithCommandTimeout(silence))...)
 }
 
-// guarded works under the lock, or follows the policy if Redis does not answer.
+// guarded calls work under the lock, or follows the policy if Redis does not answer.
 func guarded(ctx context.Context, lock *rlock.Lock, when policy, work func(context.Context) error) error {
 	if when == failClosed {
 		return lock.Do(ctx, work, rlock.WithWait(patience))
@@ -77,17 +78,17 @@ func guarded(ctx context.Context, lock *rlock.Lock, when policy, work func(conte
 			}
 		}()
 	}
-	return work(ctx) // not the hold's context: a loss must not end it
+	return work(ctx) // not the hold's context, because losing the lock must not end the work
 }
 
-// away reports whether Redis failed, in contrast to a lock that is held.
+// away reports whether Redis failed, rather than reported that the lock is held.
 func away(err error) bool {
 	var refusal *transport.ServerError // such as LOADING or OOM
 	return errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) ||
 		errors.As(err, &refusal)
 }
 
-// work is a placeholder.
+// work is a placeholder for the work under the lock.
 func work(ctx context.Context) error {
 	fmt.Println("working")
 	select {

@@ -1,9 +1,10 @@
-// Command fencing shows how to handle ErrLost if concurrent writers do harm: the resource rejects the late one.
-// Each row has a version; a writer sends the version that it read, and a row with another version is not
-// changed. The lock still lets others wait instead of work in vain.
+// Command fencing shows what to do about ErrLost if concurrent writes do harm: the resource must
+// reject the write of a worker that is too late. Here, each row has a version. A writer sends the
+// version that it has read, and the row is changed only if it still has that version. The lock is
+// still useful, because it makes other workers wait instead of doing work that is rejected.
 //
-// Worker A takes the lock for three seconds, reads a row and pauses. Its lease expires, and B takes the lock
-// and writes. Then A continues and is rejected. Copy it.
+// Worker A acquires the lock for three seconds, reads a row and pauses. Its lease expires, and B
+// acquires the lock and writes. When A continues, its write is rejected. Copy it into your program.
 //
 //	go run ./examples/fencing redis://localhost:6379
 package main
@@ -34,15 +35,15 @@ type table struct {
 	rows map[string]order
 }
 
-// read is SELECT state, version FROM orders WHERE id = ?
+// read stands for SELECT state, version FROM orders WHERE id = ?
 func (t *table) read(id string) order {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.rows[id]
 }
 
-// update is UPDATE orders SET state = ?, version = version + 1 WHERE id = ? AND version = ?, and an error if
-// no row was changed.
+// update stands for UPDATE orders SET state = ?, version = version + 1 WHERE id = ? AND version = ?
+// It returns an error if no row was changed.
 func (t *table) update(id, state string, read order) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +66,7 @@ func main() {
 	fmt.Printf("order 42: %s, version %d\n", orders.read("42").state, orders.read("42").version)
 }
 
-// run lets A and B work on one order.
+// run lets A and B work on the same order.
 func run(ctx context.Context, url string, orders *table) error {
 	client, err := redlatch.Open(ctx, url)
 	if err != nil {
@@ -94,8 +95,8 @@ func run(ctx context.Context, url string, orders *table) error {
 	return errors.Join(err, verdict(<-late), client.Close())
 }
 
-// verdict requires that the late worker has both errors: the resource rejected its work, and its lock was
-// lost.
+// verdict checks that the late worker has both errors, one because the resource rejected its write
+// and one because its lock was lost.
 func verdict(err error) error {
 	switch {
 	case errors.Is(err, errStale) && errors.Is(err, redlatch.ErrLost):

@@ -1,11 +1,11 @@
-// Command jobs runs the jobs of a Redis list one at a time and in order, with any number of workers, which
-// take turns in the order in which they queue. The job of a worker that dies stays at the front of the list
-// for the next worker. Copy it.
+// Command jobs runs the jobs in a Redis list one at a time and in order. There can be any number of
+// workers, which take turns through a fair lock. If a worker crashes, its job stays at the front of
+// the list for the next worker. Copy it into your program.
 //
 //	redis-cli RPUSH jobs-example one two three
 //	go run ./examples/jobs redis://localhost:6379
 //
-// On SIGTERM it finishes the current job, or leaves the queue of workers.
+// On SIGTERM, it finishes the current job or stops waiting for the lock.
 package main
 
 import (
@@ -25,12 +25,13 @@ import (
 )
 
 const (
-	todo = "jobs-example"      // the jobs, the next one first
-	done = "jobs-example:done" // finished jobs in order
+	todo = "jobs-example"      // jobs to do; the first one is next
+	done = "jobs-example:done" // finished jobs, in order
 
-	// patience bounds the current job after SIGTERM. Keep it below your platform's time until SIGKILL.
+	// patience is how long the current job may take after SIGTERM. It must be shorter than the time
+	// that your platform allows until SIGKILL.
 	patience = 20 * time.Second
-	idle     = 500 * time.Millisecond // pause without jobs
+	idle     = 500 * time.Millisecond // pause while the list is empty
 )
 
 func main() {
@@ -78,8 +79,8 @@ func work(term context.Context, client *redlatch.Client, jobs redis.Conn) error 
 		case errors.Is(err, redlatch.ErrClosed):
 			return nil
 		case errors.Is(err, redlatch.ErrLost):
-			log.Print(err) // the job is still on the list: another worker does it
-		case errors.Is(err, redis.ErrNil): // no job
+			log.Print(err) // the job is still on the list, so another worker will run it
+		case errors.Is(err, redis.ErrNil): // the list is empty
 			select {
 			case <-time.After(idle):
 			case <-term.Done():
@@ -104,9 +105,9 @@ func next(ctx context.Context, jobs redis.Conn) error {
 	case <-ctx.Done():
 		return context.Cause(ctx) // the lock was lost: stop immediately
 	}
-	_ = jobs.Send("MULTI") // what Send cannot send, EXEC reports
-	// Remove it by name: if the lease has expired, another worker may have run it, and the list starts
-	// with the next job.
+	_ = jobs.Send("MULTI") // if Send fails, EXEC also returns an error
+	// Remove the job by name. If the lease has expired, another worker may have run it, and the
+	// list may start with another job.
 	_ = jobs.Send("LREM", todo, 1, job)
 	_ = jobs.Send("RPUSH", done, job)
 	_, err = jobs.Do("EXEC")

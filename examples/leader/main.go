@@ -1,6 +1,7 @@
-// Command leader leads while it holds a lock, and otherwise waits to lead. A leader that loses the lock steps
-// down before the next can start, if its work respects its context. On SIGTERM it releases the lock
-// immediately; after a crash another process leads when the lease expires, six seconds here. Copy it.
+// Command leader leads while it holds a lock, and otherwise waits to become the leader. If its work
+// respects its context, a leader that loses the lock steps down before the next one starts. On
+// SIGTERM, it releases the lock immediately. After a crash, another process leads when the lease
+// has expired, which takes up to six seconds here. Copy it into your program.
 //
 //	go run ./examples/leader redis://localhost:6379
 package main
@@ -20,8 +21,8 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// lease bounds the time without a leader after a crash. A Redis outage of about that length also ends the
-// leadership.
+// lease is the longest time without a leader after a crash. A Redis outage that lasts about as long
+// also ends the leadership.
 const lease = 6 * time.Second
 
 func main() {
@@ -44,7 +45,7 @@ func run(url string) error {
 	return errors.Join(stand(ctx, client, os.Stdout), client.Close())
 }
 
-// stand is a candidate until ctx ends.
+// stand makes the process a candidate until ctx ends.
 func stand(ctx context.Context, client *redlatch.Client, out io.Writer) error {
 	return leader.Run(ctx, client, "leader-example", leader.Config{
 		Lead:    func(ctx context.Context) error { return lead(ctx, out) },

@@ -1,5 +1,5 @@
-// Command testing uses a lock. Its main_test.go shows tests without a server for a lock that is free, held by
-// another process or lost, and for a Redis that is down. See docs/testing-your-code.md.
+// Command testing uses a lock. Its main_test.go shows how to test it without a server when the lock
+// is free, held by another process or lost, and when Redis is down. See docs/testing-your-code.md.
 package main
 
 import (
@@ -25,18 +25,18 @@ func run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // the program ends
+	defer func() { _ = client.Close() }() // the program is about to exit
 	report := &Report{Lock: rlock.New(client, "report")}
 	err = report.Write(ctx)
 	fmt.Println("pages written:", report.Pages)
 	return err
 }
 
-// Report is a report that one process at a time writes.
+// Report is a report that only one process writes at a time.
 type Report struct {
 	// Lock is held while writing.
 	Lock *rlock.Lock
-	// Pages is the number of written pages.
+	// Pages is the number of pages written.
 	Pages int
 }
 
@@ -64,9 +64,9 @@ func (r *Report) pages(ctx context.Context) error {
 	return nil
 }
 
-// Locker is the part of *rlock.Lock that a program with Do needs.
+// Locker is the part of *rlock.Lock that is needed by a program that uses only Do.
 type Locker interface {
-	// Do runs fn under the lock, as [rlock.Lock.Do].
+	// Do runs fn under the lock, like [rlock.Lock.Do].
 	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
 }
 

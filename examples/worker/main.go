@@ -1,5 +1,6 @@
-// Command worker repeatedly works under a lock. On SIGTERM it finishes the current work, releases the lock and
-// exits without leaving a lease. Copy it.
+// Command worker repeatedly works under a lock. On SIGTERM, it finishes the current work, releases
+// the lock and exits, so that other workers need not wait for a lease to expire. Copy it into your
+// program.
 //
 //	go run ./examples/worker redis://localhost:6379
 package main
@@ -18,7 +19,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// patience bounds the current work after SIGTERM. Keep it below your platform's time until SIGKILL.
+// patience is how long the current work may take after SIGTERM. It must be shorter than the time
+// that your platform allows until SIGKILL.
 const patience = 20 * time.Second
 
 func main() {

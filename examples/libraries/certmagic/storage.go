@@ -1,5 +1,5 @@
-// Package certmagic lets processes share certificates, and obtain and renew each certificate once.
-// Copy it.
+// Package certmagic lets several processes share certificates, so that each certificate is obtained
+// and renewed only once. Copy it into your program.
 //
 //	certmagic.Default.Storage = certmagic.New(client, certmagic.Default.Storage)
 package certmagic
@@ -16,15 +16,15 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Storage is a certmagic.Storage with Redlatch locks, which are renewed until Unlock. certmagic does not
-// notice a lost lock: a certificate may then be obtained twice, which counts against the authority's rate
-// limit.
+// Storage is a certmagic.Storage with Redlatch locks, which are renewed until Unlock. certmagic
+// does not notice when a lock is lost. A certificate may then be obtained twice, which counts
+// against the authority's rate limit.
 type Storage struct {
-	certmagic.Storage // for the data
+	certmagic.Storage // stores the data
 	client            *redlatch.Client
 
 	mu    sync.Mutex
-	holds map[string][]*rlock.Hold // by name, the oldest first; several if earlier holds were lost
+	holds map[string][]*rlock.Hold // by name, oldest first; there are several if earlier ones were lost
 }
 
 var _ certmagic.TryLocker = (*Storage)(nil)

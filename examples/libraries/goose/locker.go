@@ -1,6 +1,6 @@
-// Package goose lets one process of many migrate a database while the others wait. Use it for
-// databases without session locks, such as SQLite on a shared disk or ClickHouse; for PostgreSQL and
-// MySQL, prefer goose's own database locks. Copy it.
+// Package goose lets a single process migrate a database while the others wait. Use it for
+// databases without session locks, such as SQLite on a shared disk or ClickHouse. For PostgreSQL
+// and MySQL, prefer goose's own database locks. Copy it into your program.
 //
 //	provider, err := goose.NewProvider(dialect, db, migrations, goose.WithLocker(locker.New(client, "migrations:orders")))
 package goose
@@ -17,8 +17,9 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Locker is goose's lock.Locker for one Provider. Its lock is renewed until Unlock. goose does not notice
-// a lost lock and continues, so use transactions: the database then rejects a second migration.
+// Locker is goose's lock.Locker for one Provider. Its lock is renewed until Unlock. goose does not
+// notice when the lock is lost, so use transactions, with which the database rejects a second
+// migration.
 type Locker struct {
 	lock *rlock.Lock
 

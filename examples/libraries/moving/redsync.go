@@ -14,7 +14,7 @@ import (
 // UnderRedsync runs ship under a redsync lock, whose lease must outlast the work.
 func UnderRedsync(ctx context.Context, rs *redsync.Redsync, name string, ship Work) error {
 	mutex := rs.NewMutex(name, redsync.WithExpiry(time.Minute))
-	if err := mutex.LockContext(ctx); err != nil { // 32 attempts, some 5 s
+	if err := mutex.LockContext(ctx); err != nil { // 32 attempts, about 5 s
 		return err
 	}
 	err := ship(ctx)

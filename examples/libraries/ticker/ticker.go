@@ -1,4 +1,5 @@
-// Package ticker runs work at each tick of a time.Ticker, in one process of many. Copy it.
+// Package ticker runs work at each tick of a time.Ticker, in a single process out of many. Copy it
+// into your program.
 //
 //	err := leader.Run(ctx, client, "sweeper", leader.Config{Lead: ticker.Lead(time.Minute, sweep)})
 package ticker
@@ -8,10 +9,10 @@ import (
 	"time"
 )
 
-// Lead returns a function for leader.Config that runs work once per period while this process leads. work
-// should return soon after ctx ends, because another process may lead by then. An error of work ends
-// leader.Run, unless ctx has ended. Ticks are not aligned between machines: after a change of leader, the
-// next tick comes within two periods.
+// Lead returns a function for leader.Config that runs work once per period while this process
+// leads. work should return soon after ctx ends, because another process may lead by then. Unless
+// ctx has ended, an error from work ends leader.Run. Ticks are not aligned between machines. After
+// a change of leader, the next tick comes within two periods.
 func Lead(period time.Duration, work func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		tick := time.NewTicker(period)
@@ -19,7 +20,7 @@ func Lead(period time.Duration, work func(ctx context.Context) error) func(ctx c
 		for {
 			select {
 			case <-tick.C:
-				// After a pause of the process, both channels may be ready.
+				// If the process was paused, both channels may be ready.
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}

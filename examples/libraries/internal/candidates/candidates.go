@@ -1,4 +1,4 @@
-// Package candidates has shared code for tests of the leader examples.
+// Package candidates contains code that the tests of the leader examples share.
 package candidates
 
 import (
@@ -15,15 +15,16 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// soon is far longer than any awaited event takes.
+// soon is much longer than any expected event takes.
 const soon = 30 * time.Second
 
 // work reports that a candidate has worked.
 type work struct{ candidate int }
 
-// Takes requires that one of two candidates works at a time: the second after the first is disconnected
-// from the lock's server, and the first again after the second has stopped. lead returns a candidate's
-// Lead function, which calls did when it works; its own connection stays up.
+// Takes checks that only one candidate works at a time. The second candidate takes over after the
+// first is disconnected from the lock's server, and the first takes over after the second has
+// stopped. lead returns a candidate's Lead function, which calls did when it works. Its own
+// connection is not cut.
 func Takes(t *testing.T, s *redistest.Server, lead func(did func()) func(context.Context) error) {
 	t.Helper()
 	name, works, proxy := redistest.Key(t), make(chan work, 1000), redistest.NewProxy(t, s.Addr())
@@ -50,7 +51,8 @@ func Takes(t *testing.T, s *redistest.Server, lead func(did func()) func(context
 	until(t, works, 1)
 }
 
-// until waits until a candidate has worked twice in a row, so that the other has stopped.
+// until waits until a candidate has worked twice in a row, which means that the other one has
+// stopped.
 func until(t *testing.T, works <-chan work, candidate int) {
 	t.Helper()
 	over, row := time.After(soon), 0
@@ -68,7 +70,7 @@ func until(t *testing.T, works <-chan work, candidate int) {
 	}
 }
 
-// Connect returns a client whose locks are lost after two seconds.
+// Connect returns a client whose locks expire after two seconds without a renewal.
 func Connect(t *testing.T, url string) *redlatch.Client {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), url, redlatch.WithWatchdogTimeout(2*time.Second))
