@@ -8,13 +8,13 @@
 //
 // With a [Locker], the processes share the jobs. With an [Elector], one process leads and runs all
 // jobs; use it for jobs that share state in that process's memory. gocron skips a run that another
-// process has taken; with a Locker it also calls AfterLockError with redlatch.ErrNotAcquired.
+// process has taken. With a Locker, it also calls AfterLockError with redlatch.ErrNotAcquired.
 //
 // No two processes run a job at the same time if the task respects its context, which ends before
 // another process can get the lock, even after a network failure or a pause. Create tasks with
 // [Locker.Task] or [Elector.Task]: gocron's own context for a job is not the context of a run.
 //
-// A job runs at most once per tick. A run is not repeated if its process dies, which blocks the job
-// until the lease expires. If clocks differ, set LockerConfig.Period or AtLeast, or
+// A job runs at most once per tick. If a process dies, its run is not repeated, and the job is
+// blocked until the lease expires. If clocks differ, set LockerConfig.Period or AtLeast, or
 // ElectorConfig.Skew; otherwise a job that ends before another process's tick runs again.
 package gocronredlatch

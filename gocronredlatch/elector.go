@@ -18,12 +18,13 @@ type ElectorConfig struct {
 	// Name is the name of the lock, the same in all processes.
 	Name string
 
-	// Fair makes processes lead in order of arrival. It must be the same in all processes. Default: any
-	// candidate may lead next.
+	// Fair makes processes lead in order of arrival. It must be the same in all processes. By
+	// default, any candidate may lead next.
 	Fair bool
 
-	// Skew is how long a new leader waits before it runs jobs. It must exceed the difference between the
-	// clocks; otherwise a job may run again when this process ticks later. Default: 0.
+	// Skew is how long a new leader waits before it runs jobs. It must exceed the difference
+	// between the clocks; otherwise a job may run again when this process ticks later. The default
+	// is 0.
 	Skew time.Duration
 
 	// OnError is called with each error that does not end Run, as in [leader.Config]. By default, the
@@ -52,8 +53,8 @@ type term struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector, or redlatch.ErrInvalid if Name is empty or Skew is negative. It sends
-// nothing.
+// NewElector returns an Elector, or redlatch.ErrInvalid if Name is empty or Skew is negative. It
+// does no I/O.
 func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error) {
 	if config.Name == "" || config.Skew < 0 {
 		return nil, fmt.Errorf("%w: Elector needs a Name and a non-negative Skew", redlatch.ErrInvalid)
@@ -86,14 +87,14 @@ func (e *Elector) set(t *term) {
 }
 
 // IsLeader is called by gocron at each tick. It returns nil if this process has led for longer than
-// Skew, and otherwise [ErrNotLeader]. It sends nothing.
+// Skew, and otherwise [ErrNotLeader]. It does no I/O.
 func (e *Elector) IsLeader(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.leads()
 }
 
-// leads is IsLeader with mu held.
+// leads is like IsLeader, but is called with mu held.
 func (e *Elector) leads() error {
 	switch {
 	case e.term == nil:
@@ -123,7 +124,7 @@ func (e *Elector) Task(fn func(ctx context.Context) error) gocron.Task {
 	})
 }
 
-// begin starts a task of this term. Callers must call done when it ends.
+// begin starts a task of this term. The caller must call done when the task ends.
 func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,9 +136,10 @@ func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	return t.ctx, t.tasks.Done, nil
 }
 
-// lasting also checks the term's context, which detects a pause of the process immediately.
+// lasting is the context of a task. It also checks the term's context, so that it detects a pause
+// of the process immediately.
 type lasting struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // lasting is itself a context
 	leading         context.Context
 	cancel          context.CancelCauseFunc
 }

@@ -20,15 +20,17 @@ type LockerConfig struct {
 	// Prefix is prepended to the job's name to get the name of its lock.
 	Prefix string
 
-	// Period is the time between two runs of jobs that run at multiples of it counted from 1970-01-01 UTC,
-	// such as every hour on the hour. The job runs once per multiple, even if clocks differ by a third of the
-	// period or a paused process ticks late. A tick further than a third of the period from any multiple is
-	// skipped with [ErrOffSchedule]. Default: 0, which means that ticks are not counted.
+	// Period is the time between two runs, for jobs that run at multiples of Period since
+	// 1970-01-01 UTC, such as every hour on the hour. The job runs once per multiple, even if
+	// clocks differ by a third of the period or a paused process ticks late. A tick further than a
+	// third of the period from any multiple is skipped with [ErrOffSchedule]. The default, 0,
+	// disables this rule.
 	Period time.Duration
 
-	// AtLeast is the minimum time from the start of a run to the next run, for jobs that do not run at
-	// multiples of Period. It should exceed the difference between the clocks and be less than the time
-	// between two runs. A paused process that ticks later runs the job again. Default: 0.
+	// AtLeast is the minimum time from the start of a run to the next run, for jobs that do not run
+	// at multiples of Period. It should exceed the difference between the clocks and be less than
+	// the time between two runs. A paused process that ticks later runs the job again. The default
+	// is 0.
 	AtLeast time.Duration
 
 	// OnError is called with errors from releasing a lock, which gocron drops. It is called on the run's
@@ -52,7 +54,7 @@ type Locker struct {
 var _ gocron.Locker = (*Locker)(nil)
 
 // NewLocker returns a Locker. Close the client after the scheduler has shut down. NewLocker returns
-// redlatch.ErrInvalid if Period or AtLeast is negative, or if both are set. It sends nothing.
+// redlatch.ErrInvalid if Period or AtLeast is negative, or if both are set. It does no I/O.
 func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	if config.Period < 0 || config.AtLeast < 0 || config.Period > 0 && config.AtLeast > 0 {
 		return nil, fmt.Errorf("%w: Period and AtLeast must not be negative and are mutually exclusive", redlatch.ErrInvalid)
@@ -76,14 +78,15 @@ func (l *Locker) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask((&task{l, fn}).run)
 }
 
-// task has a method so that its name does not depend on inlining of Task.
+// task is a type so that the name of its run method does not depend on whether Task is inlined.
 type task struct {
 	locker *Locker
 	fn     func(ctx context.Context) error
 }
 
 func (t *task) run(ctx context.Context) error {
-	// A hold is for one run. If it was lost before its task started, the job may run again.
+	// Each run has its own hold. If the hold was lost before the task started, the job may run
+	// again.
 	hold, ok := t.locker.holds.LoadAndDelete(ctx)
 	if !ok {
 		return fmt.Errorf("%w: the job uses a different Locker than its task", redlatch.ErrNotHeld)
@@ -119,13 +122,13 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &run{l, ctx, hold}, nil
 }
 
-// mark returns the lease of the mark of a run that starts now, or 0 for no mark.
+// mark returns the lease of the lock that marks a job as run now, or 0 if the job is not marked.
 func (l *Locker) mark() (time.Duration, error) {
 	period := l.config.Period
 	if period == 0 {
 		return l.config.AtLeast, nil
 	}
-	// time.Truncate counts from year 1, not from 1970.
+	// time.Time.Truncate counts from the year 1, not from 1970.
 	after := time.Duration(time.Now().UnixNano()) % period
 	switch {
 	case after <= period/3:
@@ -140,7 +143,7 @@ func (l *Locker) leaveMark(ctx context.Context, name string, lease time.Duration
 	if lease == 0 {
 		return nil
 	}
-	// A lease truncated to milliseconds would end too soon.
+	// A lease that is rounded down to milliseconds would end too early.
 	hold, err := rlock.New(l.client, name+":ran").TryLock(ctx, rlock.WithLease(lease+time.Millisecond))
 	if err != nil {
 		return err
@@ -151,7 +154,7 @@ func (l *Locker) leaveMark(ctx context.Context, name string, lease time.Duration
 
 type run struct {
 	locker *Locker
-	ctx    context.Context //nolint:containedctx // of the job
+	ctx    context.Context //nolint:containedctx // the job's context
 	hold   *rlock.Hold
 }
 

@@ -120,7 +120,7 @@ func (t *Telemetry) of(name, kind string) labels {
 	return l
 }
 
-// Names that are not UTF-8 are in otherGroup.
+// groupOf returns the group of a lock. Groups that are not valid UTF-8 count as otherGroup.
 func (t *Telemetry) groupOf(name string) string {
 	group := t.set.grouping(name)
 	if _, known := t.groups.all()[group]; known {
@@ -141,7 +141,8 @@ type series struct{ kind, group string }
 
 func (s series) labels() labels { return labels{kind: s.kind, group: s.group} }
 
-// Prometheus does not see the increase of a counter that starts at 1.
+// see reports each counter as 0 first, because Prometheus misses the increase of a counter that
+// starts at 1.
 func (t *Telemetry) see(ctx context.Context, s series) {
 	if _, known := t.seen.all()[s]; known {
 		return
@@ -184,7 +185,7 @@ func (t *Telemetry) now() map[series]redlatch.KindStats {
 	return all
 }
 
-// cache is a copy-on-write map: reading neither locks nor allocates.
+// cache is a copy-on-write map. Reading it neither locks nor allocates.
 type cache[K comparable, V any] struct {
 	mu   sync.Mutex // held while adding
 	have atomic.Pointer[map[K]V]
@@ -220,7 +221,8 @@ func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	return next[key], true
 }
 
-// Batches keep the code in the processor's cache, which makes it several times faster.
+// together is the size of a batch. Batches keep the code in the processor's cache, which makes
+// recording several times faster.
 const together = 64
 
 type measurement struct {
@@ -229,15 +231,15 @@ type measurement struct {
 	labels  labels
 }
 
-// A collection flushes, so it includes all earlier measurements. Measurements are recorded with mu
-// held.
+// pending contains the measurements of the next batch. A collection flushes them, so that it
+// includes all earlier measurements. They are recorded with mu held.
 type pending struct {
 	mu     sync.Mutex
-	all    []measurement // fewer than together
-	closed bool          // without collections
+	all    []measurement // always fewer than together
+	closed bool          // set by Close; measurements are then recorded immediately
 }
 
-// Traced calls are recorded immediately, with the context for an exemplar.
+// record records traced calls immediately, because an exemplar needs their context.
 func (t *Telemetry) record(ctx context.Context, traced bool, m measurement) {
 	if traced {
 		m.to.Record(ctx, m.seconds, t.attributes(m.labels).record...)
@@ -256,7 +258,7 @@ func (t *Telemetry) flush() {
 	t.recordAll()
 }
 
-// recordAll is flush with pending.mu held.
+// recordAll is like flush, but is called with pending.mu held.
 func (t *Telemetry) recordAll() {
 	all := t.pending.all
 	t.pending.all = all[:0]

@@ -32,15 +32,16 @@ type settings struct {
 	shown    func(name string) string // the name on spans, or nil if it is omitted
 }
 
-// WithMeterProvider sets the provider for metrics. Default: otel.GetMeterProvider().
+// WithMeterProvider sets the provider for metrics. The default is otel.GetMeterProvider().
 func WithMeterProvider(p metric.MeterProvider) Option { return func(s *settings) { s.meters = p } }
 
-// WithTracerProvider sets the provider for spans. Default: otel.GetTracerProvider().
+// WithTracerProvider sets the provider for spans. The default is otel.GetTracerProvider().
 func WithTracerProvider(p trace.TracerProvider) Option { return func(s *settings) { s.tracers = p } }
 
-// WithGroup adds the attribute group to the metrics with the attribute kind. group maps a lock's
-// name to it. It is called in each call to Lock, and must be fast and safe for concurrent use. Once
-// there are 100 groups, names in any other group count as "_other". Default: no attribute.
+// WithGroup adds the attribute group to the metrics with the attribute kind. Its value is the
+// result of group for a lock's name. group is called in each call to Lock, and must be fast and
+// safe for concurrent use. Once there are 100 groups, names in any other group count as "_other".
+// The default adds no attribute.
 func WithGroup(group func(name string) string) Option {
 	return func(s *settings) { s.grouping = group }
 }
@@ -77,7 +78,7 @@ type Telemetry struct {
 	seen    cache[series, struct{}]
 }
 
-// New creates the instruments. It returns the meter's errors.
+// New creates the instruments. It returns an error if the meter does.
 func New(opts ...Option) (*Telemetry, error) {
 	set := settings{shown: func(name string) string { return name }}
 	for _, o := range opts {

@@ -46,13 +46,13 @@ const (
 // A call is stored in the context of its events and holds.
 type call struct {
 	span    trace.Span        // redlatch.lock
-	parent  trace.SpanContext // the caller's
+	parent  trace.SpanContext // the caller's span
 	started redlatch.Started
 }
 
 type doing struct{ span trace.Span }
 
-// A client may have observers of several Telemetry values.
+// The keys contain the Telemetry, because a client may have observers of several.
 type (
 	callKey  struct{ of *Telemetry }
 	doingKey struct{ of *Telemetry }
@@ -74,7 +74,7 @@ func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Cont
 func (t *Telemetry) about(name, kind string, room int) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 2+room), keyKind.String(kind))
 	if t.set.shown != nil {
-		all = append(all, keyName.String(strings.ToValidUTF8(t.set.shown(name), "\ufffd"))) // also an invalid name
+		all = append(all, keyName.String(strings.ToValidUTF8(t.set.shown(name), "\ufffd"))) // names may be invalid UTF-8
 	}
 	return all
 }

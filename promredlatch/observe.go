@@ -111,7 +111,7 @@ func (m *Metrics) values(name, kind string, others ...string) []string {
 	return append(m.first(m.series(name, kind)), others...)
 }
 
-// Names that are not UTF-8 are in otherGroup.
+// groupOf returns the group of a lock. Groups that are not valid UTF-8 count as otherGroup.
 func (m *Metrics) groupOf(name string) string {
 	group := m.grouping(name)
 	if _, known := m.groups.all()[group]; known {
@@ -138,7 +138,7 @@ func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Ob
 	m.pending.add(measurement{to, d.Seconds()})
 }
 
-// fits reports whether labels are valid for an exemplar: Prometheus panics on other labels.
+// fits reports whether labels are valid for an exemplar. Prometheus panics if they are not.
 func fits(labels prometheus.Labels) bool {
 	n := 0
 	for name, value := range labels {
@@ -152,7 +152,8 @@ func fits(labels prometheus.Labels) bool {
 
 type series struct{ kind, group string }
 
-// Prometheus does not see the increase of a counter that starts at 1.
+// see creates each counter with 0 first, because Prometheus misses the increase of a counter that
+// starts at 1.
 func (m *Metrics) see(name, kind string) {
 	s := m.series(name, kind)
 	if _, known := m.seen.all()[s]; !known {
@@ -229,7 +230,7 @@ func (m *Metrics) now() map[series]redlatch.KindStats {
 	return all
 }
 
-// cache is a copy-on-write map: reading neither locks nor allocates.
+// cache is a copy-on-write map. Reading it neither locks nor allocates.
 type cache[K comparable, V any] struct {
 	mu   sync.Mutex // held while adding
 	have atomic.Pointer[map[K]V]
@@ -276,7 +277,8 @@ type (
 	}
 )
 
-// Batches keep the code in the processor's cache, which makes it several times faster.
+// together is the size of a batch. Batches keep the code in the processor's cache, which makes
+// counting several times faster.
 const together = 64
 
 type measurement struct {
@@ -284,11 +286,11 @@ type measurement struct {
 	seconds float64
 }
 
-// A collection flushes, so it includes all earlier measurements. Measurements are counted with mu
-// held.
+// pending contains the measurements of the next batch. A collection flushes them, so that it
+// includes all earlier measurements. They are counted with mu held.
 type pending struct {
 	mu  sync.Mutex
-	all []measurement // fewer than together
+	all []measurement // always fewer than together
 }
 
 func (p *pending) add(m measurement) {
@@ -305,7 +307,7 @@ func (p *pending) flush() {
 	p.count()
 }
 
-// count is flush with mu held.
+// count is like flush, but is called with mu held.
 func (p *pending) count() {
 	all := p.all
 	p.all = all[:0]
