@@ -25,7 +25,7 @@ var droppedHold = analyzer("droppedhold", "report holds that are never released"
 
 func isBlank(e ast.Expr) bool { return types.ExprString(e) == "_" }
 
-// unbounded matches options that leave a hold until it is released.
+// unbounded matches options with which a hold lasts until it is released.
 var unbounded = regexp.MustCompile(`^` + core + `rlock\.With(Wait|Polling|Watchdog|Owner)$`)
 
 func (p checked) isBounded(call *ast.CallExpr) bool {
@@ -42,7 +42,8 @@ func (p checked) isBounded(call *ast.CallExpr) bool {
 	})
 }
 
-// isForgotten reports whether an expression is a local variable with a hold that is never ended or passed on.
+// isForgotten reports whether an expression is a local variable for a hold that is never ended or
+// passed on.
 func (p checked) isForgotten(e ast.Expr) bool {
 	hold := p.variable(e)
 	if hold == nil || isBlank(e) || hold.Kind() != types.LocalVar {
@@ -85,7 +86,7 @@ var callerContext = analyzer("callercontext", "report the caller's context in fu
 
 var harmless = regexp.MustCompile(`^context\.(Cause|WithoutCancel)$|^\(?\*?log/slog\.|\.Hold\)\.Context$`)
 
-// Deferred and concurrent calls may outlive the lock.
+// isWork ignores deferred and concurrent calls, because they may outlive the lock.
 func (p checked) isWork(use, literal inspector.Cursor) bool {
 	call, ok := use.Parent().Node().(*ast.CallExpr)
 	if !ok || use.ParentEdgeKind() != edge.CallExpr_Args || isApart(use, literal) || p.outerDo(use.Parent(), call) != nil {
@@ -114,7 +115,8 @@ func (p checked) waits(call *ast.CallExpr, first ast.Node, use string) {
 	p.Reportf(call.Pos(), "%s %s the hold of line %d: use %s", types.ExprString(call.Fun), verb, p.Fset.Position(first.Pos()).Line, use)
 }
 
-// outerDo returns a call of Do whose function acquires the same lock again with an outer context.
+// outerDo returns an enclosing call of Do whose function acquires the same lock again with an outer
+// context.
 func (p checked) outerDo(c inspector.Cursor, call *ast.CallExpr) *ast.CallExpr {
 	lock, ctx := p.acquisition(call)
 	for literal := range c.Enclosing((*ast.FuncLit)(nil)) {
@@ -134,7 +136,7 @@ func (p checked) outerDo(c inspector.Cursor, call *ast.CallExpr) *ast.CallExpr {
 func (p checked) afterHold(c inspector.Cursor, to []ast.Expr, first *ast.CallExpr) {
 	lock, ctx := p.acquisition(first)
 	id, _ := to[0].(*ast.Ident)
-	hold, _ := p.TypesInfo.Defs[id].(*types.Var) // others may be released elsewhere
+	hold, _ := p.TypesInfo.Defs[id].(*types.Var) // other variables may be released elsewhere
 	next, ok := c.NextSibling()
 	if !isBlank(to[1]) {
 		next, ok = afterError(next, ok, types.ExprString(to[1])+" != nil")

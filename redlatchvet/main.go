@@ -43,10 +43,10 @@ func analyzer(name, doc string, run func(checked)) *analysis.Analyzer {
 
 type checked struct{ *analysis.Pass }
 
-// nodes returns the nodes of a type outside of tests.
+// nodes returns the nodes of type N that are not in tests.
 func nodes[N ast.Node](p checked) iter.Seq2[inspector.Cursor, N] {
 	return func(yield func(inspector.Cursor, N) bool) {
-		for file := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Children() { //nolint:errcheck // of this type
+		for file := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Children() { //nolint:errcheck // it has this type
 			if strings.HasSuffix(p.Fset.File(file.Node().Pos()).Name(), "_test.go") {
 				continue
 			}
@@ -62,7 +62,7 @@ func nodes[N ast.Node](p checked) iter.Seq2[inspector.Cursor, N] {
 func within[N ast.Node](c inspector.Cursor) iter.Seq2[inspector.Cursor, N] {
 	return func(yield func(inspector.Cursor, N) bool) {
 		for c := range c.Preorder(*new(N)) {
-			if !yield(c, c.Node().(N)) { //nolint:errcheck // of this type
+			if !yield(c, c.Node().(N)) { //nolint:errcheck // it has this type
 				return
 			}
 		}
@@ -85,7 +85,8 @@ var (
 	optionType = regexp.MustCompile(`^\[\]` + core + `\w+\.\w*Option$`)
 )
 
-// Interfaces and wrappers have the same names.
+// acquires compares only names and result types, so that it also recognizes interfaces and
+// wrappers.
 func (p checked) acquires(call *ast.CallExpr) bool {
 	fn, _ := p.callee(call)
 	return slices.Contains([]string{"Lock", "TryLock", "Resume", "Acquire", "TryAcquire"}, fn.Name()) &&
@@ -98,9 +99,9 @@ func (p checked) isDo(call *ast.CallExpr) bool {
 	return fn.Name() == "Do" && params.Len() > 0 && optionType.MatchString(params.At(params.Len()-1).Type().String())
 }
 
-// acquisition returns the paths of the lock that a call acquires and of the context. It ignores calls with arguments
-// after the context that are neither options nor a function, because semaphores, and wrappers that take a name, may
-// acquire something different on each call.
+// acquisition returns the paths of the lock and the context that are used in a call. It ignores
+// calls with arguments after the context that are neither options nor a function, because
+// semaphores and wrappers that take a name may acquire something different on each call.
 func (p checked) acquisition(call *ast.CallExpr) (lock, ctx string) {
 	if !p.acquires(call) && !p.isDo(call) || len(call.Args) == 0 {
 		return "", ""
@@ -140,7 +141,7 @@ func isApart(c, of inspector.Cursor) bool {
 	return isIn[*ast.DeferStmt](c, of) || isIn[*ast.GoStmt](c, of)
 }
 
-// runner returns the name of the function that calls a literal while it has a lock.
+// runner returns the name of the function that calls a literal while it holds a lock.
 func (p checked) runner(literal inspector.Cursor) string {
 	switch parent := literal.Parent().Node().(type) {
 	case *ast.CallExpr:
@@ -167,8 +168,8 @@ func (p checked) variable(e ast.Expr) *types.Var {
 	return v
 }
 
-// path returns the same string for all expressions that denote the same value, and "" for other expressions, such as
-// the read side of a lock.
+// path returns the same string for all expressions that denote the same value. It returns "" for
+// other expressions, such as the read lock of a read/write lock.
 func (p checked) path(e ast.Expr) string {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:

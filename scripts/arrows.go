@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Program arrows prints imports that point upwards in the list of floors. It fails if there are any, if
-// a folder is not on a floor, and if only tests import an internal package outside of internal/test.
-// Imports of tests do not count. Run it from the root:
+// Program arrows prints imports of packages that are higher up in the list of floors. It fails if
+// there are any, if a folder is not on a floor, or if only tests import an internal package outside
+// of internal/test. Imports in tests do not count. Run it from the root of the repository:
 //
 //	go run scripts/arrows.go
 package main
@@ -26,8 +26,8 @@ const (
 	most   = 0
 )
 
-// floors are listed from the top down. A package is on the floor of the longest matching folder; "." is only the root.
-// The linter checks the order inside internal.
+// floors are listed from the top down. A package is on the floor with the longest matching folder.
+// The folder "." matches only the root package. The linter checks the order inside internal.
 var floors = [][]string{
 	{"test", "bench", "examples", "scripts", "tools"},
 	{"internal/test"},
@@ -45,7 +45,7 @@ var floors = [][]string{
 	{"embedded", "transport", "codec", "fence", "internal/builtin", "internal/clock", "internal/limits", "internal/protocol"},
 }
 
-// floor returns 0 for the top.
+// floor returns the index of a package's floor. The top floor is 0.
 func floor(pkg string) (int, bool) {
 	at, longest := 0, ""
 	for i, folders := range floors {
@@ -89,7 +89,8 @@ func imports() (map[string]map[string]bool, error) {
 	return all, err
 }
 
-// unused returns the internal packages that only tests import. They belong in internal/test.
+// unused returns the internal packages that only tests import. Such packages belong in
+// internal/test.
 func unused(all map[string]map[string]bool) []string {
 	used := map[string]bool{}
 	for from, tos := range all {

@@ -8,8 +8,8 @@
 //	the root folder     at most 40 files, not counting hidden ones
 //	redistest.InRealTime  at most 40 calls: tests that a slow machine can disturb
 //
-// It checks the current folder with its nested modules, except generated files and testdata, and fails
-// if there are findings. Run it from the root: go run scripts/sizes.go
+// It checks the current folder and its nested modules, except generated files and testdata, and
+// fails if there are findings. Run it from the root: go run scripts/sizes.go
 package main
 
 import (
@@ -207,7 +207,7 @@ func firstDoc(groups ...*ast.CommentGroup) *ast.CommentGroup {
 	return nil
 }
 
-// exportedReceiver is true for a function, or a method that godoc shows.
+// exportedReceiver reports whether fn is a function, or a method that godoc shows.
 func exportedReceiver(fn *ast.FuncDecl) bool {
 	if fn.Recv == nil {
 		return true

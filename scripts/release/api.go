@@ -140,7 +140,7 @@ func (r *repo) extract(revision, folder string) error {
 	if _, err := r.git("archive", "--output", archive, revision); err != nil {
 		return err
 	}
-	out, err := exec.Command("tar", "-x", "-C", folder, "-f", archive).CombinedOutput() //nolint:gosec,noctx // folders of this program
+	out, err := exec.Command("tar", "-x", "-C", folder, "-f", archive).CombinedOutput() //nolint:gosec,noctx // the program chose the folders
 	if err != nil {
 		return fmt.Errorf("tar: %w: %s", err, out)
 	}
@@ -193,7 +193,7 @@ func least(last string, c change) string {
 	return fmt.Sprintf("v%d.%d.%d", major, minor, patch+1)
 }
 
-// fits counts a pre-release, such as v0.2.0-rc.1, as its release.
+// fits reports whether version allows c. A pre-release such as v0.2.0-rc.1 counts as its release.
 func fits(last, version string, c change) bool {
 	core := version
 	if pre := semver.Prerelease(version); pre != "" {

@@ -7,9 +7,9 @@
 //	go run -C scripts/release . -api -since REV   print API changes since a revision
 //
 // All published modules have the same version, with tags on one commit: vX.Y.Z for the core,
-// adapter/goredis/vX.Y.Z and so on. The go.mod of a nested module requires the core with this version, which
-// must exist, and keeps its replace, which the go command ignores in dependencies but tests in the checkout
-// need.
+// adapter/goredis/vX.Y.Z and so on. The go.mod of a nested module requires the core with this
+// version, which must exist. It also keeps its replace directive, which tests in the checkout need
+// and the go command ignores in dependencies.
 //
 // The changelog is not checked with -trial, which is for temporary clones.
 package main
@@ -99,7 +99,7 @@ func orNothing(tag string) string {
 	return tag
 }
 
-// checkClean rejects changes: they would be tagged, or missing in the tag.
+// checkClean rejects uncommitted changes, which would either be tagged or be missing from the tag.
 func (r *repo) checkClean() error {
 	out, err := r.git("status", "--porcelain")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 const changelog = "CHANGELOG.md"
 
-// unpublished are the top folders that are not for users.
+// unpublished lists the top-level folders whose modules are not for users.
 var unpublished = []string{"bench", "cmd", "examples", "scripts", "test", "tools"}
 
 type repo struct {
@@ -63,7 +63,7 @@ func modulesIn(root string) ([]module, error) {
 		switch {
 		case err != nil:
 			return err
-		// .git, and .servers, where Prometheus has examples with a go.mod.
+		// Skip .git, and .servers, which contains Prometheus's examples with a go.mod.
 		case d.IsDir() && name != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
 			return filepath.SkipDir
 		case d.Name() != "go.mod":
@@ -91,7 +91,7 @@ func modulesIn(root string) ([]module, error) {
 	return all, nil
 }
 
-// published returns the core first.
+// published returns the published modules, starting with the core.
 func (r *repo) published() []module {
 	var all []module
 	for _, m := range r.modules {
@@ -117,7 +117,7 @@ func (r *repo) lastTag() (string, error) {
 }
 
 func (r *repo) git(args ...string) (string, error) {
-	// In a container the checkout may be another user's.
+	// In a container, the checkout may belong to another user.
 	args = append([]string{"-C", r.root, "-c", "safe.directory=*"}, args...)
 	cmd := exec.Command("git", args...) //nolint:gosec,noctx // a command of this program, which waits for it
 	var said strings.Builder
@@ -154,7 +154,7 @@ func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 		if err == nil {
 			return
 		}
-		// The tree had no changes that could be lost.
+		// The tree was clean, so this does not lose any changes.
 		for _, tag := range tags {
 			_, undo := r.git("tag", "--delete", tag)
 			err = errors.Join(err, undo)
@@ -165,7 +165,7 @@ func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 	if err := r.write(version); err != nil {
 		return err
 	}
-	// A trial soon after another one changes nothing.
+	// After an earlier trial, the commit may be empty.
 	if _, err := r.git("commit", "--allow-empty", "--all", "--message", "release: "+version); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (r *repo) needs(m module) []string {
 	return all
 }
 
-// write also builds the published modules.
+// write writes version into the modules and builds the published ones.
 func (r *repo) write(version string) error {
 	for _, m := range r.modules {
 		for _, needed := range r.needs(m) {

@@ -57,7 +57,7 @@ func lead(ctx context.Context, client *redlatch.Client) error {
 	})
 }
 
-// The rest is correct.
+// The code below is correct.
 
 var global = context.Background()
 

@@ -54,7 +54,7 @@ func assignedAndForgotten(ctx context.Context, lock *rfencedlock.Lock) (token in
 	return hold.Token(), err
 }
 
-// The rest is correct.
+// The code below is correct.
 
 var brief = rlock.WithLease(time.Second)
 
@@ -121,5 +121,5 @@ func named(ctx context.Context, lock *rlock.Lock) (hold *rlock.Hold, err error) 
 func returnedCall(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, error) { return lock.Lock(ctx) }
 
 func plainSemaphore(ctx context.Context, permits *rsemaphore.Semaphore) error {
-	return permits.Acquire(ctx, 1) // returns no hold
+	return permits.Acquire(ctx, 1) // does not return a hold
 }

@@ -72,7 +72,7 @@ func withoutError(lock *rlock.Lock) {
 	_, _ = second.Unlock(), hold.Unlock()
 }
 
-// The rest is correct.
+// The code below is correct.
 
 func proven(ctx context.Context, j *job) error {
 	_ = j.lock.Do(ctx, func(held context.Context) error {

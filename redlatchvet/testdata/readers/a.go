@@ -1,4 +1,4 @@
-// Package readers is correct: holds of readers do not exclude each other.
+// Package readers contains only correct code, because read locks do not exclude each other.
 package readers
 
 import (
