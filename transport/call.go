@@ -7,7 +7,8 @@ import (
 )
 
 // Call is a request to the server: a script or a command with its arguments. Its fields must not
-// change between [Transport.Start] and done. A Call is used once; then it may be overwritten.
+// change between [Transport.Start] and done. A Call can be used only once; after that, it may be
+// overwritten.
 type Call struct {
 	// Script is run with EVALSHA, or EVAL if the server does not know it. If nil, Command is
 	// sent.
@@ -23,11 +24,11 @@ type Call struct {
 	// be shared between calls.
 	Args []any
 
-	// Urgent calls, renewals and releases, overtake queued calls.
+	// Urgent calls overtake queued calls. Renewals and releases are urgent.
 	Urgent bool
 
-	// Vital calls, renewals, overtake urgent calls and ignore limits on calls in flight. They are
-	// also Urgent, for transports that do not distinguish.
+	// Vital calls overtake urgent calls and ignore limits on calls in flight. Renewals are vital.
+	// They are also Urgent, for transports that do not distinguish the two.
 	Vital bool
 
 	state atomic.Uint32
@@ -63,9 +64,9 @@ func (c *Call) Name() string {
 	return c.Command
 }
 
-// Abandon records that the caller has stopped waiting. It returns true if the call was not sent: it
-// never will be, and done gets [ErrNotSent]. Otherwise done still runs with the outcome. It is safe
-// for concurrent use.
+// Abandon records that the caller has stopped waiting. It returns true if the call has not been
+// sent. In that case, it never will be, and done gets [ErrNotSent]. Otherwise done still runs with
+// the outcome. It is safe for concurrent use.
 func (c *Call) Abandon() bool {
 	for {
 		switch s := c.state.Load(); s {
@@ -83,17 +84,18 @@ func (c *Call) Abandon() bool {
 	}
 }
 
-// Withdraw is like [Call.Abandon] but does nothing if the call was sent: the caller keeps waiting.
+// Withdraw is like [Call.Abandon], but does nothing if the call was sent, because the caller keeps
+// waiting.
 func (c *Call) Withdraw() bool {
 	return c.state.CompareAndSwap(callQueued, callWithdrawn)
 }
 
 // Claim must be called by the transport before it writes the call to a connection. conn is the
 // connection's CLIENT ID, or 0 if it is unknown. If Claim returns false, the call was withdrawn: it
-// must not be written, and done gets [ErrNotSent]. A call may be claimed again, for example to retry
-// it as EVAL after NOSCRIPT.
+// must not be written, and done gets [ErrNotSent]. A call may be claimed again, for example to
+// retry it as EVAL after NOSCRIPT.
 func (c *Call) Claim(conn int64) bool {
-	c.conn.Store(conn) // before the state says sent
+	c.conn.Store(conn) // before the state becomes callSent
 	if c.state.CompareAndSwap(callQueued, callSent) {
 		return true
 	}

@@ -48,7 +48,7 @@ type Subscription interface {
 	Close()
 }
 
-// Event is a reason to query the server: a message, or a gap.
+// Event is a reason to query the server. It is either a message or a gap.
 type Event struct {
 	// Gap is true if messages may have been missed before the subscription was restored.
 	Gap bool
@@ -105,9 +105,9 @@ type Replicator interface {
 	Replicate(call *Call, replicas int, timeout time.Duration, done func(reply any, have int64, err error))
 }
 
-// Sharding selects how messages are published in a cluster: with SPUBLISH to the nodes of one shard, or
-// with PUBLISH to all nodes. Each reaches only its own kind of subscribers, so all clients must use the
-// same mode. In Redisson: shardedSubscriptionMode.
+// Sharding selects how messages are published in a cluster: with SPUBLISH to the nodes of one
+// shard, or with PUBLISH to all nodes. Each reaches only its own kind of subscribers, so all
+// clients must use the same mode. Redisson calls it shardedSubscriptionMode.
 type Sharding uint8
 
 const (

@@ -267,7 +267,8 @@ const (
 	outside     class = "outside of the contract"
 )
 
-// An error that belongs to several classes, or to none, violates the contract.
+// classify returns outside for an error that belongs to several classes or to none, which violates
+// the contract.
 func classify(err error) class {
 	if err == nil {
 		return answered

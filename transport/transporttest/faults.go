@@ -45,7 +45,7 @@ func startWhileFrozen(f *fixture) {
 	f.recovers(tr)
 }
 
-// The call runs, but its reply is held until release.
+// inFlight starts a call that runs, but whose reply is held until release.
 func (f *fixture) inFlight(tr transport.Transport) (p *pending, key string, release func()) {
 	f.t.Helper()
 	release = f.holdReplies()
@@ -85,7 +85,7 @@ func repliesLost(f *fixture) {
 	}
 }
 
-// The transport must not run an uncertain call twice.
+// lateCall checks that the transport does not run an uncertain call twice.
 func lateCall(f *fixture) {
 	tr := f.opened()
 	key, release, p := f.cutBeforeServer(tr)
@@ -108,7 +108,7 @@ func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release f
 	return key, release, p
 }
 
-// stopped returns when tr has noticed that the server has stopped.
+// stopped stops the server, and returns when tr has noticed.
 func (f *fixture) stopped(tr transport.Transport) (start func()) {
 	f.t.Helper()
 	f.h.Stop(f.t)
@@ -127,7 +127,7 @@ func serverDown(f *fixture) {
 	const oneByOne, atATime = 6, 200
 	tr, key := f.opened(), f.name()
 	start := f.stopped(tr)
-	for i := range oneByOne { // each may wait for a pause between two dials
+	for i := range oneByOne { // each may have to wait between two dials
 		call := command("INCR", 1, key)
 		if i%2 == 0 {
 			call = eval(count, 1, key)
@@ -153,7 +153,7 @@ var abandonCases = []testCase{
 	{"a call abandoned after it was sent gets its late reply", lateReply, "HoldReplies"},
 }
 
-// Some calls must still be queued, so they are withdrawn immediately after Start.
+// The calls are withdrawn immediately after Start, so that some of them are still queued.
 func withdrawn(f *fixture) {
 	const n = 2000
 	tr, key := f.open(), f.name()

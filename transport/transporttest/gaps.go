@@ -247,7 +247,7 @@ func replicaDelaysNoOther(f *fixture) {
 	f.inContract(f.await(p.pending).err)
 }
 
-// Sequentially the calls would take a minute.
+// Sent sequentially, the calls would take a minute.
 func replicaMany(f *fixture) {
 	_, r := f.replicator()
 	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)

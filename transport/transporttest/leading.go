@@ -34,7 +34,7 @@ type caller struct {
 func (c *caller) Started()    { c.started.Add(1) }
 func (c *caller) Waits() bool { return !c.left.Load() }
 
-// leader also leads calls until callers read, which some transports delay.
+// leader leads calls until callers read replies themselves, which some transports do only later.
 func (f *fixture) leader() (transport.Transport, builtin.Leader) {
 	f.t.Helper()
 	tr := f.open()
@@ -218,7 +218,7 @@ const (
 
 var add = transport.NewScript("add", "return redis.call('hincrby', KEYS[1], ARGV[1], ARGV[2])")
 
-// The reply identifies the call, and the field shows how often it ran.
+// The reply to a loadCall identifies it, and its field shows how often it ran.
 type loadCall struct {
 	id        int
 	withdrawn bool
@@ -233,7 +233,7 @@ type load struct {
 	tr    transport.Transport
 	key   string
 	calls []loadCall
-	left  atomic.Int64 // callers at work
+	left  atomic.Int64 // number of running callers
 }
 
 func underLoad(f *fixture, cut bool) {

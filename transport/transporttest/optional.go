@@ -162,7 +162,7 @@ func slots(f *fixture) {
 		"}{x}":                  16287,
 		"user1000":              3443,
 		"{user1000}.following":  3443,
-		"foo{}{bar}":            8363, // an empty tag is ignored
+		"foo{}{bar}":            8363, // empty tags are ignored
 		"foo{{bar}}zap":         4015,
 		"foo{bar}{zap}":         5061, // the first tag counts
 		"lock__channel:{foo}":   12182,

@@ -30,13 +30,13 @@ var subscribeCases = []testCase{
 func (f *fixture) subscribe(tr transport.Transport, channel string) transport.Subscription {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
-	defer cancel() // which must not end the subscription
+	defer cancel() // this must not end the subscription
 	began := time.Now()
 	sub, err := tr.Subscribe(ctx, channel)
 	if classify(err) == notSent && !f.late && time.Now().After(began.Add(atOnce)) {
 		f.late = true
 		f.t.Logf("Subscribe again, after %v: %v", time.Since(began), err)
-		sub, err = tr.Subscribe(ctx, channel) // a busy machine may connect later than the transport waits, once
+		sub, err = tr.Subscribe(ctx, channel) // a busy machine may connect too late once
 	}
 	require.NoError(f.t, err, "Subscribe")
 	f.t.Cleanup(sub.Close)
@@ -124,7 +124,7 @@ func publishCommand(f *fixture) {
 	assert.Equal(f.t, before, tr.PublishCommand(), "it does not change when the transport connects")
 }
 
-// UNSUBSCRIBE and SUBSCRIBE of one channel must meet.
+// seenAtOnce makes UNSUBSCRIBE and SUBSCRIBE for the same channel overlap.
 func seenAtOnce(f *fixture) {
 	const rounds = 400
 	tr, same := f.open(), f.name()
@@ -142,7 +142,7 @@ func seenAtOnce(f *fixture) {
 	f.unsubscribed(tr, same)
 }
 
-// It may run on any goroutine.
+// subscribePublishHear may be called on any goroutine.
 func (f *fixture) subscribePublishHear(tr transport.Transport, channel string) string {
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
 	defer cancel()
@@ -233,7 +233,8 @@ func coalescing(f *fixture) {
 		f.publish(tr, channel, payload)
 		f.hears(reader, payload)
 	}
-	// The reader has received the last one, so the idle one could have.
+	// The reader has received the last message, so the idle subscription could have received it
+	// too.
 	f.publish(tr, channel, "last")
 	f.hearsAfterAll(reader, "last")
 	f.hearsFirst(idle, transport.Event{Payload: "0"}, 100)
@@ -244,7 +245,7 @@ func coalescing(f *fixture) {
 
 var publishMany = transport.NewScript("publish_many", "for i = 1, tonumber(ARGV[3]) do redis.call(ARGV[1], KEYS[1], ARGV[2]) end return 1")
 
-// A script publishes in one round trip more than a connection's buffers hold.
+// stuckListener publishes, in one round trip, more data than a connection's buffers hold.
 func stuckListener(f *fixture) {
 	const messages, size = 3000, 4096
 	tr, channel := f.open(), f.name()

@@ -33,9 +33,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Harness describes a transport and its server. New and Do are required; cases that need another
-// nil field are skipped. Functions other than Do run on the test's goroutine and must end the
-// test on an error.
+// Harness describes a transport and its server. New and Do are required. Cases that need another
+// field are skipped if it is nil. Functions other than Do run on the test's goroutine and must end
+// the test on an error.
 type Harness struct {
 	// New returns a new transport to the server, which the suite closes.
 	New func(tb testing.TB) transport.Transport
@@ -84,7 +84,7 @@ type Harness struct {
 	// transport. It needs Freeze and a New that does not wait for the server.
 	UrgentFirst bool
 
-	// Patience is the wait for an expected event. The default, 30 s, suits slow machines.
+	// Patience is how long to wait for an expected event. The default, 30 s, suits slow machines.
 	Patience time.Duration
 }
 
@@ -131,7 +131,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 const (
 	defaultPatience = 30 * time.Second
 
-	// atOnce is just less than the usual command timeout.
+	// atOnce is slightly less than the usual command timeout.
 	atOnce = 2800 * time.Millisecond
 
 	pollEvery = 5 * time.Millisecond
@@ -271,7 +271,7 @@ func (f *fixture) reply(tr transport.Transport, call *transport.Call) any {
 	return plain(o.reply)
 }
 
-// Until tr works, its errors must satisfy the contract.
+// recovers waits until tr works. Until then, its errors must satisfy the contract.
 func (f *fixture) recovers(tr transport.Transport) {
 	f.t.Helper()
 	key := f.name()
@@ -321,14 +321,14 @@ func (f *fixture) holdRequest(text string) (seen <-chan struct{}, release func()
 	return seen, f.once(release)
 }
 
-// The end of the case runs repair if nothing else has.
+// once returns a function that runs repair only once. The end of the case also calls it.
 func (f *fixture) once(repair func()) func() {
 	repair = sync.OnceFunc(repair)
 	f.t.Cleanup(repair)
 	return repair
 }
 
-// Names with the same tag share a slot.
+// name returns a unique name with a tag. Names with the same tag share a slot.
 func (f *fixture) name() string {
 	return fmt.Sprintf("transporttest:{%016x}", rand.Uint64()) //nolint:gosec // unique, not secret
 }
