@@ -39,14 +39,15 @@ type Client struct {
 //	redis-cluster://[[user]:password@]host[:port][,host[:port]...][?sharded_pubsub=auto]
 //	redis-sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]
 //
-// with rediss for TLS; valkey may replace redis. Percent-encode special characters in the user and
-// the password. The Sentinels' credentials are ?sentinel_user=u&sentinel_password=p. For
-// sharded_pubsub, which is auto, on or off; see [WithShardedPubSub].
+// where rediss selects TLS and valkey may replace redis. Percent-encode special characters in the
+// user and the password. The Sentinels' credentials are ?sentinel_user=u&sentinel_password=p.
+// sharded_pubsub is auto, on or off; see [WithShardedPubSub].
 //
 // ctx bounds only the connection attempt. The error wraps [ErrNotSent] if the server cannot be
-// reached. Open sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID as needed; CLUSTER SLOTS
-// and PUBSUB SHARDNUMSUB in a cluster; the commands of [NewSentinel] and [AskSentinels] with
-// Sentinels. The modules adapter/goredis and adapter/rueidis use an existing client's settings.
+// reached. Open sends PING and, as needed, AUTH, SELECT, CLIENT SETNAME and CLIENT ID. It also
+// sends CLUSTER SLOTS and PUBSUB SHARDNUMSUB in a cluster, and the commands of [NewSentinel] and
+// [AskSentinels] with Sentinels. The modules adapter/goredis and adapter/rueidis use an existing
+// client's settings.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	engine.NeedContext(ctx)
 	set, err := configure(opts)
@@ -183,9 +184,9 @@ type KindStats struct {
 	Waiting    int
 }
 
-// StatsBy returns statistics, in no order, for each kind and group of locks with holds or waiters. group
-// maps names of locks to groups and must be fast; it may be nil. StatsBy sends nothing and takes a few
-// milliseconds for 10,000 holds. It may be called from an observer.
+// StatsBy returns statistics, in no particular order, for each kind and group of locks with holds
+// or waiters. group maps names of locks to groups and must be fast; it may be nil. StatsBy sends
+// nothing and takes a few milliseconds for 10,000 holds. It may be called from an observer.
 func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	if group == nil {
 		group = func(string) string { return "" }

@@ -68,8 +68,9 @@ func AskSentinels(
 // another node, and returns connections as for [New]. It must respect ctx and be safe for concurrent
 // use.
 //
-// Unless [WithShardedPubSub] is set, NewCluster queries a node with PUBSUB SHARDNUMSUB. ctx bounds
-// only that, and the error wraps [ErrNotSent] if no node replied. Otherwise it does no I/O.
+// Unless [WithShardedPubSub] is set, NewCluster queries a node with PUBSUB SHARDNUMSUB. ctx applies
+// only to that command, and the error wraps [ErrNotSent] if no node replied. Otherwise NewCluster
+// does no I/O.
 func NewCluster(
 	ctx context.Context, seeds []string, dial func(ctx context.Context, addr string) (redis.Conn, error), opts ...Option,
 ) (*Client, error) {
@@ -98,7 +99,7 @@ func checked(dial redisconn.NodeDial) redisconn.NodeDial {
 	}
 }
 
-// connect waits for a reply unless it is lazy.
+// connect waits for a reply unless WithLazyConnect is set.
 func (s *settings) connect(ctx context.Context, url string) (transport.Transport, error) {
 	a, err := s.parse(url)
 	if err != nil {
@@ -192,7 +193,7 @@ func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if s.tls != nil && !a.Secure {
-		// Otherwise the connection would silently be plain text.
+		// Otherwise the connection would silently use plain text.
 		return nil, fmt.Errorf("%w: address %s: WithTLSConfig needs an address with the scheme rediss, "+
 			"rediss-cluster or rediss-sentinel", ErrInvalid, a)
 	}
@@ -207,7 +208,7 @@ func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	return a, nil
 }
 
-// Replicas of a server on a Unix socket are reached over TCP.
+// nodes returns a function that dials over TCP, even if the server itself is on a Unix socket.
 func (s *settings) nodes(a *redisurl.Address) redisconn.NodeDial {
 	return func(ctx context.Context, addr string) (redis.Conn, error) { return s.dialTo(ctx, a.At(addr), a.Secure) }
 }

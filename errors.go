@@ -14,8 +14,9 @@ import (
 // Errors for errors.Is. Most are wrapped in a [*LockError].
 var (
 	// ErrNotAcquired means that another owner holds the lock or is queued first, and that the wait
-	// ended or the call does not wait. If the context ended the wait, its error is joined. With the
-	// context of a hold, another caller with that context has an inner hold.
+	// ended or the call does not wait. If the context ended the wait, its error is joined. If the
+	// context is that of a hold, it can also mean that another caller with that context has an
+	// inner hold.
 	ErrNotAcquired = engine.ErrNotAcquired
 
 	// ErrNotHeld means that Unlock or LetExpire already ended the hold.

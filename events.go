@@ -55,7 +55,7 @@ type Acquired struct {
 	Wait time.Duration
 	// Attempts is the number of attempts. It is 0 for re-entries and Resume.
 	Attempts int
-	// Reentry is true if the call used the proof of an outer hold.
+	// Reentry is true if the call re-entered an outer hold.
 	Reentry bool
 	// Transferred is true if another hold of this client passed the lock on when it ended.
 	Transferred bool

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// shownInLog is the maximum length in bytes: names and server errors may be megabytes long.
+// shownInLog is the maximum length of a value in bytes. Names and server errors may be megabytes
+// long.
 const shownInLog = 1024
 
 func brief(l *slog.Logger) *slog.Logger {

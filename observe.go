@@ -35,8 +35,8 @@ import (
 type Observer struct {
 	// Opened is called when the client has been created. The observer may keep c for Stats.
 	Opened func(c *Client)
-	// Closed is called when the client is closed and all its holds have Ended. Calls that return
-	// later still cause Released, DoEnded, and NotAcquired with [ErrClosed].
+	// Closed is called when the client is closed and Ended has been called for all its holds. Calls
+	// that return later still cause Released, DoEnded, and NotAcquired with [ErrClosed].
 	Closed func(c *Client)
 
 	Started     func(ctx context.Context, e Started) context.Context
@@ -57,7 +57,7 @@ type Observer struct {
 }
 
 // WithObserver adds observers for the client's locks. Each event goes to all observers in order;
-// later ones see the context values that earlier ones add. Default: none.
+// later ones see the context values that earlier ones add. By default, a client has no observers.
 func WithObserver(o ...Observer) Option {
 	return func(s *settings) {
 		for i := range o {

@@ -53,38 +53,39 @@ func defaults() settings {
 	}
 }
 
-// WithWatchdogTimeout sets the lease of locks without WithLease, which is renewed every third of d.
-// Default 30 s, at least 1 s. It must be the same in the whole fleet. In Redisson:
-// lockWatchdogTimeout, in milliseconds.
+// WithWatchdogTimeout sets the lease of locks without WithLease, which is renewed every d/3. The
+// default is 30 s, and the minimum is 1 s. It must be the same in the whole fleet. Redisson calls
+// it lockWatchdogTimeout, in milliseconds.
 func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.Lease = d } }
 
 // WithFairWaitTimeout sets how long a waiter of a fair lock without WithWait keeps its place after
-// the deadlines of the waiters before it. Default 300 s, at least 1 ms. In Redisson:
-// fairLockWaitTimeout.
+// the deadlines of the waiters before it. The default is 300 s, and the minimum is 1 ms. Redisson
+// calls it fairLockWaitTimeout.
 func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.FairWait = d } }
 
 // WithLazyConnect makes [Open] return without connecting. The client connects on first use; until
-// then calls return [ErrNotSent], also for a wrong password. Open still rejects an invalid address.
-// A cluster needs sharded_pubsub=on or off, or [WithShardedPubSub]. Default: Open fails if the
-// server does not reply. In Redisson: lazyInitialization.
+// it has connected, calls return [ErrNotSent], even if the password is wrong. Open still rejects an
+// invalid address. A cluster needs sharded_pubsub=on or off, or [WithShardedPubSub]. By default,
+// Open fails if the server does not reply. Redisson calls it lazyInitialization.
 func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
 // WithCommandTimeout bounds the time from the call that issues a command to the command's reply. At
-// most 1,024 commands are in flight; one not sent within half of d fails with [ErrNotSent]. Default 3
-// s. In Redisson: timeout.
+// most 1,024 commands are in flight; a command that is not sent within half of d fails with
+// [ErrNotSent]. The default is 3 s. Redisson calls it timeout.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.Command = d } }
 
-// WithDialTimeout bounds the time to connect, including TLS and authentication, also when the caller's
-// dial functions are used. It does not apply to transports. Default 5 s. In Redisson: connectTimeout.
+// WithDialTimeout bounds the time to connect, including TLS and authentication, even if the
+// caller's dial functions are used. It does not apply to transports. The default is 5 s. Redisson
+// calls it connectTimeout.
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
-// WithPollCap bounds the time between a waiter's attempts, in case a message is lost. Default 10 s.
-// Redisson has no such setting.
+// WithPollCap bounds the time between a waiter's attempts, in case a message is lost. The default
+// is 10 s. Redisson has no such setting.
 func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap = d } }
 
 // WithLossMargin sets how long before the end of its lease a lock counts as lost if it could not be
-// renewed. It covers clock drift and the time that the holder needs to stop. At least 1 ms; 0, the
-// default, means a tenth of the lease, at most 1 s.
+// renewed. It covers clock drift and the time that the holder needs to stop. The minimum is 1 ms;
+// 0, the default, means a tenth of the lease, but at most 1 s.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.Margin = d } }
 
 // NameMapper maps lock names to names in Redis, like Redisson's NameMapper. Programs that share locks
@@ -107,28 +108,28 @@ func (p prefixMapper) Map(name string) string { return string(p) + name }
 
 func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(mapped, string(p)) }
 
-// WithNameMapper sets the mapper of lock names. Default: the name is the key. In Redisson:
+// WithNameMapper sets the mapper of lock names. By default, the name is the key. Redisson calls it
 // nameMapper.
 func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.Mapper = m } }
 
 // WithClientID sets the UUID of the client's owners, which must be unique: clients with the same ID
-// would share their locks. Default: a new version 7 UUID. In Redisson: getId.
+// would share their locks. The default is a new version 7 UUID. In Redisson, getId returns it.
 func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID = id } }
 
-// WithClientName names the client's connections in CLIENT LIST, if the server permits it. Default:
-// none. In Redisson: clientName.
+// WithClientName names the client's connections in CLIENT LIST, if the server permits it. By
+// default, they have no name. Redisson calls it clientName.
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
 // WithLabel sets a label, such as the service, host and process, that shows operators which client
 // holds a lock. It is a single line of at most 200 bytes. It is stored in the key
-// redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes; anyone
-// who can read the server can read it. If the user may not run SET and DEL on the key, the client only
-// logs a line. Default: none.
+// redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes;
+// anyone who can read the server can read it. If the user may not run SET and DEL on the key, the
+// client only logs a line. By default, a client has no label.
 func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
-// WithTLSConfig sets the TLS configuration for addresses with the scheme rediss; with other schemes it
-// is an error. It does not apply to the caller's dial functions and transports. Default: the system's
-// roots, with the dialed host as server name.
+// WithTLSConfig sets the TLS configuration for addresses with the scheme rediss; with other schemes
+// it is an error. It does not apply to the caller's dial functions and transports. By default, the
+// system's root certificates are used, and the server name is the dialed host.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
 // WithCredentials replaces the user and password of the URL, except for Sentinels. f is called for
@@ -137,22 +138,22 @@ func WithCredentials(f func(ctx context.Context) (user, password string, err err
 	return func(s *settings) { s.credentials = f }
 }
 
-// WithReplicaDialer sets how to connect to a replica to count its subscribers. addr is the host:port
-// that the master's ROLE reply contains, and dial returns connections as for [New]. Default for Open
-// and NewSentinel: the same way as to the master. New has no default.
+// WithReplicaDialer sets how to connect to a replica to count its subscribers. addr is the
+// host:port that the master's ROLE reply contains, and dial returns connections as for [New]. By
+// default, Open and NewSentinel connect in the same way as to the master. New has no default.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
 }
 
 // WithShardedPubSub sets whether messages in a cluster are published with SPUBLISH or PUBLISH. It
 // must be the same in the whole fleet; otherwise waiters are not woken. The address given to [Open]
-// takes precedence. Default: [transport.ShardingAuto], which queries a node. In Redisson:
-// shardedSubscriptionMode.
+// takes precedence. The default is [transport.ShardingAuto], which queries a node. Redisson calls
+// it shardedSubscriptionMode.
 func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
 
 // WithLogger sets the logger for events that no call returns, such as losses, failed renewals and
-// outcomes resolved in the background. A slow handler delays the handling of lost connections; if it
-// takes as long as a lease, holds are lost. Default: none.
+// outcomes resolved in the background. A slow handler delays the handling of lost connections; if
+// it takes as long as a lease, holds are lost. By default, nothing is logged.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {
@@ -162,18 +163,19 @@ func WithLogger(l *slog.Logger) Option {
 }
 
 // WithMaxWaiters limits the number of callers that may be waiting for locks; further calls return
-// ErrNotAcquired immediately. Default 0: no limit.
+// ErrNotAcquired immediately. The default, 0, means no limit.
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.MaxWaiters = int64(n) } }
 
-// WithServerTime makes fair locks use the server's clock, which is read once a minute. Default: this
-// machine's clock, as in Redisson; a wrong clock removes other waiters too early or keeps dead ones
-// too long.
+// WithServerTime makes fair locks use the server's clock, which is read once a minute. By default,
+// they use this machine's clock, as in Redisson. If that clock is wrong, other waiters are removed
+// too early, or dead ones are kept too long.
 func WithServerTime() Option { return func(s *settings) { s.ServerTime = true } }
 
-// WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber before
-// this client removes the waiter from the queue as dead and reports [Evicted]. Default 10 s, at least
-// 5 s; 0 means never. For Redisson's waiters, the grace is three times d, but at least 30 s; raise d
-// if Redisson's timeout, retryAttempts or subscriptionTimeout are raised.
+// WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber
+// before this client removes the waiter from the queue as dead and reports [Evicted]. The default
+// is 10 s, and the minimum is 5 s; 0 means never. For Redisson's waiters, the grace is three times
+// d, but at least 30 s; raise d if Redisson's timeout, retryAttempts or subscriptionTimeout are
+// raised.
 //
 // A live waiter that is removed loses only its place, never the lock: it rejoins the queue at the end.
 // Removal requires permission to run PUBSUB and, if there are replicas, ROLE.
@@ -181,14 +183,14 @@ func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.
 
 // WithReplicaSync makes Lock and TryLock of all kinds wait after each acquisition, for at most
 // timeout, until the given number of replicas have the lock, so that a failover to one of them
-// keeps it. Otherwise the lock is released and the error is [ErrNotReplicated]. Default 0: no wait;
-// timeout is at least 1 ms.
+// keeps it. Otherwise the lock is released and the error is [ErrNotReplicated]. By default,
+// replicas is 0 and they do not wait; timeout is at least 1 ms.
 //
 // This makes failovers safer, but not safe: re-entries, Resume and renewals do not wait. An
-// acquisition takes one more round trip, which counts toward its lease, WithWait and context. Callers
-// share one WAIT, so a caller may wait up to twice timeout. The user needs permission to run WAIT, and
-// a transport must be a [transport.Replicator]. In Redisson: checkLockSyncedSlaves and
-// slavesSyncTimeout.
+// acquisition takes one more round trip, which counts toward its lease, WithWait and context.
+// Callers share one WAIT, so a caller may wait up to twice timeout. The user needs permission to
+// run WAIT, and a transport must be a [transport.Replicator]. Redisson calls these settings
+// checkLockSyncedSlaves and slavesSyncTimeout.
 func WithReplicaSync(replicas int, timeout time.Duration) Option {
 	return func(s *settings) { s.Replicas, s.SyncWait = replicas, timeout }
 }
