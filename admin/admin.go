@@ -56,7 +56,8 @@ func wrap(l *hold.Lock, op, owner string, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: ownerOf(owner), Err: err}
 }
 
-// ownerOf accepts the suffix of a writer, and returns the zero Owner for other text.
+// ownerOf parses an owner, with or without the suffix of a writer. It returns the zero Owner for
+// other text.
 func ownerOf(text string) redlatch.Owner {
 	text, _ = protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(text)
@@ -76,7 +77,7 @@ type Inspection struct {
 	OtherKind string
 	// Mode is the mode of a read/write lock, "read" or "write", and otherwise empty.
 	Mode string
-	// Holders are the holders, in no order. Only read/write locks have several.
+	// Holders are the holders, in no particular order. Only read/write locks have several.
 	Holders []Holder
 	// TTL is the remaining lease. It is 0 if the lock is free, and redlatch.NoTTL if it never expires.
 	TTL time.Duration
@@ -135,8 +136,9 @@ func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 	return inspect(ctx, hold.Of(of), 0, -1)
 }
 
-// InspectPart is [Inspect] for n places of a fair lock's queue, starting at place first, counted from 1. Its
-// cost depends on n, not on the length of the queue. Waiters may advance between two calls.
+// InspectPart is like [Inspect], but for n places of a fair lock's queue, starting at place first,
+// counted from 1. Its cost depends on n, not on the length of the queue. Waiters may advance
+// between two calls.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
 	return inspect(ctx, hold.Of(of), from, from+int64(min(max(n, 1), maxPlace))-1)
@@ -146,7 +148,7 @@ const maxPlace = math.MaxInt32
 
 var errNotInspectable = fmt.Errorf("%w: use the semaphore's own Inspect method", redlatch.ErrInvalid)
 
-// A last of -1 means all.
+// inspect returns the whole queue if last is -1.
 func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection, error) {
 	kind := l.Owning
 	if kind == nil {
@@ -221,9 +223,10 @@ type Eviction struct {
 // owner is the waiter's Text from [Inspect]. Waiting Redlatch clients evict dead waiters automatically; see
 // redlatch.WithDeadWaiterGrace.
 //
-// A waiter without a subscribed connection may be about to subscribe, so check repeatedly, as redlatch
-// status does. Evict sends one EVALSHA for every 200 places in the queue, SUBSCRIBE, PUBSUB and UNSUBSCRIBE
-// to count, ROLE at most once every ten seconds, and two EVALSHA to evict.
+// A waiter without a subscribed connection may be about to subscribe, so check repeatedly, as the
+// command redlatch status does. Evict sends one EVALSHA for every 200 places in the queue,
+// SUBSCRIBE, PUBSUB and UNSUBSCRIBE to count, ROLE at most once every ten seconds, and two EVALSHA
+// to evict.
 //
 // Evict returns [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is not fair, or any
 // error that Inspect returns. If the reply was lost, it returns ErrUncertain, and Evict may be retried.
@@ -231,8 +234,8 @@ func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, false)
 }
 
-// ForceEvict is [Evict] for any waiter: it never returns [ErrWaiterAlive] or [ErrNotCounted]. A live waiter
-// rejoins the queue at the end.
+// ForceEvict is like [Evict], but for any waiter: it never returns [ErrWaiterAlive] or
+// [ErrNotCounted]. A live waiter rejoins the queue at the end.
 func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, true)
 }

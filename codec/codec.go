@@ -24,7 +24,7 @@ import (
 
 const (
 	uuidLen = 36
-	// ownerLen fits a UUID, the colon and the longest int64.
+	// ownerLen is the length of a UUID, the colon and the longest int64.
 	ownerLen = uuidLen + 1 + len("-9223372036854775808")
 )
 
@@ -51,7 +51,7 @@ func ParseOwner(text string) (Owner, error) {
 	if idErr != nil || nErr != nil {
 		return Owner{}, badOwner(text)
 	}
-	// The parsers accept other forms, and the colon is not checked yet.
+	// The parsers accept other forms, and the colon has not been checked.
 	owner := Owner{client: id, n: n}
 	var spelt [ownerLen]byte
 	if string(owner.appendTo(spelt[:0])) != text {

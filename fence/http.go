@@ -34,7 +34,7 @@ func FromHeader(h http.Header) (int64, error) {
 type Handler struct {
 	// Next serves accepted requests.
 	Next http.Handler
-	// Resource names the resource of a request. Default: the path of its URL.
+	// Resource names the resource of a request. The default is the path of its URL.
 	Resource func(r *http.Request) string
 
 	mu        sync.Mutex // guards resources and their contents; not held while Next runs

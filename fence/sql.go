@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Table guards data in a SQL database with a table of the highest token per resource; see
-// [Table.Schema]. It is tested on SQLite, PostgreSQL and MariaDB. It is stateless and safe for
-// concurrent use.
+// Table guards data in a SQL database with a table that contains the highest token of each
+// resource; see [Table.Schema]. It is tested on SQLite, PostgreSQL and MariaDB. It is stateless and
+// safe for concurrent use.
 type Table struct {
-	// Name is the table's name. It is not escaped: never take it from user input.
-	// Default: fences.
+	// Name is the table's name. It is not escaped: never take it from user input. The default is
+	// fences.
 	Name string
 	// Dollars selects the placeholders $1, $2 …, which PostgreSQL requires, instead of question marks.
 	Dollars bool
@@ -61,8 +61,8 @@ func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int
 }
 
 func (t Table) raise(ctx context.Context, tx *sql.Tx, resource string, token int64) (bool, error) {
-	// MySQL counts changed rows, not matched ones: the count of writes changes the row even if the
-	// token is equal.
+	// MySQL counts changed rows, not matched ones. The count of writes changes the row even if the
+	// token stays the same.
 	update := t.statement("UPDATE %s SET token = ?, writes = writes + 1 WHERE resource = ? AND token <= ?")
 	done, err := tx.ExecContext(ctx, update, token, resource, token)
 	if err != nil {

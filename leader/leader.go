@@ -46,7 +46,7 @@ type Config struct {
 	// acquiring the lock. By default these errors are logged as warnings.
 	OnError func(err error)
 
-	// Pause is the delay before Run retries after such an error. Default: 1 s.
+	// Pause is the delay before Run retries after such an error. The default is 1 s.
 	Pause time.Duration
 
 	// Status, if set, reports whether this candidate leads, for example to a readiness probe.
@@ -65,7 +65,7 @@ type Config struct {
 //   - ErrClosed and ErrWrongType, which retrying cannot fix
 //   - ErrInvalid for an invalid name, a negative Pause or a Config without Lead
 //
-// Other errors go to OnError, and Run continues after Pause.
+// Other errors are passed to OnError, and Run continues after Pause.
 func Run(ctx context.Context, client *redlatch.Client, name string, config Config) error {
 	engine.NeedContext(ctx)
 	e := engine.EngineOf(client)
@@ -103,7 +103,7 @@ type candidate struct {
 	margin time.Duration // how long the server keeps a lock after its hold was lost
 }
 
-// If over, err is Run's result; otherwise it goes to OnError.
+// If over is true, err is Run's result. Otherwise it is passed to OnError.
 func (c *candidate) campaign(ctx context.Context, lock *rlock.Lock) (over bool, err error) {
 	hold, err := lock.Lock(ctx)
 	switch {

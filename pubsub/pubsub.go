@@ -35,18 +35,18 @@ type Config struct {
 	// timeout is not used.
 	Dial func(ctx context.Context) (redis.Conn, error)
 
-	// PingInterval is how long the connection may be silent before a PING. Default 10 s.
+	// PingInterval is how long the connection may be silent before a PING. The default is 10 s.
 	PingInterval time.Duration
 
-	// DeadAfter is how long a command may wait for its reply, with nothing else received, before
-	// the connection is replaced. Default half of PingInterval.
+	// DeadAfter is how long a command may wait for its reply, if nothing else is received, before
+	// the connection is replaced. The default is half of PingInterval.
 	DeadAfter time.Duration
 
-	// DialTimeout bounds each call to Dial, through its context. Default 5 s.
+	// DialTimeout bounds each call to Dial, through its context. The default is 5 s.
 	DialTimeout time.Duration
 
-	// BackoffMin and BackoffMax bound the pause between two connections. The pause doubles with each
-	// failure and is shortened at random by up to half. Defaults 20 ms and 1 s.
+	// BackoffMin and BackoffMax bound the pause between two connections. The pause doubles with
+	// each failure and is shortened at random by up to half. The defaults are 20 ms and 1 s.
 	BackoffMin, BackoffMax time.Duration
 
 	// Sharded subscribes to shard channels with SSUBSCRIBE, one channel per command. The
@@ -60,7 +60,8 @@ type Config struct {
 	// OnLost, if not nil, runs after each lost connection and failed dial. It must not block.
 	OnLost func(err error)
 
-	// Logger logs lost connections, failed dials and rejected commands. Default: no logging.
+	// Logger logs lost connections, failed dials and rejected commands. By default, nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
@@ -75,7 +76,7 @@ func New(cfg Config) *Subscriber { return &Subscriber{core.New(core.Config(cfg))
 // if it is already subscribed. Callers share one SUBSCRIBE. Each call returns a separate subscription,
 // which must be closed. Subscribe retries if the connection breaks.
 //
-// Errors: ctx's error, [transport.ErrClosed], or
+// The error is ctx's error, [transport.ErrClosed], or
 //   - [*transport.ServerError] if the server rejects the channel, or every command;
 //   - [transport.ErrNotSent] if a dial fails, the server accepts no more clients, or three
 //     consecutive connections end without a reply.

@@ -36,7 +36,7 @@ import (
 // returns a [*Hold]. It is safe for concurrent use.
 type Lock struct {
 	*plain
-	least int64 // of the counter
+	least int64 // minimum of the counter
 }
 
 type plain = rlock.Lock

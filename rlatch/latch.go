@@ -34,7 +34,7 @@ import (
 type Latch struct {
 	engine  *engine.Engine
 	name    string
-	err     error // of an invalid name
+	err     error // not nil if the name is invalid
 	kind    kind
 	scripts luasrc.Latch
 }
@@ -160,7 +160,7 @@ func (k kind) Key() string                                   { return k.key }
 func (k kind) Channel(any) string                            { return k.channel }
 func (k kind) Acquire(c *transport.Call, _ *acquire.Request) { k.get(c) }
 
-// The time when a count reaches 0 is unknown, so there is no TTL.
+// It is not known when the count will reach 0, so there is no TTL.
 func (k kind) Decode(answer any) (acquire.Outcome, error) {
 	n, err := k.count(answer)
 	return acquire.Outcome{Granted: n <= 0, TTL: reply.NoTTL}, err
@@ -190,7 +190,7 @@ type waiter struct {
 	acquisition *acquire.Acquisition
 }
 
-// A GET whose reply was lost is retried.
+// Unanswered allows a GET whose reply was lost to be retried.
 func (w *waiter) Unanswered(err error) {
 	if errors.Is(err, engine.ErrUncertain) {
 		w.acquisition.Answered = true
@@ -203,7 +203,7 @@ var (
 	_ acquire.Claims = passer{}
 	_ acquire.Claim  = passer{}
 
-	question acquire.Request // of all callers
+	question acquire.Request // shared by all callers
 )
 
 func (p passer) Claim(acquire.Reusable) acquire.Claim { return p }

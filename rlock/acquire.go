@@ -55,7 +55,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	if a.set.Bounded && a.Op == "try-lock" {
 		return fmt.Errorf("%w: TryLock does not wait; use Lock with WithWait", redlatch.ErrInvalid)
 	}
-	// Before ctx's own error, since the proof knows why the hold ended.
+	// This comes before ctx's own error, because the proof knows why the hold ended.
 	outer, err := a.proof(ctx)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	return a.choose(ctx, outer)
 }
 
-// With a given owner, the proof is not used.
+// proof returns nil if an owner was given.
 func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
 	if a.set.Given {
 		return nil, nil
@@ -155,9 +155,9 @@ type Option func(*settings)
 
 type settings = hold.Terms
 
-// WithWait limits how long Lock waits before it returns ErrNotAcquired. d is 0, for one attempt, or at
-// least 1 ms; the first attempt always has half a second for its reply. By default only the context
-// limits the wait. In Redisson: waitTime.
+// WithWait limits how long Lock waits before it returns ErrNotAcquired. d is 0, for one attempt, or
+// at least 1 ms; the first attempt always has half a second for its reply. By default only the
+// context limits the wait. Redisson calls it waitTime.
 func WithWait(d time.Duration) Option {
 	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
@@ -170,9 +170,9 @@ func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
 
-// WithLease acquires the lock for d, at least 1 ms, without renewal: the hold is lost after d less the
-// loss margin. By default the lease is the client's watchdog timeout and is renewed. In Redisson:
-// leaseTime.
+// WithLease acquires the lock for d, at least 1 ms, without renewal: the hold is lost after d less
+// the loss margin. By default the lease is the client's watchdog timeout and is renewed. Redisson
+// calls it leaseTime.
 func WithLease(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Fixed = d, true }
 }

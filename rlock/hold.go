@@ -58,10 +58,10 @@ func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(
 //   - ErrHandedOver, ErrClosed, and ErrNotHeld after LetExpire: nothing was sent
 func (h *Hold) Unlock() error { return h.unlockError(hold.Of(h).Unlock()) }
 
-// UnlockAsync is [Hold.Unlock] without waiting for the reply, like Redisson's unlockAsync. It returns
-// when the contexts have ended and the release is queued; the channel receives Unlock's result and need
-// not be read. A later Lock is sent after it, so the pair takes one round trip. Client.Close waits for
-// the release.
+// UnlockAsync is like [Hold.Unlock], but does not wait for the reply. It corresponds to Redisson's
+// unlockAsync. It returns when the contexts have ended and the release is queued; the channel
+// receives Unlock's result and need not be read. A later Lock is sent after it, so the pair takes
+// one round trip. Client.Close waits for the release.
 func (h *Hold) UnlockAsync() <-chan error { return hold.Of(h).UnlockAsync(h.unlockError) }
 
 func (h *Hold) unlockError(err error) error {

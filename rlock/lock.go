@@ -66,16 +66,16 @@ func (l *Lock) Name() string { return hold.Of(l).Name }
 //   - ErrUncertain: the reply to the first attempt was lost, or ctx ended before it arrived; the client
 //     undoes the attempt
 //   - ErrNotReplicated, with redlatch.WithReplicaSync; ErrWrongType, ErrInvalid, ErrClosed
-//   - ErrLost, ErrMaxHold or ErrClosed: the hold that ctx proves has ended with this error
+//   - ErrLost, ErrMaxHold or ErrClosed: the hold that ctx belongs to has ended with this error
 //   - *transport.ServerError: the server rejected the call
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
 
-// TryLock makes one attempt, or none if other callers of this client are already waiting. It returns
-// ErrNotAcquired if another owner holds the lock or the hold that ctx proves has an inner hold,
-// ErrInvalid with WithWait, ErrUncertain or ErrNotSent if ctx ends during the attempt, and the other
-// errors of [Lock.Lock].
+// TryLock makes one attempt, or none if other callers of this client are already waiting. It
+// returns ErrNotAcquired if another owner holds the lock or the hold that ctx belongs to has an
+// inner hold, ErrInvalid with WithWait, ErrUncertain or ErrNotSent if ctx ends during the attempt,
+// and the other errors of [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "try-lock", opts)
 }

@@ -84,7 +84,7 @@ func (t *taking) run(ctx context.Context) error {
 	return t.takeAll(ctx, steps)
 }
 
-// Re-entries, which do not wait, come first, each in its own step.
+// steps puts re-entries first, each in its own step, because they do not wait.
 func (t *taking) steps(ctx context.Context) ([]step, error) {
 	var again, first []step
 	for _, s := range t.lock.steps {
@@ -107,7 +107,7 @@ func (t *taking) steps(ctx context.Context) ([]step, error) {
 	return append(again, first...), nil
 }
 
-// On an error, a panic or a loss takeAll releases the acquired locks.
+// takeAll releases the acquired locks after an error, a panic or a loss.
 func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	done := false
 	defer func() {
@@ -142,7 +142,7 @@ func (t *taking) over() error {
 	if err == nil || errors.Is(err, engine.ErrClosed) {
 		return err
 	}
-	return fmt.Errorf("%w: while the other locks were acquired: %v", engine.ErrNotAcquired, err) //nolint:errorlint // as text: nothing was held yet
+	return fmt.Errorf("%w: while the other locks were acquired: %v", engine.ErrNotAcquired, err) //nolint:errorlint // as text, because nothing was held yet
 }
 
 func (t *taking) replicated(ctx context.Context) error {
@@ -161,7 +161,7 @@ func (t *taking) replicated(ctx context.Context) error {
 	return t.failed(h.Lock().Name, err)
 }
 
-// left is in whole milliseconds; 0 means one attempt.
+// left returns the remaining wait in whole milliseconds; 0 means one attempt.
 func (t *taking) left() time.Duration {
 	return max(0, t.asked.Bound-time.Since(t.began)).Truncate(time.Millisecond)
 }
@@ -205,11 +205,11 @@ func called[H hold.AnyHold](
 	return hold.Of(hold.AnyHold(h)), nil
 }
 
-// If the hold had already ended, the first error is the reason.
+// unlock returns the reason as the first error if the hold had already ended.
 func (h *Hold) unlock() error {
 	over := h.group.Err()
 	if errors.Is(over, engine.ErrNotHeld) {
-		over = nil // an earlier Unlock, whose errors these are
+		over = nil // the errors are those of an earlier Unlock
 	}
 	var all []error
 	if over != nil {

@@ -24,7 +24,7 @@ type batch struct {
 	*taking
 	locks   []*hold.Lock
 	scripts luasrc.All
-	blocked int // the member held by another owner
+	blocked int // index of the member that another owner holds
 	claim   *claim
 }
 
@@ -135,7 +135,8 @@ func (w *waiter) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	return w.Waiter.Listen(ctx, a)
 }
 
-// Sleep returns 0 if the blocking lock has changed, to subscribe first.
+// Sleep returns 0 if another lock blocks the caller now, so that it first subscribes to its
+// channel.
 func (w *waiter) Sleep(nap, _ time.Duration) time.Duration {
 	if w.listens && w.to != w.batch.blocked {
 		return 0
@@ -173,7 +174,7 @@ func (c *claim) Request() *acquire.Request { return &c.request }
 func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 	for i, h := range c.holds {
 		if err := h.Grant(sent, o); err != nil {
-			c.Disown() // including the earlier ones: their unlock then finds them released
+			c.Disown() // including the earlier ones, whose unlock then finds them released
 			if i > 0 {
 				c.batch.hold.group.Add(c.holds[:i]...)
 			}
@@ -197,9 +198,9 @@ func (c *claim) Late(answer any, err error) *engine.InDoubt {
 	return c.undo()
 }
 
-// undo retries for one lease.
+// undo returns a release in the background, which is retried for one lease.
 func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duration) *engine.InDoubt {
-	text, _ := owner.(string) // it is one
+	text, _ := owner.(string) // it is always a string
 	d := &engine.InDoubt{Name: locks[0].Name, Owner: text, Lease: lease}
 	d.Undo = func(run engine.Run) (bool, error) {
 		answer, err := run(func(c *transport.Call) { scripts.Release(c, owner); c.Urgent = true })
@@ -217,7 +218,7 @@ func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duratio
 	return d
 }
 
-// free retries one call for at most bound, and then in the background.
+// free releases the locks. It retries one call for at most bound, and then in the background.
 func free(holds []*hold.Hold, bound time.Duration) []error {
 	locks, owner := make([]*hold.Lock, len(holds)), holds[0].ID().String()
 	for i, h := range holds {
@@ -237,14 +238,15 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 		switch {
 		case err != nil:
 			errs[i] = err
-		case !freed[i] && !open: // otherwise an earlier release may have done so
+		case !freed[i] && !open: // if open, an earlier call may have freed it
 			errs[i] = engine.ErrLost
 		}
 	}
 	return errs
 }
 
-// Re-entries also count.
+// lastsOf returns the longest time that any of the locks, including re-entries, may last on the
+// server.
 func lastsOf(holds []*hold.Hold) (most time.Duration) {
 	for _, h := range holds {
 		most = max(most, h.Lasts())
@@ -252,7 +254,7 @@ func lastsOf(holds []*hold.Hold) (most time.Duration) {
 	return most
 }
 
-// open reports whether an earlier try may have run.
+// open reports whether an earlier attempt may have run.
 func release(e *engine.Engine, scripts *luasrc.All, owner any, bound time.Duration) (freed []bool, open bool, err error) {
 	open, err = e.Persist(bound, func(rest time.Duration) error {
 		at := e.Attempt()

@@ -4,9 +4,9 @@
 //	both := rmultilock.New(client, "account:7", "account:3")
 //	err := both.Do(ctx, transfer) // its context ends if either lock is lost
 //
-// The locks exclude programs in any language that use one of them. All callers of this package acquire locks
-// in the same order, so they cannot deadlock; a program that acquires the same locks separately must use that
-// order; see docs/migration.md.
+// The locks exclude programs in any language that use one of them. All callers of this package
+// acquire locks in the same order, so they cannot deadlock. A program that acquires the same locks
+// separately must use that order; see docs/migration.md.
 //
 // Without a cluster, and in one slot of a cluster, one script acquires all plain locks, so a waiting caller
 // does not hold any of them. It can starve if some lock is always busy, so limit the wait.
@@ -46,7 +46,7 @@ type Lock struct {
 	engine *engine.Engine
 	steps  []step // in the order of acquisition
 	names  []string
-	err    error // of invalid members
+	err    error // not nil if members are invalid
 }
 
 // New returns the plain locks called names as one lock. Repeated names count once. It sends nothing. If there
@@ -71,10 +71,10 @@ func Of(locks ...Member) *Lock {
 // Names returns the names of the locks, each once, in the given order. Do not modify it.
 func (l *Lock) Names() []string { return l.names }
 
-// Lock acquires all locks and waits for them until ctx ends, which does not end the hold. Options apply to
-// each lock, except that rlock.WithWait applies to all locks together; rlock.WithOwner results in ErrInvalid.
-// A lock whose hold ctx proves is re-entered. It sends one EVALSHA for all plain locks in the same slot, and
-// one for each other lock.
+// Lock acquires all locks and waits for them until ctx ends, which does not end the hold. Options
+// apply to each lock, except that rlock.WithWait applies to all locks together; rlock.WithOwner
+// results in ErrInvalid. If ctx belongs to a hold of one of the locks, that lock is re-entered.
+// Lock sends one EVALSHA for all plain locks in the same slot, and one for each other lock.
 //
 // On an error, the acquired locks are released. The error is that of [rlock.Lock.Lock] for the lock that was
 // not acquired, or ErrNotAcquired if a lock was lost while the others were being acquired.
@@ -98,8 +98,9 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return hold.Do(ctx, &l.engine.Hooks, engine.Event{Name: l.title(), Kind: "multi"}, h, fn)
 }
 
-// Hold is a set of acquired locks. It is lost as soon as one lock is lost. It has no Owner, HandOver or
-// LetExpire method: each lock may have its own owner and lease. All methods are safe for concurrent use.
+// Hold is a set of acquired locks. It is lost as soon as one lock is lost. It has no Owner,
+// HandOver or LetExpire method, because each lock may have its own owner and lease. All methods are
+// safe for concurrent use.
 type Hold struct {
 	lock  *Lock
 	group hold.Group
@@ -115,8 +116,8 @@ func (h *Hold) Err() error { return h.group.Err() }
 // Remaining returns the shortest remaining lease less the loss margin, or 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return h.group.Remaining() }
 
-// Context returns a context for the work that needs the locks, as rlock.Hold.Context does. It ends when
-// parent ends or any lock is lost, and carries the proof that each lock is held.
+// Context returns a context for the work that needs the locks, as rlock.Hold.Context does. It ends
+// when parent ends or any lock is lost. With it, each of the locks can be re-entered.
 func (h *Hold) Context(parent context.Context) context.Context { return h.group.Context(parent) }
 
 // Token returns the latest fencing token of a member, as rfencedlock.Hold.Token does. It returns 0 for kinds
@@ -136,10 +137,10 @@ func (h *Hold) Token(member Member) int64 {
 // same slot, and one for each other lock.
 func (h *Hold) Unlock() error { return h.unlock() }
 
-// step is acquired as a whole: plain locks in one slot, or one lock.
+// step is acquired as a whole. It contains all plain locks in one slot, or one other lock.
 type step struct {
 	slot    int
-	batched bool // they are plain
+	batched bool // the members are plain locks
 	members []Member
 }
 
@@ -181,7 +182,7 @@ func (l *Lock) arrange(members []Member) error {
 	return nil
 }
 
-// Plain locks come first, by slot, then the others by key.
+// split puts plain locks first, by slot, and then the others, by key.
 func (l *Lock) split(members []Member) []step {
 	slots, _ := l.engine.Transport.(transport.Slotter)
 	bySlot := map[int]*step{}

@@ -100,7 +100,7 @@ func newRole(e *engine.Engine, mapped string, r *luasrc.Role) role {
 	return role{kind.NewHash(mapped), channel, luasrc.ReadWrite{Role: r, Key: mapped, Channel: channel, Publish: e.Publish()}}
 }
 
-// The proof of one role counts for the other.
+// Family lets a hold of one role prove the other.
 func (*role) Family() string                                 { return "read-write" }
 func (r *role) Channel(any) string                           { return r.channel }
 func (*role) Inspected(answer any) (reply.Inspection, error) { return reply.InspectedReadWrite(answer) }
@@ -127,7 +127,7 @@ func (r *role) IsLocked(c *transport.Call)            { r.scripts.Inspect(c) }
 
 var errNoMode = fmt.Errorf("%w: the hash is not a read/write lock; it may be a plain lock", engine.ErrWrongType)
 
-// A hash without a mode is an error.
+// state returns an error for a hash without a mode.
 func state(answer any) (reply.Inspection, error) {
 	in, err := reply.InspectedReadWrite(answer)
 	if err == nil && in.Mode == "" && len(in.Held) > 0 {
@@ -150,7 +150,7 @@ func (*reader) Name() string { return "read" }
 func (*reader) Under() error { return nil }
 func (*reader) Shares() bool { return true }
 
-// A writer that reads has two fields.
+// A writer that also reads has two fields.
 func (*reader) Locked(answer any) (bool, error) {
 	in, err := state(answer)
 	if in.Mode == protocol.ModeWrite {

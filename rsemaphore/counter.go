@@ -25,7 +25,7 @@ import (
 type Semaphore struct {
 	engine *engine.Engine
 	name   string
-	err    error // of an invalid name
+	err    error // not nil if the name is invalid
 	strict bool
 	kind   counter
 }
@@ -74,7 +74,8 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, opts []rloc
 	return failed(op, s.name, err)
 }
 
-// The server does not know holders, so an attempt with a lost reply cannot be resolved.
+// taking is an acquisition. Because the server does not know holders, an attempt whose reply was
+// lost cannot be resolved.
 type taking struct {
 	acquire.Acquisition
 	acquire.BareClaim
@@ -304,7 +305,7 @@ func (a *taking) giveBack() {
 	}
 }
 
-// addUntilRun retries for one lease while the call certainly did not run.
+// addUntilRun retries for up to one lease if the call certainly did not run.
 func addUntilRun(e *engine.Engine, scripts *luasrc.Counter, n int64) error {
 	var pause engine.Backoff
 	for began := time.Now(); ; {

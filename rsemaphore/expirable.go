@@ -24,8 +24,8 @@ import (
 // Expirable is a semaphore whose permits have IDs and leases. All methods are safe for concurrent use.
 // Errors are of type *redlatch.LockError.
 type Expirable struct {
-	anyLock               // is single
-	single    *rlock.Lock // of one permit
+	anyLock               // the same as single
+	single    *rlock.Lock // for one permit
 	semaphore *semaphore
 }
 
@@ -157,7 +157,7 @@ func (s *Expirable) Extend(ctx context.Context, lease time.Duration, ids ...stri
 	return failed(op, s.Name(), err)
 }
 
-// Ask and Publish retry only if the call certainly did not run.
+// run calls Ask or Publish, which retry only if the call certainly did not run.
 func (s *Expirable) run(ctx context.Context, op string, run func(context.Context, func(*transport.Call)) (any, error), fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	if l := hold.Of(s); l.Err == nil {
@@ -222,7 +222,7 @@ func (h *Hold) Name() string { return h.lock.Name() }
 
 // IDs returns the IDs of the permits, 32 hexadecimal digits each.
 func (h *Hold) IDs() []string {
-	text, _ := hold.Of(h.lock).Request().Owner.(string) // always one
+	text, _ := hold.Of(h.lock).Request().Owner.(string) // always a string
 	return strings.Split(text, ",")
 }
 

@@ -20,7 +20,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The owner of a hold of n permits consists of n IDs; the hold is not reentrant.
+// permits is the kind of a hold of n permits. Its owner consists of n IDs. The hold is not
+// reentrant.
 type permits struct {
 	*semaphore
 	n int64
@@ -38,7 +39,7 @@ var renewal = engine.Slot[*watchdog.Renewal]{Make: func(e *engine.Engine) *watch
 		e.Clock.Refresh()
 		luasrc.FillPermitRenew(call, e.Clock.NowMillis(), n, func(i int) (any, any, any) {
 			key, ids, ttl := lease(i)
-			name, _ := key.(string) // always one
+			name, _ := key.(string) // always a string
 			return protocol.PermitsKey(name), rawIDs(ids), ttl
 		})
 	}
@@ -115,7 +116,7 @@ const (
 	idChars = 2 * idBytes
 )
 
-// The ids of an owner are in hexadecimal, separated by commas.
+// newIDs returns n IDs in hexadecimal, separated by commas.
 func newIDs(n int64) string {
 	raw := make([]byte, n*idBytes)
 	_, _ = rand.Read(raw) // it never fails
@@ -130,7 +131,7 @@ func newIDs(n int64) string {
 }
 
 func rawIDs(ids any) string {
-	text, _ := ids.(string) // always one
+	text, _ := ids.(string) // always a string
 	digits := 2 * int(sizeOf(ids))
 	raw := make([]byte, 0, (len(text)+1)/(digits+1)*digits/2)
 	for len(text) >= digits {
@@ -140,9 +141,10 @@ func rawIDs(ids any) string {
 	return string(raw)
 }
 
-// The ids of permits held by other programs may be longer or shorter. sizeOf returns at least 1.
+// sizeOf returns the length of an ID in bytes, at least 1. The IDs of other programs may be longer
+// or shorter.
 func sizeOf(ids any) int64 {
-	text, _ := ids.(string) // always one
+	text, _ := ids.(string) // always a string
 	if i := strings.IndexByte(text, ','); i >= 0 {
 		text = text[:i]
 	}
