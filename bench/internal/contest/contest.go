@@ -21,7 +21,7 @@ const (
 	Limit Role = "limit"
 )
 
-// Kind is a kind of lock. It is also the suffix of the contestant's name.
+// Kind is a kind of lock. It is also a suffix of names.
 type Kind string
 
 // Kinds of locks.
@@ -54,12 +54,10 @@ type Settings struct {
 
 // Contestant is a lock client or another program that acquires locks.
 type Contestant struct {
-	Name string
-	Role Role
-	Kind Kind
-	// Waits reports whether callers can wait for a lock.
-	Waits bool
-	// Renews reports whether the client renews leases.
+	Name   string
+	Role   Role
+	Kind   Kind
+	Waits  bool
 	Renews bool
 	// Java reports whether the contestant is part of bench/java, which runs in a JVM.
 	Java bool
@@ -67,7 +65,7 @@ type Contestant struct {
 	// limit.
 	Most int
 	// Sends lists the commands that the client sends, as INFO commandstats names them. Its scripts
-	// must not call any of these commands, because the benchmark counts every call as a request.
+	// must not call any of them, because every call counts as a request.
 	Sends []string
 	// Open connects the client. It is nil for Java contestants and for raw-pipelined.
 	Open func(ctx context.Context, s Settings) (Locker, error)

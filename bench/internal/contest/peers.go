@@ -51,9 +51,9 @@ var peers = []Contestant{
 	},
 }
 
-// redissonKinds run Redisson in a warm JVM. Each client has 64 connections for commands and enough
-// subscription connections to give each waiter for a fair lock its own channel. With the default
-// number, a queue of 1,000 waiters makes no progress.
+// redissonKinds run Redisson in a warm JVM, with enough subscription connections to give each
+// waiter for a fair lock its own channel. With the default number, a queue of 1,000 waiters makes
+// no progress.
 var redissonKinds = []Contestant{
 	inJVM(Plain), inJVM(Fair), inJVM(ReadWrite), inJVM(Permits), inJVM(Counter),
 }
@@ -78,8 +78,8 @@ func redigoPool(addr string) *redis.Pool {
 	}
 }
 
-// By default, go-redis waits only a few seconds for a connection from its pool. With thousands of
-// callers, some of them would time out.
+// By default, go-redis waits only a few seconds for a pooled connection, too short for thousands of
+// callers.
 func goRedis(addr string) *goredislib.Client {
 	return goredislib.NewClient(&goredislib.Options{
 		Addr: addr, PoolSize: PoolSize, PoolTimeout: time.Minute, ContextTimeoutEnabled: true,
@@ -128,7 +128,7 @@ func (m redsyncMutex) Unlock() error {
 }
 
 // openRedislock retries every 100 ms, as in redislock's example, and uses Redlatch's default lease.
-// If ctx has no deadline, Obtain returns after one lease, so the returned Key calls it again.
+// If ctx has no deadline, Obtain returns after one lease and is called again.
 func openRedislock(_ context.Context, s Settings) (Locker, error) {
 	rdb := goRedis(s.Addr)
 	client, ttl := redislock.New(rdb), cmp.Or(s.Lease, 30*time.Second)
@@ -159,7 +159,7 @@ func (h redislockHeld) Unlock() error { return h.lock.Release(context.Background
 const closeGrace = 50 * time.Millisecond
 
 // openRueidislock follows rueidislock's README. If an attempt gets no reply within the default of
-// 20 ms, its caller may stay blocked, which shows up as a long wait rather than an error.
+// 20 ms, its caller may stay blocked, which shows up as a long wait.
 func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	o := rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.Addr}},

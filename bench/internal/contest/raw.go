@@ -60,12 +60,12 @@ func openRaw(do doer, end func() error) (Locker, error) {
 	}, nil
 }
 
-// AcquireArgs returns the arguments of an EVALSHA command that acquires the lock called name.
+// AcquireArgs returns the arguments of an EVALSHA that acquires a lock.
 func AcquireArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Acquire(c, owner, 30000) })
 }
 
-// ReleaseArgs returns the arguments of an EVALSHA command that releases the lock called name.
+// ReleaseArgs returns the arguments of an EVALSHA that releases a lock.
 func ReleaseArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Release(c, owner, 30000, 0) })
 }

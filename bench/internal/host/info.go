@@ -77,15 +77,15 @@ func number(text string) float64 {
 type Work struct {
 	Lasted time.Duration
 	CPU    time.Duration
-	// Requests is the number of commands that clients sent. Busy is the time that the server took
-	// to execute them, including the commands that their scripts called.
+	// Requests is the number of commands that clients sent. Busy is the time that it took to
+	// execute them, including the calls of their scripts.
 	Requests float64
 	Busy     time.Duration
 	// Stolen is the fraction of all CPU time that the machine's host stole.
 	Stolen float64
 }
 
-// Since returns the work done since earlier. sends lists the commands that count as requests.
+// Since returns the work done since earlier. The commands in sends count as requests.
 func (i Info) Since(earlier Info, sends []string) Work {
 	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU, Stolen: i.machine.since(earlier.machine)}
 	for _, name := range sends {

@@ -42,8 +42,7 @@ func (l *Launcher) Start(cmd *exec.Cmd, cpus []int) error {
 
 func (l *Launcher) run() {
 	defer close(l.done)
-	// The thread is never unlocked, because its affinity may have changed. It exits with the
-	// goroutine.
+	// The thread is never unlocked, because its affinity may have changed.
 	runtime.LockOSThread()
 	for s := range l.starts {
 		s.err <- redistest.StartOn(s.cmd, s.cpus)
@@ -63,7 +62,7 @@ const (
 // Possible reports whether this machine has enough processors for p.
 func (p Placement) Possible() bool { return p != Apart || len(processors()) >= 2 }
 
-// Server returns the processors for the server. An empty slice means any processor.
+// Server returns the processors for the server, or nil for any.
 func (p Placement) Server() []int {
 	if p != Apart {
 		return nil
@@ -71,7 +70,7 @@ func (p Placement) Server() []int {
 	return processors()[:1]
 }
 
-// Clients returns the processors for the clients. An empty slice means any processor.
+// Clients returns the processors for the clients, or nil for any.
 func (p Placement) Clients() []int {
 	if p != Apart {
 		return nil

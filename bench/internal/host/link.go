@@ -9,7 +9,7 @@ import (
 )
 
 // Link is a proxy that delays traffic by half a round trip in each direction. Its goroutines are
-// locked to threads and sleep in system calls, because the runtime's timers are too coarse.
+// locked to threads, because the runtime's timers are too coarse.
 type Link struct {
 	listener net.Listener
 	target   string

@@ -24,7 +24,7 @@ type Client struct {
 	// Tells names the signals by which a holder can notice that its lock is lost.
 	Tells []string
 
-	each int // number of locks that each connected client holds
+	each int // locks per connected client
 	open func(ctx context.Context, addr string, lease time.Duration) (holder, error)
 }
 
@@ -101,7 +101,7 @@ func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name 
 func (h rueidisHolder) close()                 { h.locker.Close() }
 
 // redsyncHolder extends its locks after every third of the lease, because redsync does not renew
-// them. A user can check Until or wait for Extend to fail, so both are measured.
+// them. Its user can check Until or wait for Extend to fail.
 type redsyncHolder struct {
 	client *goredislib.Client
 	sync   *redsync.Redsync

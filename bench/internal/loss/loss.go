@@ -4,7 +4,7 @@
 // A trial is one hold with a renewed lease; a cell runs many on one server:
 //
 //	take     clients take their locks at random moments, so that the fault hits
-//	         each at another point between two renewals
+//	         each at a different point between two renewals
 //	fault    one Way of losing Redis affects all of them
 //	watch    the sampler checks every hold until it ends, or the cell gives up
 //	account  the server's expiry of each key is read
@@ -35,11 +35,11 @@ import (
 
 // Plan selects the measurements.
 type Plan struct {
-	// Clients are measured one after another. The cells of all Ways and Leases run concurrently.
+	// Clients are measured sequentially. The cells of all Ways and Leases run concurrently.
 	Clients []Client
 	Ways    []Way
 	Leases  []time.Duration
-	// Holds is the number of trials per cell, and Rounds is how often each cell runs.
+	// Holds is the number of trials per cell. Each cell runs Rounds times.
 	Holds, Rounds int
 	Log           io.Writer
 }
@@ -96,9 +96,8 @@ type Outcome struct {
 	Tells  string `json:"tells"`
 	Way    string `json:"way"`
 	Lease  int64  `json:"lease_ms"`
-	// Before contains, for each lock, the time in microseconds from when the holder noticed the
-	// loss until another client could acquire the lock. It is negative if the holder noticed the
-	// loss too late.
+	// Before contains the time in microseconds from when each holder noticed the loss until another
+	// client could acquire the lock. It is negative if the holder noticed too late.
 	Before []float64 `json:"before_us"`
 	// Gap contains the time between the last two checks in each trial, in microseconds.
 	Gap []float64 `json:"gap_us"`
@@ -106,7 +105,7 @@ type Outcome struct {
 	// counts the keys that their holders released early.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
-	// Rival contains, for each key, how long after its expiry the rival found it free, in
+	// Rival contains the times from the expiry of a key until the rival found it free, in
 	// microseconds.
 	Rival []float64 `json:"rival_us,omitempty"`
 }

@@ -33,8 +33,8 @@ func Merge(outcomes []Outcome) []Outcome {
 	return all
 }
 
-// Late counts the holders whose hold was still valid in a check made after another client could
-// have acquired the lock.
+// Late counts the holders whose hold was still valid after another client could have acquired the
+// lock.
 func (o Outcome) Late() int {
 	late := 0
 	for i, us := range o.Before {
@@ -45,7 +45,7 @@ func (o Outcome) Late() int {
 	return late
 }
 
-// Unclear counts the holders that were late, or only seemed so because the sampler did not run in
+// Unclear counts the holders that may be late, or only seem so because the sampler did not run in
 // time.
 func (o Outcome) Unclear() int {
 	unclear := -o.Late()

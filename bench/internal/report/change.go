@@ -19,7 +19,7 @@ type Change struct {
 	Figure run.Figure
 	// Tree and Base are the medians of the builds.
 	Tree, Base float64
-	// Ratio is the ratio of Tree to Base, computed for each pair of rounds.
+	// Ratio is the ratio of Tree to Base in each pair of rounds.
 	Ratio stats.Ratio
 	// Failed reports whether any round failed.
 	Failed bool

@@ -31,14 +31,13 @@ const (
 	legendWidth = 4 * vg.Centimeter
 )
 
-// typeface determines the layout. A browser uses the first of fonts that it has.
+// typeface determines the layout. A browser uses the first available font of fonts.
 var (
 	typeface = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	fonts    = "'Liberation Sans',Arimo,Arial,Helvetica,sans-serif"
 )
 
-// Plots draws the first figure of a case, with one SVG file per placement, and returns the file
-// names.
+// Plots draws the first figure of a case, one SVG file per placement, and returns the file names.
 func Plots(folder string, c run.Case, entrants []run.Entrant, samples []run.Sample) ([]string, error) {
 	if len(c.Levels) < 2 {
 		return nil, nil

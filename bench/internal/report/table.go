@@ -179,6 +179,7 @@ func Number(x float64) string {
 	}
 }
 
+// Ratio formats a ratio.
 func Ratio(x float64) string {
 	if math.IsNaN(x) {
 		return none
@@ -186,6 +187,7 @@ func Ratio(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
+// Interval formats the interval of a ratio.
 func Interval(r stats.Ratio) string {
 	if r.Rounds == 0 {
 		return none

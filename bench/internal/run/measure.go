@@ -121,8 +121,7 @@ func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 const patience = 90 * time.Second
 
 const (
-	// restMost limits the wait for workers to become idle. An idle worker uses at most 1/restShare
-	// of one processor.
+	// restMost limits the wait for idle workers, which use at most 1/restShare of one processor.
 	restMost  = 10 * time.Second
 	restLook  = 200 * time.Millisecond
 	restShare = 10
@@ -176,7 +175,7 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 }
 
 // calm waits up to most for background work such as compilation to finish. A worker that uses
-// little CPU time is not necessarily idle: it may be waiting for a processor.
+// little CPU time may still be waiting for a processor, so it also checks for runnable threads.
 func calm(workers []party, most time.Duration) bool {
 	all := make([]*os.Process, len(workers))
 	for i, p := range workers {

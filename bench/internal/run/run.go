@@ -34,7 +34,7 @@ type Sample struct {
 	Level   int            `json:"level"`
 	Round   int            `json:"round"`
 	Entrant string         `json:"entrant"`
-	// Values are the figures. Figures that are not known are missing.
+	// Values contains the figures that are known.
 	Values work.Values `json:"values,omitempty"`
 	Error  string      `json:"error,omitempty"`
 	// Stolen is the fraction of CPU time that the host stole.
@@ -45,7 +45,6 @@ type Sample struct {
 	Again int `json:"again,omitempty"`
 }
 
-// mostAgain limits Sample.Again.
 const mostAgain = 8
 
 // Runner runs cases. Its fields must not be changed after the first call to Run.
@@ -53,14 +52,14 @@ type Runner struct {
 	// Entrants are measured in this order. Mixed cases need an entrant called redisson.
 	Entrants []Entrant
 	Rounds   int
-	// Scale multiplies the time of each measurement; 0 means 1. It does not shorten cases with
-	// limited rounds.
+	// Scale multiplies the time of each measurement; 0 means 1. Cases with limited rounds are not
+	// shortened.
 	Scale float64
 	// Swap reverses the order in every other round, so that each of two entrants is first equally
 	// often.
 	Swap bool
-	// Allowed is the fraction of CPU time that the host may steal. Disturbed measurements are
-	// repeated for up to Patience in total.
+	// Allowed is the fraction of CPU time that the host may steal. For up to Patience in total,
+	// disturbed measurements are repeated.
 	Allowed  float64
 	Patience time.Duration
 	// Profiles is the directory for profiles of Go workers, or "".
@@ -262,7 +261,7 @@ func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, erro
 	return s, err
 }
 
-// part stops workers that will be reused. It drops a worker that an error left in an unknown state.
+// part stops workers that will be reused. Workers in an unknown state are dropped.
 func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
 	var kept []party

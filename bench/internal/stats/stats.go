@@ -70,7 +70,7 @@ type Ratio struct {
 }
 
 // Moved reports whether the interval excludes 1 and the median differs from 1 by at least one
-// percent. It returns false if there are fewer than four rounds.
+// percent, in at least four rounds.
 func (r Ratio) Moved() bool {
 	return r.Rounds >= 4 && (r.Low > 1 || r.High < 1) && math.Abs(r.Median-1) >= leastMove
 }

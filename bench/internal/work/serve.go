@@ -130,8 +130,7 @@ type server struct {
 	out *json.Encoder
 }
 
-// measure runs one spec. It sends errors of the work to the runner and returns errors of the
-// protocol.
+// measure sends errors of the work to the runner and returns errors of the protocol.
 func (s server) measure(ctx context.Context, spec Spec) error {
 	j, err := open(ctx, spec)
 	if err != nil {

@@ -116,11 +116,12 @@ const (
 	// equal share.
 	Luckiest   = "luckiest"
 	Unluckiest = "unluckiest"
-	// Heap and Stack are bytes per waiter, and Goroutines is the number of goroutines per waiter.
+	// Heap and Stack are bytes per waiter or lock, and Goroutines is the number of goroutines per
+	// waiter.
 	Heap       = "heap"
 	Stack      = "stack"
 	Goroutines = "goroutines"
-	// Connections is the number of connections that the client opened.
+	// Connections is the number of a client's connections.
 	Connections = "connections"
 	// Oldest is the longest time without a renewal, in seconds. Gone counts checks that found no
 	// lock.
