@@ -176,7 +176,7 @@ func TestClientIDsAreUnique(t *testing.T) {
 	require.Len(t, seen, 20)
 }
 
-// soon bounds waits on a real server for events that should happen immediately.
+// soon limits waits on a real server for events that should happen immediately.
 const soon = 10 * time.Second
 
 // dialled opens a client that is closed with the test.

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// requireShared requires that two clients wake each other, with plain and fair locks.
+// requireShared checks that two clients wake each other, with plain and fair locks.
 func requireShared(t *testing.T, one, other *redlatch.Client) {
 	t.Helper()
 	for _, newLock := range []func(*redlatch.Client, string) *rlock.Lock{rlock.New, rfairlock.New} {
@@ -54,7 +54,7 @@ func requirePublishedAsTheAddressSays(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// requirePublishes requires that an unlock of the client sends the command.
+// requirePublishes checks that an unlock of the client sends the command.
 func requirePublishes(t *testing.T, c *redistest.Cluster, client *redlatch.Client, command string) {
 	t.Helper()
 	lock := rlock.New(client, redistest.Key(t))
@@ -64,7 +64,7 @@ func requirePublishes(t *testing.T, c *redistest.Cluster, client *redlatch.Clien
 	require.Equal(t, before+1, owner.CommandStats(t)[command], command)
 }
 
-// requireNamesAndNews requires that connections have names and that reconnects are reported.
+// requireNamesAndNews checks that connections have names and that reconnects are reported.
 func requireNamesAndNews(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	var reconnects atomic.Int64

@@ -59,14 +59,14 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// shownWithout returns the output for an address with another text in place of secret.
+// shownWithout returns the output for an address in which secret is replaced with another text.
 func shownWithout(address, secret string) string {
 	other := strings.Replace(address, secret, "another", 1)
 	_, err := redisurl.Parse(other)
 	return redisurl.Show(other) + fmt.Sprint("redlatch: ", err)
 }
 
-// requireWhole requires that a valid address survives Full and Parse.
+// requireWhole checks that Full and Parse preserve a valid address.
 func requireWhole(t *testing.T, text string) {
 	t.Helper()
 	d, err := redisurl.Parse(text)

@@ -36,7 +36,7 @@ func newConfidant(opts ...redlatch.Option) *confidant {
 	return c
 }
 
-// observe receives all events. Panics in it are logged.
+// observe receives all events. Its panics are logged.
 func (c *confidant) observe(event any) {
 	_, _ = c.Write([]byte(dump(event)))
 	panic("an observer's own mistake")
@@ -59,7 +59,7 @@ func (c *confidant) tell(values ...any) {
 
 func dump(v any) string { return fmt.Sprintf("%v\n%+v\n%#v\n%q\n", v, v, v, v) }
 
-// requireKept requires output that does not contain the secret.
+// requireKept checks that the output does not contain the secret.
 func (c *confidant) requireKept(t *testing.T, among ...string) {
 	t.Helper()
 	reported := append(c.reported, c.Lines()...)

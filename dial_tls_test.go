@@ -23,7 +23,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// tlsServer starts a server with TLS on a second port, a certificate from a, and more arguments.
+// tlsServer starts a server with the given arguments. It speaks TLS on a second port, with a
+// certificate from a.
 func tlsServer(t *testing.T, a *authority, change func(c *x509.Certificate), args ...string) (srv *redistest.Server, address string) {
 	t.Helper()
 	speak, address := speakingTLS(t, a, change)

@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// pausedAndNext returns the tokens of a holder whose lease expires and of the next holder. It needs a bubble.
+// pausedAndNext returns the tokens of a holder whose lease expires and of the next holder. It must
+// be called in a bubble.
 func pausedAndNext(t *testing.T, s *redistest.MiniServer) (paused, next int64) {
 	t.Helper()
 	lock := func() int64 {

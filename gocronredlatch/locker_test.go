@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// soon is far longer than any awaited event takes.
+// soon is much longer than any expected event takes.
 const soon = 30 * time.Second
 
 func connect(t *testing.T, s *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
@@ -279,8 +279,8 @@ const (
 
 func TestMain(m *testing.M) { trials.Main(m, schedule) }
 
-// schedule runs a job each period, as other processes do, until it is killed. It uses a Locker or an
-// Elector.
+// schedule runs a job once per period, as other processes do, until it is killed. It uses a Locker
+// or an Elector.
 func schedule(a trials.Args, steps *trials.Steps) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, a.URL, redlatch.WithWatchdogTimeout(trialLease))

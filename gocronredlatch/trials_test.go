@@ -33,16 +33,16 @@ func TestKilledAndStalledProcessesRunEachJobOnce(t *testing.T) {
 	}
 }
 
-// stall is the longest delay of a process without an effect. Periods are one second longer than a run and
-// a lease, which leaves time for a few shorter stalls.
+// stall is the longest delay of a process that has no effect. Periods are one second longer than a
+// run and a lease, which leaves time for a few shorter stalls.
 const stall = 300 * time.Millisecond
 
-// lateRun is the machine's part in a run that seems to be in the next period: it started more than half a
-// period late, of which Locker causes at most a third.
+// lateRun is how late the machine must have made a run that seems to be in the next period. Such a
+// run started more than half a period late, and Locker causes at most a third of a period of that.
 const lateRun = trialPeriod/2 - trialPeriod/3
 
-// oneInEachPeriod requires that each period had one run, unless the machine stalled since the previous run, or
-// since a lease before that.
+// oneInEachPeriod requires that there was one run in each period, unless the machine stalled after
+// the previous run, or up to a lease before it.
 func oneInEachPeriod(t *testing.T, stalls *redistest.Stalls, all []trials.Run) {
 	t.Helper()
 	period := func(r trials.Run) int64 { return (r.First + int64(trialPeriod)/2) / int64(trialPeriod) }

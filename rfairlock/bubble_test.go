@@ -40,7 +40,7 @@ type counting struct {
 	delayed []func()
 }
 
-// replaced is what happens instead of the next call to a script.
+// replaced is called instead of the next call to a script.
 type replaced struct {
 	script *transport.Script
 	do     func(call *transport.Call, done transport.Done)
@@ -81,8 +81,8 @@ func (c *counting) onNext(script *transport.Script, do func(call *transport.Call
 	c.once.Store(&replaced{script, do})
 }
 
-// holdReply runs the next call to a script, which ends when the test calls end: with an error, or with
-// the reply if the error is nil.
+// holdReply runs the next call to a script, but delays its end until the test calls end. The call
+// then returns the error, or the reply if the error is nil.
 func (c *counting) holdReply(script *transport.Script) (end func(err error)) {
 	ended := make(chan error)
 	c.onNext(script, func(call *transport.Call, done transport.Done) {
@@ -248,7 +248,7 @@ func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts .
 	return over(t, newHost(t, srv, calls), opts...)
 }
 
-// process is a client like hostOf's, on a network that a test can disturb.
+// process is a client like the one that hostOf returns, on a network that a test can disturb.
 type process struct {
 	srv    *redistest.MiniServer
 	calls  *counting
@@ -322,7 +322,7 @@ func channelsOf(t *testing.T, srv *redistest.MiniServer) []string {
 	return channels
 }
 
-// inTurn queues n waiters, from one client after the other.
+// inTurn queues n waiters, which belong to the clients in turn.
 func inTurn(ctx context.Context, n int, clients ...*redlatch.Client) []*waiter {
 	var all []*waiter
 	for i := range n {

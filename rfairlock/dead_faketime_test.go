@@ -41,8 +41,8 @@ func (ev *evictions) reported() []redlatch.Evicted {
 	return slices.Clone(ev.all)
 }
 
-// requireOwners checks which owners were evicted, and that all belonged to the same library and
-// were equally subscribed.
+// requireOwners checks which owners were evicted. All of them must belong to the same library, and
+// either all or none of them must have been subscribed.
 func (ev *evictions) requireOwners(t *testing.T, isRedlatch, wasSubscribed bool, want ...string) {
 	t.Helper()
 	synctest.Wait() // the waiter may be notified before the report

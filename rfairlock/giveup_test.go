@@ -65,7 +65,7 @@ func (b *between) requireGone(t *testing.T, wait time.Duration) {
 	require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, b.srv, b.l.Name()))
 }
 
-// requireGoneBut is requireGone for a caller that may have queued again.
+// requireGoneBut is like requireGone, but for a caller that may have queued again.
 func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 	t.Helper()
 	until(t, gone, "the queue entry is removed", func() bool {
@@ -271,7 +271,7 @@ func TestWaiterErrorReportsHolderLease(t *testing.T) {
 	})
 }
 
-// neverSubscribes lets Subscribe fail when its context ends, after calling outOfTime.
+// neverSubscribes makes Subscribe wait until its context ends. Then it calls outOfTime and fails.
 func neverSubscribes(outOfTime func()) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		<-ctx.Done()

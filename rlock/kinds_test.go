@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// kinds are the kinds of lock whose holds behave alike.
+// kinds are the kinds of lock whose holds behave in the same way.
 var kinds = map[string]func(*redlatch.Client, string) *rlock.Lock{
 	"plain": rlock.New,
 	"fair":  rfairlock.New,

@@ -275,7 +275,7 @@ func command(name string, args ...any) func(*testing.T, *redistest.MiniServer, *
 	}
 }
 
-// vanishings are ways in which a held lock goes away.
+// vanishings are ways in which a lock can disappear while it is held.
 var vanishings = map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client){
 	"deleted":     command("DEL", "job"),
 	"flushed":     command("FLUSHALL"),

@@ -104,7 +104,7 @@ func (h *mHold) enters(outer *mHold) {
 	}
 }
 
-// quits gives the hold's place to its own inner hold.
+// quits replaces the hold with its own inner hold.
 func (h *mHold) quits() {
 	if h.outer != nil {
 		h.outer.inner = h.inner
@@ -115,8 +115,8 @@ func (h *mHold) quits() {
 	h.outer, h.inner = nil, nil
 }
 
-// mayQuit reports whether an inner hold at its maximum may have lost its place by now, and whether
-// it must have.
+// mayQuit reports whether an inner hold that has reached its maximum may have been replaced by now,
+// and whether it must have been.
 func (h *mHold) mayQuit(now time.Time) (may, must bool) {
 	if h.end != redlatch.ErrMaxHold { //nolint:errorlint // exactly this
 		return false, false
@@ -125,7 +125,7 @@ func (h *mHold) mayQuit(now time.Time) (may, must bool) {
 	return over >= h.lease*6/10, over > h.lease
 }
 
-// leave removes a hold and returns the number left.
+// leave removes a hold and returns the number of remaining holds.
 func (m *model) leave(h *mHold) int {
 	h.quits()
 	t := h.ownership
@@ -210,7 +210,7 @@ func (m *model) resolve() bool {
 	return true
 }
 
-// prove returns the hold that a context of h proves, or why it was lost.
+// prove returns the hold to which a context of h belongs, or the reason why it was lost.
 func (h *mHold) prove() (*mHold, error) {
 	for x := h; x != nil; x = x.parent {
 		switch {
@@ -274,7 +274,7 @@ func (m *model) lower(t *mOwnership, left int) error {
 	return nil
 }
 
-// letGo is LetExpire or HandOver, refused while there are other holds.
+// letGo models LetExpire and HandOver, which fail while there are other holds.
 func (m *model) letGo(h *mHold, end error) (refused bool, err error) {
 	switch {
 	case h.end != nil:

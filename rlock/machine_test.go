@@ -112,7 +112,7 @@ func (m *machine) drawHold(rt *rapid.T, client int) (*mHold, []rlock.Option) {
 	return h, opts
 }
 
-// starts shifts a hold's ends by the wait before it was granted.
+// starts postpones the end of a hold by the time that it waited before it was granted.
 func (h *mHold) starts(after time.Duration) {
 	h.lossAt = h.lossAt.Add(after)
 	if !h.maxAt.IsZero() {
@@ -180,7 +180,7 @@ func (m *machine) wait(rt *rapid.T) {
 	m.fresh(h, real, nil)
 }
 
-// forgotten reports whether a hold of the client is queued although its key is gone.
+// forgotten reports whether a hold of the client is still queued although its key has been deleted.
 func (m *machine) forgotten(client int) bool {
 	for _, h := range m.holds {
 		if h.client == client && !h.doomed.IsZero() {
@@ -231,7 +231,8 @@ func (m *machine) reenterFrom(rt *rapid.T) {
 	}
 }
 
-// excluded reports whether outer's inner hold excludes others; at its maximum it may or may not.
+// excluded reports whether outer's inner hold excludes other callers. If the inner hold is at its
+// maximum, either result is correct.
 func (m *machine) excluded(rt *rapid.T, outer *mHold, err error) bool {
 	if outer.inner == nil {
 		return false

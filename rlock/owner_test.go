@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// travels encodes and decodes an owner, as a job's payload does.
+// travels encodes and decodes an owner, as if it were sent in a job's payload.
 func travels(t testing.TB, o redlatch.Owner) redlatch.Owner {
 	t.Helper()
 	back, err := codec.ParseOwner(o.String())
@@ -151,7 +151,7 @@ func TestExpiredLeaseKeepsOtherHoldOfOwner(t *testing.T) {
 	})
 }
 
-// firstRelease does something else with the first release of a shared owner.
+// firstRelease calls instead for the first release of a shared owner.
 type firstRelease struct {
 	transport.Transport
 

@@ -29,7 +29,7 @@ func replicated(t *testing.T) (master, replica *redistest.Server, link *redistes
 	return master, replica, link
 }
 
-// awaitsReplicas returns when the call waits for replicas.
+// awaitsReplicas returns when the call is waiting for replicas.
 func (w *waiter) awaitsReplicas(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	until(t, soon, "the call does not wait for replicas", func() bool {

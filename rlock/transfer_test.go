@@ -80,8 +80,8 @@ func handOn(t *testing.T, l *rlock.Lock, hold *rlock.Hold, n int, opts ...rlock.
 	return hold
 }
 
-// alone returns a hold whose local queue does not know any other contender and is at the beginning
-// of a burst.
+// alone returns a hold at the beginning of a burst. Its local queue does not know of any other
+// contender.
 func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	hold := take(t, l, opts...)
@@ -279,7 +279,7 @@ func TestLockFreedForRedissonWaiters(t *testing.T) {
 	})
 }
 
-// leaving runs a function before its end is first seen.
+// leaving runs a function just before the end of the context is first noticed.
 type leaving struct {
 	context.Context //nolint:containedctx // it is a context
 	first           func()

@@ -143,8 +143,8 @@ func letOthersRun(times int) {
 	}
 }
 
-// churn runs lock cycles on a few names, which are held until each client waits for each. After that, many
-// callers leave early.
+// churn locks and unlocks a few names, which are first held until each client is waiting for each
+// of them. After that, many callers stop waiting early.
 func churn(t *testing.T, srv *redistest.Server, clients []*redlatch.Client, cycles int) {
 	t.Helper()
 	const workers = 20

@@ -87,7 +87,7 @@ func (w *wire) reset() {
 	}
 }
 
-// resetThose closes the connections that have subscribed, or the others.
+// resetThose closes the connections that have subscribed, or else all other connections.
 func (w *wire) resetThose(subscribed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *wire) holdCommand(text string) *heldCommand {
 	return w.next
 }
 
-// catches reports whether the network holds p back.
+// catches reports whether the network must hold p back.
 func (w *wire) catches(c *wireConn, p []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,7 +227,7 @@ func (c *wireConn) Close() error {
 	return c.Conn.Close()
 }
 
-// deliver ends with Close.
+// deliver returns after Close.
 func (c *wireConn) deliver() {
 	for {
 		select {

@@ -84,7 +84,7 @@ func refused(t *testing.T, l *rlock.Lock) {
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 }
 
-// lost waits until the hold's context ends, for at most a bound.
+// lost waits until the hold's context ends, for at most bound.
 func lost(t *testing.T, h *rlock.Hold, bound time.Duration) {
 	t.Helper()
 	select {
@@ -118,7 +118,7 @@ func later(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acqu
 	return callers.Later(func() (*rlock.Hold, error) { return l.Lock(ctx, opts...) })
 }
 
-// queued is later in a bubble: it returns when the caller waits.
+// queued is like later, but for a bubble: it returns when the caller is waiting.
 func queued(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acquired {
 	came := later(ctx, l, opts...)
 	synctest.Wait()

@@ -51,7 +51,7 @@ func (a *taking) wait(ctx context.Context) error {
 	return a.Run(ctx, countqueue.New(a.Engine, &a.kind, 1, false))
 }
 
-// lateClaims makes claims whose replies arrive between timeout and Settle.
+// lateClaims makes claims whose replies arrive after the timeout and before Settle.
 type lateClaims struct {
 	*taking
 	arrives func()

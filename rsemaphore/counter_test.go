@@ -47,7 +47,7 @@ func available(t *testing.T, sem *rsemaphore.Semaphore, want int) {
 	require.Equal(t, want, n)
 }
 
-// taking calls Acquire in a goroutine, and returns when it waits.
+// taking calls Acquire in a goroutine, and returns when it is waiting.
 func taking(ctx context.Context, sem *rsemaphore.Semaphore, n int) <-chan error {
 	came := make(chan error, 1)
 	go func() { came <- sem.Acquire(ctx, n) }()

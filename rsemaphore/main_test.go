@@ -23,7 +23,8 @@ var (
 	within  = callers.Within
 )
 
-// promptly bounds a wake-up. With noPoll a waiter that missed one sleeps for longer.
+// promptly limits the time that a wake-up may take. With noPoll, a waiter that misses a wake-up
+// sleeps longer.
 const promptly = 15 * time.Second
 
 // noPoll makes waiters that miss a message sleep for longer than a test waits.
@@ -82,7 +83,7 @@ func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 
 type acquired = callers.Acquired[*rsemaphore.Hold]
 
-// later calls Acquire in a goroutine, and returns when it waits.
+// later calls Acquire in a goroutine, and returns when it is waiting.
 func later(ctx context.Context, sem *rsemaphore.Expirable, n int, opts ...rlock.Option) <-chan acquired {
 	came := callers.Later(func() (*rsemaphore.Hold, error) { return sem.Acquire(ctx, n, opts...) })
 	synctest.Wait()

@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// over returns a transport over a client that is closed with the test.
+// over returns a transport that uses client, which is closed with the test.
 func over(tb testing.TB, client redis.UniversalClient, opts ...redlatch.Option) transport.Transport {
 	tb.Helper()
 	tb.Cleanup(func() { assert.NoError(tb, client.Close(), "the transport must not close it") })
@@ -42,7 +42,7 @@ func newTransport(ctx context.Context, client redis.UniversalClient, opts ...red
 	return engine.EngineOf(c).Transport, nil
 }
 
-// reckless are the most harmful options: retries, ignored deadlines and a pool of one
+// reckless returns the most harmful options: retries, ignored deadlines and a pool of one
 // connection. None of them may have an effect.
 func reckless(addr string) *redis.Options {
 	return &redis.Options{Addr: addr, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1, MaxActiveConns: 1, PipelinePoolSize: -1}

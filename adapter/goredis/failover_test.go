@@ -61,8 +61,8 @@ func newPair(tb testing.TB) *pair {
 	return p
 }
 
-// says publishes on one server, as a Sentinel does, which server is master,
-// and returns how many connections received it.
+// says publishes on one server, as a Sentinel would, which server is the master. It returns how
+// many connections received the message.
 func (p *pair) says(tb testing.TB, on, master int, epoch int64) int64 {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(p.servers[master].Addr())
@@ -79,8 +79,8 @@ func (p *pair) heard(tb testing.TB, on, master int, epoch int64) {
 	require.Eventually(tb, func() bool { return p.says(tb, on, master, epoch) == 1 }, 30*time.Second, 5*time.Millisecond)
 }
 
-// begun waits until the transport has handled the first message, which reports the first server
-// as the master.
+// begun waits until the transport has handled the first message, which reports that the first
+// server is the master.
 func (p *pair) begun(tb testing.TB, epoch int64) {
 	tb.Helper()
 	require.Equal(tb, 0, p.at(tb))

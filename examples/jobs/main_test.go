@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// hire starts a worker process. The test's cleanup kills it if it still runs.
+// hire starts a worker process. The test's cleanup kills it if it is still running.
 func hire(t *testing.T, s *redistest.Server) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

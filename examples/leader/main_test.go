@@ -69,7 +69,7 @@ func (c *candidate) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// says waits for the next line, which must have this prefix.
+// says waits for the next line, which must have the given prefix.
 func (c *candidate) says(t *testing.T, begin string) {
 	t.Helper()
 	select {
@@ -80,7 +80,7 @@ func (c *candidate) says(t *testing.T, begin string) {
 	}
 }
 
-// newCandidate starts a candidate and waits until it leads or waits to lead.
+// newCandidate starts a candidate and waits until it is leading or waiting to lead.
 func newCandidate(t *testing.T, srv *redistest.MiniServer) *candidate {
 	t.Helper()
 	c := &candidate{said: make(chan string, 10), over: make(chan error, 1)}
@@ -111,7 +111,7 @@ func (c *candidate) dial(ctx context.Context, srv *redistest.MiniServer) (redis.
 	return respconn.NewConn(conn, time.Second), nil
 }
 
-// die closes the candidate's connections permanently, as the end of its process would.
+// die closes the candidate's connections permanently, as if its process had exited.
 func (c *candidate) die() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

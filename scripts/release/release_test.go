@@ -63,7 +63,7 @@ func released(t *testing.T, r *repo, version string) string {
 	return said.String()
 }
 
-// refused requires that the release fails and leaves no trace.
+// refused checks that the release fails and leaves no trace.
 func refused(t *testing.T, r *repo, version string, says ...string) {
 	t.Helper()
 	before := do(t, r, "rev-parse", "HEAD") + do(t, r, "tag") + do(t, r, "status", "--porcelain")

@@ -69,9 +69,9 @@ func TestNewUserInstallsAndUsesRelease(t *testing.T) {
 	}
 }
 
-// stranger returns the environment of a user with the given proxy, and the environment's proxies for other
-// modules. It does not query the checksum database: the module cache was verified by the checkout's go.sum
-// files.
+// stranger returns the environment of a user with the given proxy, in addition to the environment's
+// proxies. It does not query the checksum database, because the checkout's go.sum files have
+// verified the module cache.
 func stranger(t *testing.T, proxy string) []string {
 	t.Helper()
 	cache := strings.TrimSpace(command(t, ".", nil, "go", "env", "GOMODCACHE"))

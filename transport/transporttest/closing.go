@@ -68,7 +68,7 @@ func closeWhileFrozen(f *fixture) {
 	fresh, used := f.open(), f.opened()
 	thaw := f.freeze()
 	frozen := []*stranded{f.strand(fresh), f.strand(used)}
-	<-time.After(50 * time.Millisecond) // let them get as far as they can
+	<-time.After(50 * time.Millisecond) // give them time to get as far as they can
 	for _, s := range frozen {
 		s.close(f)
 	}
@@ -174,7 +174,7 @@ func closeSubscriptions(f *fixture) {
 			f.t.Error("Events is not closed")
 		}
 		assert.ErrorIs(f.t, sub.Err(), transport.ErrClosed)
-		sub.Close() // harmless
+		sub.Close() // a second Close must be harmless
 		assert.ErrorIs(f.t, sub.Err(), transport.ErrClosed)
 	}
 	f.unsubscribed(tr, channel)

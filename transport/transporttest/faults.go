@@ -171,7 +171,7 @@ func withdrawn(f *fixture) {
 		}
 		gone = append(gone, call.Abandon())
 		if i%100 == 0 {
-			f.reply(tr, command("GET", 1, f.name())) // let the queue drain
+			f.reply(tr, command("GET", 1, f.name())) // drain the queue
 		}
 	}
 	count := 0
@@ -181,7 +181,7 @@ func withdrawn(f *fixture) {
 			count++
 			f.isNotSent(o)
 		} else if o.err != nil {
-			f.isNotSent(o) // dropped instead of retried
+			f.isNotSent(o) // it was dropped instead of retried
 		}
 		if o.err != nil {
 			calls[i] = nil

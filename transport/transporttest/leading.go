@@ -256,7 +256,7 @@ func underLoad(f *fixture, cut bool) {
 			f.h.CutConnections(f.t)
 			cuts++
 		}
-		if rand.IntN(3) == 0 { //nolint:gosec // a test's dice
+		if rand.IntN(3) == 0 { //nolint:gosec // not used for security
 			f.h.Do(f.t, "SCRIPT", "FLUSH")
 		}
 	}
@@ -273,7 +273,7 @@ func underLoad(f *fixture, cut bool) {
 
 func (l *load) caller(mine []loadCall) {
 	for at := 0; at < len(mine); {
-		burst := mine[at:min(at+1+rand.IntN(8), len(mine))] //nolint:gosec // a test's dice
+		burst := mine[at:min(at+1+rand.IntN(8), len(mine))] //nolint:gosec // not used for security
 		var ends []*pending
 		for i := range burst {
 			ends = append(ends, l.one(&burst[i]))
@@ -296,14 +296,14 @@ func (l *load) one(c *loadCall) *pending {
 	if c.id%2 == 0 {
 		call = eval(add, 1, l.key, field, c.number())
 	}
-	dice := rand.IntN(16) //nolint:gosec // a test's dice
+	dice := rand.IntN(16) //nolint:gosec // not used for security
 	call.Urgent = dice%4 == 0
 	p := l.f.start(l.tr, call)
 	switch dice {
 	case 0, 1:
 		c.withdrawn = call.Abandon()
 	case 2, 3:
-		<-time.After(time.Duration(rand.IntN(300)) * time.Microsecond) //nolint:gosec // a test's dice
+		<-time.After(time.Duration(rand.IntN(300)) * time.Microsecond) //nolint:gosec // not used for security
 		c.withdrawn = call.Abandon()
 	}
 	return p

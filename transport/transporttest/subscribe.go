@@ -214,7 +214,7 @@ func independent(f *fixture) {
 			f.hears(sub, payload)
 		}
 		for _, closed := range subs[n:] {
-			f.silent(closed) // neither a message nor the end of Events
+			f.silent(closed) // it receives neither a message nor the end of Events
 		}
 		subs[n-1].Close()
 		subs[n-1].Close() // harmless, also to other subscriptions

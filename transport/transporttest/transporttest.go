@@ -61,13 +61,13 @@ type Harness struct {
 	// stay open, and commands sent on them may run after Thaw.
 	Freeze, Thaw func(tb testing.TB)
 
-	// HoldReplies lets commands run but holds all replies to the transport until release.
-	// Connections that are cut break immediately and lose their replies.
+	// HoldReplies lets commands run but holds back all replies to the transport until release is
+	// called. Connections that are cut break immediately and lose their replies.
 	HoldReplies func(tb testing.TB) (release func())
 
-	// HoldRequest holds text and everything after it on the first connection that sends text, then
-	// closes seen. Other connections are not affected. CutConnections breaks only the transport's
-	// end: release still delivers the held bytes.
+	// HoldRequest holds back text and everything after it on the first connection that sends text,
+	// and then closes seen. Other connections are not affected. CutConnections breaks only the
+	// transport's end, so that release still delivers the bytes.
 	HoldRequest func(tb testing.TB, text string) (seen <-chan struct{}, release func())
 
 	// Stop breaks all connections and refuses new ones until Start, which starts an empty server.
@@ -77,7 +77,7 @@ type Harness struct {
 	Forbid func(tb testing.TB, cmd string)
 
 	// Replica starts a replica, waits until it is in sync, and returns functions that stop and
-	// resume the flow of writes. It stays connected, and ends with the test.
+	// resume the flow of writes. The replica stays connected until the test ends.
 	Replica func(tb testing.TB) (stop, goOn func())
 
 	// UrgentFirst enables cases in which urgent calls must overtake calls queued inside the

@@ -137,7 +137,7 @@ func (c Cell) play(tb testing.TB, ctx context.Context, s *Sampler) []Outcome {
 		r.keys = append(r.keys, holders[0].key(name))
 	}
 	sights := c.takeAll(tb, ctx, holders, names)
-	rest := rand.N(c.Lease / 2) //nolint:gosec // a moment, no secret
+	rest := rand.N(c.Lease / 2) //nolint:gosec // not used for security
 	time.Sleep(time.Until(began.Add(c.Lease + rest)))
 	if left := look(append([]*sight(nil), sights...)); len(left) < len(sights) {
 		tb.Fatalf("%d of %d holds ended before the fault", len(sights)-len(left), len(sights))
@@ -192,7 +192,7 @@ func (c Cell) takeAll(tb testing.TB, ctx context.Context, holders []holder, name
 	errs := make([]error, len(names))
 	var taking sync.WaitGroup
 	for i, name := range names {
-		delay := rand.N(c.Lease) //nolint:gosec // a moment, no secret
+		delay := rand.N(c.Lease) //nolint:gosec // not used for security
 		taking.Go(func() {
 			time.Sleep(delay)
 			signals, err := holders[i/c.Client.each].take(ctx, name)

@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// asWorker makes the test binary a worker.
+// asWorker is the argument that makes the test binary a worker.
 const asWorker = "bench-test-worker"
 
 func TestMain(m *testing.M) {

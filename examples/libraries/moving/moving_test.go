@@ -87,7 +87,7 @@ func rueidislockProcess(t *testing.T, s *redistest.Server) program {
 	}
 }
 
-// both takes the lock of an old process inside that of Redlatch.
+// both acquires the lock of an old process inside Redlatch's lock.
 func both(old process) process {
 	return func(t *testing.T, s *redistest.Server) program {
 		t.Helper()
@@ -102,7 +102,7 @@ func redlatchProcess(t *testing.T, s *redistest.Server) program {
 	return func(ctx context.Context, work moving.Work) error { return orders.Do(ctx, work) }
 }
 
-// oneName takes the old lock's name with Redlatch.
+// oneName acquires a Redlatch lock with the old lock's name.
 func oneName(t *testing.T, s *redistest.Server) program {
 	t.Helper()
 	orders := rlock.New(candidates.Connect(t, s.URL()), oldName)
