@@ -44,10 +44,10 @@ type Client struct {
 // sharded_pubsub is auto, on or off; see [WithShardedPubSub].
 //
 // ctx bounds only the connection attempt. The error wraps [ErrNotSent] if the server cannot be
-// reached. Open sends PING and, as needed, AUTH, SELECT, CLIENT SETNAME and CLIENT ID. It also
-// sends CLUSTER SLOTS and PUBSUB SHARDNUMSUB in a cluster, and the commands of [NewSentinel] and
-// [AskSentinels] with Sentinels. The modules adapter/goredis and adapter/rueidis use an existing
-// client's settings.
+// reached. Open sends PING and, as needed, AUTH, SELECT, CLIENT SETNAME and CLIENT ID; in a
+// cluster, CLUSTER SLOTS and PUBSUB SHARDNUMSUB; and with Sentinels, the commands of [NewSentinel]
+// and [AskSentinels]. The modules adapter/goredis and adapter/rueidis use an existing client's
+// settings.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	engine.NeedContext(ctx)
 	set, err := configure(opts)

@@ -57,7 +57,7 @@ type Observer struct {
 }
 
 // WithObserver adds observers for the client's locks. Each event goes to all observers in order;
-// later ones see the context values that earlier ones add. By default, a client has no observers.
+// later ones see the context values that earlier ones add.
 func WithObserver(o ...Observer) Option {
 	return func(s *settings) {
 		for i := range o {

@@ -53,8 +53,8 @@ func defaults() settings {
 	}
 }
 
-// WithWatchdogTimeout sets the lease of locks without WithLease, which is renewed every d/3. The
-// default is 30 s, and the minimum is 1 s. It must be the same in the whole fleet. Redisson calls
+// WithWatchdogTimeout sets the lease of locks without WithLease, which is renewed every d/3. It
+// must be the same in the whole fleet. The default is 30 s, and the minimum is 1 s. Redisson calls
 // it lockWatchdogTimeout, in milliseconds.
 func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.Lease = d } }
 
@@ -116,15 +116,15 @@ func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.Mapper =
 // would share their locks. The default is a new version 7 UUID. In Redisson, getId returns it.
 func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID = id } }
 
-// WithClientName names the client's connections in CLIENT LIST, if the server permits it. By
-// default, they have no name. Redisson calls it clientName.
+// WithClientName names the client's connections in CLIENT LIST, if the server permits it. Redisson
+// calls it clientName.
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
 // WithLabel sets a label, such as the service, host and process, that shows operators which client
 // holds a lock. It is a single line of at most 200 bytes. It is stored in the key
 // redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes;
 // anyone who can read the server can read it. If the user may not run SET and DEL on the key, the
-// client only logs a line. By default, a client has no label.
+// client only logs a line.
 func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
 // WithTLSConfig sets the TLS configuration for addresses with the scheme rediss; with other schemes
@@ -183,8 +183,8 @@ func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.
 
 // WithReplicaSync makes Lock and TryLock of all kinds wait after each acquisition, for at most
 // timeout, until the given number of replicas have the lock, so that a failover to one of them
-// keeps it. Otherwise the lock is released and the error is [ErrNotReplicated]. By default,
-// replicas is 0 and they do not wait; timeout is at least 1 ms.
+// keeps it. Otherwise the lock is released and the error is [ErrNotReplicated]. The default, 0,
+// means that they do not wait. timeout is at least 1 ms.
 //
 // This makes failovers safer, but not safe: re-entries, Resume and renewals do not wait. An
 // acquisition takes one more round trip, which counts toward its lease, WithWait and context.

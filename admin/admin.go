@@ -136,7 +136,7 @@ func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 	return inspect(ctx, hold.Of(of), 0, -1)
 }
 
-// InspectPart is like [Inspect], but for n places of a fair lock's queue, starting at place first,
+// InspectPart is like [Inspect], for n places of a fair lock's queue, starting at place first,
 // counted from 1. Its cost depends on n, not on the length of the queue. Waiters may advance
 // between two calls.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
@@ -234,8 +234,8 @@ func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, false)
 }
 
-// ForceEvict is like [Evict], but for any waiter: it never returns [ErrWaiterAlive] or
-// [ErrNotCounted]. A live waiter rejoins the queue at the end.
+// ForceEvict is like [Evict], except that it evicts any waiter and never returns [ErrWaiterAlive]
+// or [ErrNotCounted]. A live waiter rejoins the queue at the end.
 func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, hold.Of(of), owner, true)
 }

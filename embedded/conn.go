@@ -129,8 +129,7 @@ func (c *conn) isSubscribed() bool {
 	return c.subscribed
 }
 
-// isSubscribeAck reports whether b is the reply to SUBSCRIBE or PSUBSCRIBE. With RESP3, it starts
-// with >.
+// With RESP3, the reply starts with >.
 func isSubscribeAck(b []byte) bool {
 	if len(b) == 0 || b[0] != '*' && b[0] != '>' {
 		return false

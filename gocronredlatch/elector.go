@@ -136,8 +136,7 @@ func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	return t.ctx, t.tasks.Done, nil
 }
 
-// lasting is the context of a task. It also checks the term's context, so that it detects a pause
-// of the process immediately.
+// lasting also checks the term's context, so that a pause of the process is detected immediately.
 type lasting struct {
 	context.Context //nolint:containedctx // lasting is itself a context
 	leading         context.Context

@@ -23,8 +23,8 @@ type LockerConfig struct {
 	// Period is the time between two runs, for jobs that run at multiples of Period since
 	// 1970-01-01 UTC, such as every hour on the hour. The job runs once per multiple, even if
 	// clocks differ by a third of the period or a paused process ticks late. A tick further than a
-	// third of the period from any multiple is skipped with [ErrOffSchedule]. The default, 0,
-	// disables this rule.
+	// third of the period from any multiple is skipped with [ErrOffSchedule]. If Period is 0, the
+	// default, ticks are not checked.
 	Period time.Duration
 
 	// AtLeast is the minimum time from the start of a run to the next run, for jobs that do not run
@@ -78,7 +78,7 @@ func (l *Locker) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask((&task{l, fn}).run)
 }
 
-// task is a type so that the name of its run method does not depend on whether Task is inlined.
+// task has a method whose name does not depend on whether Task is inlined.
 type task struct {
 	locker *Locker
 	fn     func(ctx context.Context) error

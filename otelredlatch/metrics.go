@@ -120,7 +120,7 @@ func (t *Telemetry) of(name, kind string) labels {
 	return l
 }
 
-// groupOf returns the group of a lock. Groups that are not valid UTF-8 count as otherGroup.
+// groupOf counts groups that are not valid UTF-8 as otherGroup.
 func (t *Telemetry) groupOf(name string) string {
 	group := t.set.grouping(name)
 	if _, known := t.groups.all()[group]; known {
@@ -141,8 +141,7 @@ type series struct{ kind, group string }
 
 func (s series) labels() labels { return labels{kind: s.kind, group: s.group} }
 
-// see reports each counter as 0 first, because Prometheus misses the increase of a counter that
-// starts at 1.
+// see adds 0 to each counter, because Prometheus misses the increase of a counter that starts at 1.
 func (t *Telemetry) see(ctx context.Context, s series) {
 	if _, known := t.seen.all()[s]; known {
 		return
@@ -221,8 +220,8 @@ func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	return next[key], true
 }
 
-// together is the size of a batch. Batches keep the code in the processor's cache, which makes
-// recording several times faster.
+// together is the batch size. Batches keep the code in the processor's cache, which is several
+// times faster.
 const together = 64
 
 type measurement struct {
@@ -231,8 +230,8 @@ type measurement struct {
 	labels  labels
 }
 
-// pending contains the measurements of the next batch. A collection flushes them, so that it
-// includes all earlier measurements. They are recorded with mu held.
+// A collection flushes pending, so that it includes all earlier measurements. Measurements are
+// recorded with mu held.
 type pending struct {
 	mu     sync.Mutex
 	all    []measurement // always fewer than together

@@ -38,10 +38,10 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(s *settings)
 // WithTracerProvider sets the provider for spans. The default is otel.GetTracerProvider().
 func WithTracerProvider(p trace.TracerProvider) Option { return func(s *settings) { s.tracers = p } }
 
-// WithGroup adds the attribute group to the metrics with the attribute kind. Its value is the
-// result of group for a lock's name. group is called in each call to Lock, and must be fast and
-// safe for concurrent use. Once there are 100 groups, names in any other group count as "_other".
-// The default adds no attribute.
+// WithGroup adds the attribute group to the metrics with the attribute kind. group returns its
+// value for a lock's name. It is called in each call to Lock, and must be fast and safe for
+// concurrent use. Once there are 100 groups, names in any other group count as "_other". The
+// default adds no attribute.
 func WithGroup(group func(name string) string) Option {
 	return func(s *settings) { s.grouping = group }
 }

@@ -111,7 +111,7 @@ func (m *Metrics) values(name, kind string, others ...string) []string {
 	return append(m.first(m.series(name, kind)), others...)
 }
 
-// groupOf returns the group of a lock. Groups that are not valid UTF-8 count as otherGroup.
+// groupOf counts groups that are not valid UTF-8 as otherGroup.
 func (m *Metrics) groupOf(name string) string {
 	group := m.grouping(name)
 	if _, known := m.groups.all()[group]; known {
@@ -152,8 +152,8 @@ func fits(labels prometheus.Labels) bool {
 
 type series struct{ kind, group string }
 
-// see creates each counter with 0 first, because Prometheus misses the increase of a counter that
-// starts at 1.
+// see creates each counter with 0, because Prometheus misses the increase of a counter that starts
+// at 1.
 func (m *Metrics) see(name, kind string) {
 	s := m.series(name, kind)
 	if _, known := m.seen.all()[s]; !known {
@@ -277,8 +277,8 @@ type (
 	}
 )
 
-// together is the size of a batch. Batches keep the code in the processor's cache, which makes
-// counting several times faster.
+// together is the batch size. Batches keep the code in the processor's cache, which is several
+// times faster.
 const together = 64
 
 type measurement struct {
@@ -286,8 +286,8 @@ type measurement struct {
 	seconds float64
 }
 
-// pending contains the measurements of the next batch. A collection flushes them, so that it
-// includes all earlier measurements. They are counted with mu held.
+// A collection flushes pending, so that it includes all earlier measurements. Measurements are
+// counted with mu held.
 type pending struct {
 	mu  sync.Mutex
 	all []measurement // always fewer than together

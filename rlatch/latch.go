@@ -160,7 +160,7 @@ func (k kind) Key() string                                   { return k.key }
 func (k kind) Channel(any) string                            { return k.channel }
 func (k kind) Acquire(c *transport.Call, _ *acquire.Request) { k.get(c) }
 
-// It is not known when the count will reach 0, so there is no TTL.
+// It is not known when the count will reach 0, so TTL is reply.NoTTL.
 func (k kind) Decode(answer any) (acquire.Outcome, error) {
 	n, err := k.count(answer)
 	return acquire.Outcome{Granted: n <= 0, TTL: reply.NoTTL}, err
@@ -190,7 +190,7 @@ type waiter struct {
 	acquisition *acquire.Acquisition
 }
 
-// Unanswered allows a GET whose reply was lost to be retried.
+// A GET whose reply was lost can be retried.
 func (w *waiter) Unanswered(err error) {
 	if errors.Is(err, engine.ErrUncertain) {
 		w.acquisition.Answered = true

@@ -209,7 +209,7 @@ func called[H hold.AnyHold](
 func (h *Hold) unlock() error {
 	over := h.group.Err()
 	if errors.Is(over, engine.ErrNotHeld) {
-		over = nil // the errors are those of an earlier Unlock
+		over = nil // an earlier Unlock returned these errors
 	}
 	var all []error
 	if over != nil {

@@ -137,7 +137,7 @@ func (h *Hold) Token(member Member) int64 {
 // same slot, and one for each other lock.
 func (h *Hold) Unlock() error { return h.unlock() }
 
-// step is acquired as a whole. It contains all plain locks in one slot, or one other lock.
+// step is acquired as a whole: all plain locks in one slot, or one other lock.
 type step struct {
 	slot    int
 	batched bool // the members are plain locks

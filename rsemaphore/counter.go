@@ -74,8 +74,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, opts []rloc
 	return failed(op, s.name, err)
 }
 
-// taking is an acquisition. Because the server does not know holders, an attempt whose reply was
-// lost cannot be resolved.
+// The server does not know holders, so an attempt whose reply was lost cannot be resolved.
 type taking struct {
 	acquire.Acquisition
 	acquire.BareClaim

@@ -157,7 +157,7 @@ func (s *Expirable) Extend(ctx context.Context, lease time.Duration, ids ...stri
 	return failed(op, s.Name(), err)
 }
 
-// run calls Ask or Publish, which retry only if the call certainly did not run.
+// run calls Ask or Publish, which retry only if the script certainly did not run.
 func (s *Expirable) run(ctx context.Context, op string, run func(context.Context, func(*transport.Call)) (any, error), fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	if l := hold.Of(s); l.Err == nil {

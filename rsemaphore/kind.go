@@ -20,8 +20,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// permits is the kind of a hold of n permits. Its owner consists of n IDs. The hold is not
-// reentrant.
+// permits is the kind of a hold of n permits, whose owner consists of n IDs. It is not reentrant.
 type permits struct {
 	*semaphore
 	n int64

@@ -100,7 +100,6 @@ func (b *batch) send() {
 
 var forever = make(chan struct{})
 
-// Done is called by rueidis after it has queued the commands, so the next batch can be sent.
 func (b *batch) Done() <-chan struct{} {
 	b.queued()
 	return forever
@@ -142,7 +141,7 @@ func (c *commands) Receive() (any, error) {
 
 // attend makes rueidis report when the connection closes. It does so only with RESP3, which it
 // recognizes by a verbatim string, such as the early reply to CLIENT INFO. With RESP2, rueidis
-// would use another connection, so the next command detects the closed connection instead.
+// would use another connection, so the next command detects the close instead.
 func (c *commands) attend(r rueidis.RedisResult) {
 	if c.lost != nil {
 		return

@@ -156,7 +156,7 @@ func orClosed(err error) error {
 	return err
 }
 
-// ask sends a command. Any error other than an error reply closes the connection.
+// Any error other than an error reply closes the connection.
 func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueidis.RedisResult, error) {
 	stop := context.AfterFunc(ctx, func() { _ = d.end(context.Cause(ctx)) })
 	r := d.client.Do(context.Background(), d.client.B().Arbitrary(command).Args(texts(args)...).Blocking())
@@ -166,8 +166,8 @@ func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueid
 	return r, nil
 }
 
-// take returns a dedicated connection. Dedicate cannot be canceled, so if ctx ends first, the
-// connection is returned to client when it is ready.
+// Dedicate cannot be canceled. If ctx ends first, the connection is returned to client when it is
+// ready.
 func take(ctx context.Context, client rueidis.Client) (redis.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

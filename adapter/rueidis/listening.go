@@ -18,8 +18,7 @@ import (
 // to errors is known.
 //
 // A command must contain only one shard channel, because rueidis counts the acknowledgements of a
-// command and would also count the message with which the server unsubscribes from a slot that is
-// moved.
+// command and would also count an unsubscription by the server when a slot is moved.
 type listening struct {
 	*dedicated
 	unflushed []order // used only by the sender

@@ -45,7 +45,7 @@ var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass 
 // NewSentinel returns a Redlatch client for a master monitored by Sentinels. InitAddress lists the
 // Sentinels, and Sentinel.MasterSet is their name for the master; see [Dialer] for the other
 // fields. Redlatch queries all Sentinels concurrently and follows the first report of a failover.
-// NewSentinel does no I/O. The commands that are sent later are listed at redlatch.NewSentinel and
+// NewSentinel does no I/O. For the commands that are sent later, see redlatch.NewSentinel and
 // redlatch.AskSentinels.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {

@@ -1,7 +1,7 @@
 // Command fencing shows what to do about ErrLost if concurrent writes do harm: the resource must
 // reject the write of a worker that is too late. Here, each row has a version. A writer sends the
-// version that it has read, and the row is changed only if it still has that version. The lock is
-// still useful, because it makes other workers wait instead of doing work that is rejected.
+// version that it has read, and the row is changed only if it still has that version. The lock
+// still saves other workers from doing work that is rejected.
 //
 // Worker A acquires the lock for three seconds, reads a row and pauses. Its lease expires, and B
 // acquires the lock and writes. When A continues, its write is rejected. Copy it into your program.
@@ -35,15 +35,15 @@ type table struct {
 	rows map[string]order
 }
 
-// read stands for SELECT state, version FROM orders WHERE id = ?
+// read is like SELECT state, version FROM orders WHERE id = ?
 func (t *table) read(id string) order {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.rows[id]
 }
 
-// update stands for UPDATE orders SET state = ?, version = version + 1 WHERE id = ? AND version = ?
-// It returns an error if no row was changed.
+// update is like UPDATE orders SET state = ?, version = version + 1 WHERE id = ? AND version = ? It
+// returns an error if no row was changed.
 func (t *table) update(id, state string, read order) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -45,7 +45,7 @@ func run(url string) error {
 	return errors.Join(stand(ctx, client, os.Stdout), client.Close())
 }
 
-// stand makes the process a candidate until ctx ends.
+// stand runs a candidate until ctx ends.
 func stand(ctx context.Context, client *redlatch.Client, out io.Writer) error {
 	return leader.Run(ctx, client, "leader-example", leader.Config{
 		Lead:    func(ctx context.Context) error { return lead(ctx, out) },

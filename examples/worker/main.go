@@ -1,6 +1,5 @@
 // Command worker repeatedly works under a lock. On SIGTERM, it finishes the current work, releases
-// the lock and exits, so that other workers need not wait for a lease to expire. Copy it into your
-// program.
+// the lock and exits, so that no lease is left to expire. Copy it into your program.
 //
 //	go run ./examples/worker redis://localhost:6379
 package main

@@ -1,5 +1,5 @@
-// Package contest defines the measured lock clients. They are set up as their documentation says,
-// except that defaults are raised that would slow a client down for reasons unrelated to locking.
+// Package contest defines the measured lock clients, set up as their documentation says. Defaults
+// are raised if they would slow a client down for reasons unrelated to locks.
 package contest
 
 import (

@@ -18,8 +18,8 @@ import (
 )
 
 var peers = []Contestant{
-	// redsync's examples keep three idle connections. With so few, dialing would dominate the
-	// figures.
+	// redsync's examples keep three idle connections, so that most of the time would be spent
+	// dialing.
 	{
 		Name: "redsync-redigo", Role: Peer, Waits: true, Sends: []string{"set", "evalsha", "eval"},
 		Open: func(_ context.Context, s Settings) (Locker, error) {
@@ -78,8 +78,8 @@ func redigoPool(addr string) *redis.Pool {
 	}
 }
 
-// By default, go-redis waits only a few seconds for a pooled connection, too short for thousands of
-// callers.
+// By default, go-redis waits a few seconds for a pooled connection, which is not enough for
+// thousands of callers.
 func goRedis(addr string) *goredislib.Client {
 	return goredislib.NewClient(&goredislib.Options{
 		Addr: addr, PoolSize: PoolSize, PoolTimeout: time.Minute, ContextTimeoutEnabled: true,
@@ -127,8 +127,8 @@ func (m redsyncMutex) Unlock() error {
 	return err
 }
 
-// openRedislock retries every 100 ms, as in redislock's example, and uses Redlatch's default lease.
-// If ctx has no deadline, Obtain returns after one lease and is called again.
+// openRedislock retries every 100 ms, as in redislock's example, with Redlatch's default lease.
+// Unless ctx has a deadline, Obtain returns after one lease and is called again.
 func openRedislock(_ context.Context, s Settings) (Locker, error) {
 	rdb := goRedis(s.Addr)
 	client, ttl := redislock.New(rdb), cmp.Or(s.Lease, 30*time.Second)
@@ -158,8 +158,8 @@ func (h redislockHeld) Unlock() error { return h.lock.Release(context.Background
 
 const closeGrace = 50 * time.Millisecond
 
-// openRueidislock follows rueidislock's README. If an attempt gets no reply within the default of
-// 20 ms, its caller may stay blocked, which shows up as a long wait.
+// openRueidislock follows rueidislock's README. If an attempt gets no reply within 20 ms, the
+// default, its caller may stay blocked, which shows up as a long wait.
 func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	o := rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.Addr}},
@@ -192,8 +192,7 @@ func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	}, nil
 }
 
-// rueidisHeld is the cancel function of an acquired lock. It returns after the key has been
-// deleted.
+// rueidisHeld is the cancel function of a lock. It returns after the key has been deleted.
 type rueidisHeld context.CancelFunc
 
 func (h rueidisHeld) Unlock() error {

@@ -26,8 +26,7 @@ var redlatchKinds = []Contestant{
 // own returns the contestant for a kind of Redlatch lock.
 func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
 	c := Contestant{Name: "redlatch" + string(kind), Role: Own, Kind: kind, Waits: true, Renews: kind != Counter}
-	// A caller that holds up other processes for a long time sends HELLO, ROLE and PUBSUB to find
-	// out whether they are waiting.
+	// A caller sends HELLO, ROLE and PUBSUB to find out whether other processes are waiting for the lock.
 	c.Sends = append([]string{
 		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info",
 		"hello", "role", "pubsub|numsub", "pubsub|shardnumsub",

@@ -77,8 +77,8 @@ func number(text string) float64 {
 type Work struct {
 	Lasted time.Duration
 	CPU    time.Duration
-	// Requests is the number of commands that clients sent. Busy is the time that it took to
-	// execute them, including the calls of their scripts.
+	// Requests is the number of commands that clients sent. Busy is their execution time, including
+	// the calls of their scripts.
 	Requests float64
 	Busy     time.Duration
 	// Stolen is the fraction of all CPU time that the machine's host stole.
@@ -101,7 +101,6 @@ type machine struct {
 	stolen, total float64
 }
 
-// readMachine returns the zero value on systems other than Linux.
 func readMachine() machine {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

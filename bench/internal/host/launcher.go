@@ -49,7 +49,7 @@ func (l *Launcher) run() {
 	}
 }
 
-// Placement says on which processors the clients and the server run.
+// Placement determines where the clients and the server run.
 type Placement string
 
 const (

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Client is a lock client that renews its leases. It is set up as its documentation says.
+// Client is a lock client that renews its leases, set up as its documentation says.
 type Client struct {
 	Name string
 	// Tells names the signals by which a holder can notice that its lock is lost.
@@ -71,8 +71,8 @@ func (h redlatchHolder) key(name string) string { return name }
 
 func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may be unreachable
 
-// rueidisHolder may take a second to acquire a lock. With the default of 20 ms, trials on a busy
-// machine would fail.
+// rueidisHolder may take a second to acquire a lock, because the default of 20 ms makes trials fail
+// on a busy machine.
 type rueidisHolder struct{ locker rueidislock.Locker }
 
 func openRueidis(_ context.Context, addr string, lease time.Duration) (holder, error) {

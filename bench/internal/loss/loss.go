@@ -101,8 +101,8 @@ type Outcome struct {
 	Before []float64 `json:"before_us"`
 	// Gap contains the time between the last two checks in each trial, in microseconds.
 	Gap []float64 `json:"gap_us"`
-	// Never counts the holders that had not noticed the loss when the cell timed out. GivenBack
-	// counts the keys that their holders released early.
+	// Never counts the holders that had not noticed the loss at the end. GivenBack counts the keys
+	// that their holders released early.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
 	// Rival contains the times from the expiry of a key until the rival found it free, in
@@ -112,7 +112,7 @@ type Outcome struct {
 
 func (c Cell) patience() time.Duration { return 2*c.Lease + 10*time.Second }
 
-// Run runs the trials and uses s to check the holds.
+// Run runs the trials. It uses s to check the holds.
 func (c Cell) Run(ctx context.Context, s *Sampler) (outcomes []Outcome, err error) {
 	err = redistest.Perform(func(tb testing.TB) {
 		tb.Helper()

@@ -61,7 +61,6 @@ func Ways() []Way {
 			repair: func(r *ruin) { r.server.Restart() },
 		},
 		{
-			// The keys are deleted.
 			Name: "deleted", Forgets: true, lives: true,
 			strike: func(r *ruin) { r.server.Do(r.tb, "DEL", redis.Args{}.AddFlat(r.keys)...) },
 			repair: func(*ruin) {},

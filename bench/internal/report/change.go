@@ -20,8 +20,7 @@ type Change struct {
 	// Tree and Base are the medians of the builds.
 	Tree, Base float64
 	// Ratio is the ratio of Tree to Base in each pair of rounds.
-	Ratio stats.Ratio
-	// Failed reports whether any round failed.
+	Ratio  stats.Ratio
 	Failed bool
 }
 

@@ -26,7 +26,7 @@ type Environment struct {
 	// Java is the version of Redisson, or the reason why it was not measured.
 	Java   string `json:"java"`
 	Rounds int    `json:"rounds"`
-	// Scale is the factor by which measurements were lengthened; 0 means 1.
+	// Scale is the factor by which measurements are longer; 0 means 1.
 	Scale float64 `json:"scale,omitempty"`
 }
 
@@ -40,7 +40,7 @@ func (e Environment) String() string {
 		e.Command, e.Revision, e.Date.Format(time.DateOnly), e.Go, e.System, e.Processors, e.Server, e.Rounds, length, e.Java)
 }
 
-// Disturbances returns a sentence about the CPU time that the host stole during the run.
+// Disturbances returns a sentence about the CPU time that the host stole.
 func Disturbances(samples []run.Sample) string {
 	var again, disturbed int
 	var stolen float64

@@ -20,9 +20,8 @@ const none = "–"
 // Table is a table of strings with a title.
 type Table struct {
 	Title string
-	// Head contains the column titles.
-	Head []string
-	Rows [][]string
+	Head  []string
+	Rows  [][]string
 }
 
 // Tables returns one table for each placement that has samples.

@@ -15,8 +15,7 @@ type Case struct {
 	ID, Title, Level string
 	Levels           []int
 	Places           []host.Placement
-	// Fits reports whether a contestant takes part.
-	Fits func(c contest.Contestant) bool
+	Fits             func(c contest.Contestant) bool
 	// Figures are the columns of the table. Contestants are compared by the first one.
 	Figures []Figure
 	// Rounds is the maximum number of rounds; 0 means no limit.
@@ -45,7 +44,7 @@ type Figure struct {
 
 // Figures of the server or of several processes. Times are in microseconds.
 const (
-	// Requests is the number of commands per operation, and RequestRate is the number per second.
+	// Requests is the number of commands per operation, and RequestRate the number per second.
 	Requests    = "requests"
 	RequestRate = "request_rate"
 	// RedisCPU and Busy are times per operation. RedisLoad is a percentage of one processor.
@@ -158,7 +157,7 @@ func counted() (all []Case) {
 }
 
 func restful() []Case {
-	// These cases have longer but fewer rounds, because some clients poll only every few seconds.
+	// These cases have longer and fewer rounds, because some clients poll only every few seconds.
 	idle := []Figure{
 		perSecond, {work.Heap, "heap bytes each", false}, {work.Stack, "stack bytes each", false},
 		{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,

@@ -153,7 +153,7 @@ func (r *Runner) order(round int) []Entrant {
 	return order
 }
 
-// The limit is on threads, but a watchdog holds many locks with few threads.
+// A watchdog holds many locks with few threads, so the limit on threads does not apply to it.
 func (c Case) fits(who contest.Contestant, level int) bool {
 	most := who.Most
 	if c.spec.Kind == work.Watchdog {

@@ -1,5 +1,5 @@
-// Package stats implements the statistics for the benchmark. Its functions ignore NaNs and return
-// NaNs if there are no other values.
+// Package stats implements the statistics for the benchmark. Its functions ignore NaNs, and return
+// NaNs if nothing else is left.
 package stats
 
 import (

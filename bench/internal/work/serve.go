@@ -34,7 +34,7 @@ type common struct {
 	since    usage
 }
 
-// start runs f in a goroutine. Calling c.cancel must make f return.
+// start runs f in a goroutine. cancel must make f return.
 func (c *common) start(f func() error) {
 	c.done.Go(func() {
 		if err := f(); err != nil {
@@ -48,7 +48,6 @@ func (c *common) begin() {
 	c.counting.Store(true)
 }
 
-// describe adds the latencies to v and returns it.
 func (c *common) describe(v Values) Values {
 	v[P50], v[P99] = micros(c.times.Quantile(0.5)), micros(c.times.Quantile(0.99))
 	v[Longest] = micros(c.times.Max())

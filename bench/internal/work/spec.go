@@ -56,8 +56,7 @@ type Spec struct {
 	Key string `json:"key"`
 	// Goroutines is the number of goroutines, or of locks for Watchdog.
 	Goroutines int `json:"goroutines"`
-	// Reads is the percentage of acquisitions that are reads, chosen at random. It is used by
-	// Turns.
+	// Reads is the percentage of Turns' acquisitions that are reads, chosen at random.
 	Reads int `json:"reads,omitempty"`
 	// Permits is the number of permits in a semaphore, or 0 for a lock.
 	Permits int `json:"permits,omitempty"`
@@ -108,15 +107,15 @@ const (
 	Longest = "longest"
 	// Whole is like P50 for wake-ups, but measured from the call to Unlock.
 	Whole = "whole"
-	// Allocs is the number of heap allocations per operation, and CPU is the process's CPU time for
+	// Allocs is the number of heap allocations per operation, and CPU the process's CPU time for
 	// one.
 	Allocs = "allocs"
 	CPU    = "client_cpu"
 	// Luckiest and Unluckiest are the largest and smallest shares of a goroutine, relative to an
-	// equal share.
+	// equal one.
 	Luckiest   = "luckiest"
 	Unluckiest = "unluckiest"
-	// Heap and Stack are bytes per waiter or lock, and Goroutines is the number of goroutines per
+	// Heap and Stack are bytes per waiter or lock, and Goroutines the number of goroutines per
 	// waiter.
 	Heap       = "heap"
 	Stack      = "stack"
