@@ -95,6 +95,15 @@ Skipped, and why:
 `, o.skips())
 }
 
+func TestRandomDrawsUseOneSeedUnlessSet(t *testing.T) {
+	t.Setenv("RAPID_SEED", "")
+	require.Contains(t, (&run{}).env(), "RAPID_SEED=1")
+	t.Setenv("RAPID_SEED", "0")
+	env := (&run{}).env()
+	require.Contains(t, env, "RAPID_SEED=0")
+	require.NotContains(t, env, "RAPID_SEED=1")
+}
+
 const module = `package p
 
 import (
