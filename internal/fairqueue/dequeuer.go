@@ -13,39 +13,40 @@ import (
 )
 
 const (
-	// dequeuing is the number of concurrent calls. A renewal waits behind all of them.
+	// dequeuing is the maximum number of calls in flight. A renewal may have to wait for the replies to all of them.
 	dequeuing = 4
 	// batch is the maximum number of owners per call.
 	batch = 100
-	// fromFront makes every eighth call take the owners in front, so that they don't wait forever.
+	// fromFront makes every eighth call take the first owners in the queue instead of the last, so that they don't
+	// wait forever.
 	fromFront = 8
 )
 
-// dequeuer removes owners from queues on the server, alternating between queues. The last owners in a queue go first,
-// so that few deadlines change.
+// dequeuer removes owners from queues on the server. It alternates between queues. Within a queue, it removes the last
+// owners first, because removing an owner changes the deadlines of the waiters behind it.
 type dequeuer struct {
 	engine *engine.Engine
 
-	mu       sync.Mutex // guards the fields below; never held across I/O
+	mu       sync.Mutex // guards the fields below; not held across I/O
 	queues   map[lockID]*leaving
-	turns    []*leaving // the next one first
+	turns    []*leaving // queues to serve, the next one first
 	inFlight int
 }
 
 type leaving struct {
 	waiting []*departure // in the order of the queue
-	begun   int          // calls
+	begun   int          // number of calls so far
 }
 
 type departure struct {
 	kind    Kind
-	name    string          // for the log
-	request acquire.Request // of the owner
-	place   int64           // order in the queue, 0 if unknown
-	done    func()          // if not nil, runs when the owner has left or retries have ended
-	tell    func(error)     // called instead of done with the result of one call, without retries
+	name    string          // of the lock, for logging
+	request acquire.Request // the owner's
+	place   int64           // see caller.number; 0 if unknown
+	done    func()          // if not nil, runs when the owner has been removed or the retries have ended
+	tell    func(error)     // if not nil, called instead of done with the result of a single call
 
-	failed time.Time // when its call first failed
+	failed time.Time // when a call for it first failed
 }
 
 func (d *departure) owner() string {
@@ -61,7 +62,6 @@ func (d *departure) over() {
 	}
 }
 
-// lasts returns how long the place of an owner may block others.
 func (dq *dequeuer) lasts(r *acquire.Request) time.Duration {
 	return max(millis(r.Lease), millis(r.Wait), dq.engine.FairWait)
 }
@@ -71,7 +71,7 @@ func millis(boxed any) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// leave removes an owner from a queue in the background, with retries unless d.tell is set.
+// leave removes an owner from its queue in the background. It retries failed calls unless d.tell is set.
 func (dq *dequeuer) leave(d *departure) {
 	dq.engine.Join()
 	dq.mu.Lock()
@@ -87,7 +87,7 @@ func (dq *dequeuer) leave(d *departure) {
 	}
 }
 
-// push queues a departure, mu held.
+// push is called with mu held.
 func (dq *dequeuer) push(d *departure) {
 	x := dq.queues[idOf(d.kind)]
 	if x == nil {
@@ -126,7 +126,7 @@ func (dq *dequeuer) next() []*departure {
 	return all
 }
 
-// next returns the owners of the next call, the very last in the queue first.
+// next removes and returns the departures for the next call. If it takes them from the end, the very last comes first.
 func (x *leaving) next() []*departure {
 	x.begun++
 	n := min(len(x.waiting), batch)
@@ -150,7 +150,7 @@ func (dq *dequeuer) send(all []*departure) {
 	dq.engine.Transport.Start(call, func(_ any, err error) { dq.sent(all, err) })
 }
 
-// sent handles the result of a call. Failed departures share their retries: after an outage there may be many.
+// sent handles the result of a call. Departures that failed together are retried together.
 func (dq *dequeuer) sent(all []*departure, err error) {
 	all = slices.DeleteFunc(all, func(d *departure) bool {
 		if d.tell != nil {
@@ -185,8 +185,8 @@ func (dq *dequeuer) resolve(d *departure) {
 	})
 }
 
-// sendLater queues the departures of a failed call again, but drops those that have been failing for longer than a
-// place in the queue lasts. It sends the departures after a pause. It returns false if the client is closed.
+// sendLater queues the departures of a failed call again, but abandons a departure that has been failing for longer
+// than a place in the queue lasts. After a pause, it sends the next call. It returns false if the client is closed.
 func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 	now := time.Now()
 	failed := now
@@ -212,6 +212,6 @@ func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 			dq.engine.Leave()
 		}
 		dq.engine.Rest(now.Sub(failed))
-		dq.sendNext() // it finds out whether the client is closed
+		dq.sendNext() // the call fails if the client is closed
 	})
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// leaveAll makes n owners leave a queue, and returns how many have left. Its owner at place 1 is in queue1.
+// leaveAll makes n owners leave a queue, and returns a counter of the owners that have left. The owner at place 1 is
+// called queue1, if queue is the name of the queue.
 func leaveAll(qs *Queues, queue string, n int64) *atomic.Int64 {
 	left := new(atomic.Int64)
 	for place := range n {
@@ -25,7 +26,7 @@ func leaveAll(qs *Queues, queue string, n int64) *atomic.Int64 {
 	return left
 }
 
-// busyQueues returns queues over a server that keeps all calls in flight until free.
+// busyQueues returns Queues that have the maximum number of calls in flight until free is called.
 func busyQueues(t *testing.T) (qs *Queues, f *faketransport.Fake, log *faketransport.Log, free func()) {
 	t.Helper()
 	f = &faketransport.Fake{}
@@ -33,7 +34,7 @@ func busyQueues(t *testing.T) (qs *Queues, f *faketransport.Fake, log *faketrans
 	return qs, f, log, keepBusy(qs, f)
 }
 
-// keepBusy keeps all calls in flight busy, and returns a function that ends them.
+// keepBusy starts as many calls as may be in flight, and returns a function that ends them.
 func keepBusy(qs *Queues, f *faketransport.Fake) (free func()) {
 	for range dequeuing {
 		qs.dequeuer.leave(departureOf(lockID{"fair", "busy"}, "busy", 0))

@@ -25,7 +25,7 @@ type ending struct {
 	after time.Duration
 }
 
-// leave removes an owner from the queue, and records when that was over.
+// leave removes an owner from the queue, and records when that is done.
 func leave(qs *Queues) *ending {
 	began := time.Now()
 	end := &ending{}
@@ -168,7 +168,8 @@ func TestDequeueRetriesStopWhenEntryExpires(t *testing.T) {
 	})
 }
 
-// refusing rejects the first call, which the engine then resolves, and ends the others with err for a time.
+// refusing rejects the first call, which the engine then resolves, and fails later calls with err until the given time
+// has passed.
 func refusing(err error, until time.Duration) *faketransport.Fake {
 	began, first := time.Now(), true
 	return &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {

@@ -27,31 +27,30 @@ type Eviction struct {
 	Kind   Inspected
 	// Ask runs an idempotent call.
 	Ask func(ctx context.Context, fill func(*transport.Call)) (reply any, err error)
-	// Owner is [Eviction.Run]'s waiter, as in Redis.
+	// Owner is the waiter that [Eviction.Run] evicts, as stored in Redis.
 	Owner string
-	// Force makes Run remove a waiter that is or may be alive.
+	// Force makes Run evict the waiter even if it is, or may be, alive.
 	Force bool
 }
 
 // TakenOut is an evicted waiter.
 type TakenOut struct {
-	// Was is the waiter's former place, at Index, counting from 0.
+	// Was is the waiter's former place, and Index its position in the queue, counting from 0.
 	Was   reply.Queued
 	Index int
-	// Listeners is the number of listeners on its channel, or -1 if unknown.
+	// Listeners is the number of subscribers to its channel, or -1 if unknown.
 	Listeners int64
-	// Next is the next owner, as in Redis, or "" if there is none.
+	// Next is the owner that is now at the head of the queue, or "" if there is none.
 	Next string
-	// Woken is true if Next was notified of a free lock.
+	// Woken is true if the lock is free and Next was notified.
 	Woken bool
 }
 
 const (
-	// maxLooks limits how often a place is read again because it changed before its eviction, as it does at each
-	// heartbeat.
+	// maxLooks limits how often the queue is read again because a place changed between the read and its eviction.
+	// Every heartbeat changes places.
 	maxLooks = 5
-	// pageOf is the number of places per read.
-	pageOf = 200
+	pageOf   = 200
 )
 
 var errChanged = errors.New("its place changed on each check")
@@ -63,7 +62,7 @@ type sighting struct {
 
 func (s *sighting) at(i int) TakenOut { return TakenOut{Was: s.Queue[i], Index: s.first + i} }
 
-// Run evicts the one Owner.
+// Run evicts Owner.
 func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 	for range maxLooks {
 		seen, i, next, err := e.find(ctx)
@@ -81,7 +80,7 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 		case !gone:
 			continue
 		case len(out) == 0:
-			return nil, engine.ErrNotQueued // it acquired the lock
+			return nil, engine.ErrNotQueued // the waiter acquired the lock
 		}
 		out[0].Listeners, out[0].Next = listeners, next
 		out[0].Woken = next != "" && seen.Left == reply.NoKey && (after.Left == reply.NoKey || holds(after, next))
@@ -90,9 +89,9 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 	return nil, errChanged
 }
 
-// find returns a part of the queue with the waiter and the place before it, the waiter's index in it, and the owner
-// that is first once the waiter is gone. Since dead waiters are mostly in front, it starts there and then searches from
-// the end. Places only move forward, so it doesn't miss any.
+// find returns a part of the queue that contains the waiter and the place before it, the waiter's index in that part,
+// and the owner that will be at the head of the queue once the waiter is gone. It reads the front of the queue first,
+// where most dead waiters are, and then searches from the end, because places only move forward.
 func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string, err error) {
 	if seen, err = e.look(ctx, 0, pageOf-1); err != nil {
 		return nil, 0, "", err
@@ -104,13 +103,14 @@ func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string
 		}
 	}
 	i = e.indexIn(seen)
-	long := seen.Waiting > pageOf // until then the waiter may move into the part that was read
+	// The waiter may move into the first part while the loop reads the others, so the loop reads that part again.
+	long := seen.Waiting > pageOf
 	for last := seen.Waiting - 1; i < 0 && last >= 0 && long; last -= pageOf {
 		if seen, err = e.look(ctx, max(0, last-pageOf), last); err != nil {
 			return nil, 0, "", err
 		}
 		if i = e.indexIn(seen); i == 0 && seen.first > 0 {
-			i = -1 // the place before it is the last of the next part
+			i = -1 // the next part includes the place before it
 		}
 	}
 	if i < 0 {
@@ -123,8 +123,8 @@ func (e *Eviction) indexIn(seen *sighting) int {
 	return slices.IndexFunc(seen.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
 }
 
-// look reads the lock and its places from first to last. A reply with fewer places is an error, because the search
-// would not end.
+// look reads the lock and the places from first to last. A reply with too few places is an error, because the search
+// would miss waiters.
 func (e *Eviction) look(ctx context.Context, first, last int64) (*sighting, error) {
 	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, first, last) })
 	if err != nil {
@@ -137,7 +137,8 @@ func (e *Eviction) look(ctx context.Context, first, last int64) (*sighting, erro
 	return &sighting{seen, int(first)}, err
 }
 
-// listeners returns an error if the waiter must stay.
+// listeners returns the number of subscribers to the waiter's channel, or -1 if unknown. It returns an error if the
+// waiter must not be evicted.
 func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	counts, err := e.Queues.Listeners(ctx, e.Kind, e.Owner)
 	switch {
@@ -151,7 +152,7 @@ func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	return -1, err
 }
 
-// Listeners returns how many connections are listening for each owner.
+// Listeners returns the number of subscribers to the channel of each owner.
 func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]int64, error) {
 	if err := qs.engine.Enter(); err != nil {
 		return nil, err
@@ -165,9 +166,9 @@ func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]in
 	return qs.engine.ProvenListeners(ctx, proof, channels...)
 }
 
-// takeOut evicts waiters in the part of the queue that was read, and then reads the lock again. It reports whether they
-// were removed: the head of the queue, which is always passed alone, stays if its deadline has changed. takeOut returns
-// the waiters that did not acquire the lock first, and the state afterward, which is zero if it is unknown.
+// takeOut evicts waiters in the part of the queue that was read, and then reads the lock again. It returns the waiters
+// that had not acquired the lock first, the state afterward, which is zero if it is unknown, and whether the waiters
+// have left the queue. The head of the queue, which is always passed alone, stays if its deadline has changed.
 func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) (_ []TakenOut, after reply.Inspection, gone bool, _ error) {
 	isHead := out[0].Index == 0
 	answer, err := e.Ask(ctx, func(c *transport.Call) {
@@ -199,8 +200,8 @@ func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) 
 	}), after, true, nil
 }
 
-// waitAt returns the probable wait of the waiter at place i: the time from the deadline before it to its own, or from
-// now if the former has passed. A longer wait could make waiters behind it overdue.
+// waitAt estimates the wait of the waiter at index i. It is the time from the previous deadline, or from now if that
+// has passed, to its own. A longer wait could make the waiters behind it overdue.
 func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time.Duration {
 	own, before := queue[i].Deadline, queue[i-1].Deadline
 	if own.IsZero() || before.IsZero() {
@@ -218,14 +219,14 @@ func holds(in reply.Inspection, owner string) bool {
 
 // Evictions is the result of [Eviction.All].
 type Evictions struct {
-	// Out are the evicted waiters, last first, without Next and Woken.
+	// Out contains the evicted waiters, last first. Their Next and Woken fields are not set.
 	Out []TakenOut
-	// Woken is the owner notified as the first of a free lock, or "" if there is none.
+	// Woken is the owner that was notified of the free lock, or "" if there is none.
 	Woken string
 }
 
-// All evicts the owners without a subscriber, from the end of the queue; it ignores Owner. last is their highest place,
-// counting from 1.
+// All evicts the given owners, last first, unless their channels have subscribers. It ignores Owner. last is the
+// highest place of the given owners, counting from 1.
 func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictions, error) {
 	asked := make(map[string]bool, len(owners))
 	for _, owner := range owners {
@@ -236,7 +237,7 @@ func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictio
 	if err != nil {
 		return done, err
 	}
-	// Waiters that have not been read yet can only move forward.
+	// Waiters that have not been read yet can only have moved forward.
 	for last := min(seen.Waiting, int64(last)) - 1; last > 0 && len(asked) > 0; last -= batch {
 		if err := e.behind(ctx, asked, max(1, last-batch+1), last, done); err != nil {
 			return done, err
@@ -245,7 +246,8 @@ func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictio
 	return done, e.heads(ctx, asked, done)
 }
 
-// behind evicts waiters at places from first to last, without the head, and removes them from asked.
+// behind evicts the dead waiters in asked at the indexes first to last, which don't include the head. It removes all
+// waiters that it finds from asked.
 func (e *Eviction) behind(ctx context.Context, asked map[string]bool, first, last int64, done *Evictions) error {
 	seen, err := e.look(ctx, first-1, last)
 	if err != nil {
@@ -275,7 +277,7 @@ func (e *Eviction) heads(ctx context.Context, asked map[string]bool, done *Evict
 	return errChanged
 }
 
-// dead evicts the waiters without a subscriber, and reports whether there were none.
+// dead evicts the waiters whose channels have no subscriber, and reports whether there were none.
 func (e *Eviction) dead(ctx context.Context, seen *sighting, waiters []TakenOut, done *Evictions) (none bool, err error) {
 	if len(waiters) == 0 {
 		return true, nil

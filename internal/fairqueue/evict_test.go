@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// readableKind is a kind whose queue loses waiters in front after it was read for the first time.
+// readableKind is a kind of lock whose queue loses its first waiters after it has been read once.
 type readableKind struct {
 	*fakeKind
 	queue []reply.Queued

@@ -37,7 +37,7 @@ func requireAsleep(t *testing.T, places ...*caller) {
 	}
 }
 
-// requireLeads requires that a place leads and was woken, not called.
+// requireLeads requires that p leads its group and was woken, but not called.
 func requireLeads(t *testing.T, p *caller) {
 	t.Helper()
 	require.True(t, p.leads())

@@ -18,16 +18,16 @@ import (
 const (
 	// period is the time between two heartbeats of a group.
 	period = 5 * time.Second
-	// hurried is the least time between two heartbeats.
+	// hurried is the minimum time between two heartbeats.
 	hurried = 500 * time.Millisecond
-	// retried is the pause after a failed heartbeat.
 	retried = time.Second
-	// idle is the pause between two polls at which a free lock's next owner is considered missing, about a second after
-	// the lock was seen to be free.
+	// idle is the pause between polls at which the next owner of a free lock is considered missing. It is reached
+	// about a second after a poll has found the lock free.
 	idle = time.Second / 2
 )
 
-// beginHeartbeats starts the heartbeats, mu held: the first after one period, so that a short wait needs none.
+// beginHeartbeats schedules the first heartbeat after one period, so that short waits don't cause any. It is called
+// with mu held.
 func (g *group) beginHeartbeats() {
 	if g.beating {
 		return
@@ -36,7 +36,8 @@ func (g *group) beginHeartbeats() {
 	g.start = time.AfterFunc(period, func() { g.engine.Go(g.heartbeats) })
 }
 
-// plan sets the time of the next poll. If the lock is idle, it starts the heartbeats: the next owner may be dead.
+// plan sets the time of the next poll. If isIdle is true, it starts the heartbeats immediately, because the next owner
+// may be dead.
 func (g *group) plan(nap time.Duration, isIdle bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,7 +47,7 @@ func (g *group) plan(nap time.Duration, isIdle bool) {
 	}
 }
 
-// endHeartbeats ends the heartbeats of an empty group, mu held.
+// endHeartbeats ends the heartbeats if the group is empty. It is called with mu held.
 func (g *group) endHeartbeats() {
 	switch {
 	case g.waiting.Len() > 0 || !g.beating:
@@ -57,9 +58,9 @@ func (g *group) endHeartbeats() {
 	}
 }
 
-// due returns the waiters, the last one that has subscribed, and whether messages may have been missed. If the group is
-// empty, due ends the heartbeats. An earlier subscriber might get the lock and unsubscribe before the listeners are
-// counted.
+// due returns the waiters, the last owner with a subscription, and whether messages may have been missed. An earlier
+// owner might acquire the lock and unsubscribe before the subscribers are counted. If the group is empty, due ends the
+// heartbeats.
 func (g *group) due() (waiters []Waiter, subscribed string, gap bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,7 +68,7 @@ func (g *group) due() (waiters []Waiter, subscribed string, gap bool) {
 	for e := g.waiting.Front(); e != nil; e = e.Next() {
 		c, _ := e.Value.(*caller)
 		if all := g.byOwner[c.waiter.Owner]; all[len(all)-1] != c {
-			continue // another place of the same owner counts
+			continue // the last waiter with the same owner counts
 		}
 		waiters = append(waiters, c.waiter)
 		if c.sub != nil {
@@ -85,16 +86,16 @@ func (g *group) empty() bool {
 	return g.waiting.Len() == 0
 }
 
-// heartbeater belongs to one goroutine.
+// A heartbeater is used by one goroutine.
 type heartbeater struct {
 	*group
 	detector *liveness.Detector
 	ctx      context.Context //nolint:containedctx // ends when the client begins to close
-	failing  map[string]bool // logged steps
+	failing  map[string]bool // steps whose last error was logged
 }
 
-// heartbeats keeps the group's places, evicts dead waiters and nudges the next owner of a free lock until the group
-// is empty or the client closes.
+// heartbeats keeps the group's places, evicts dead waiters and nudges the next owner of a free lock until the group is
+// empty or the client is being closed.
 func (g *group) heartbeats() {
 	ctx, cancel := g.engine.Open(context.Background())
 	defer cancel()
@@ -174,7 +175,7 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 func (b *heartbeater) send(waiters []Waiter) (reply.Beat, error) {
 	answer, err := b.run("heartbeat", func(c *transport.Call) {
 		b.kind.Heartbeat(c, b.detector.Window(), waiters, b.detector.Others())
-		c.Urgent = true // places are at stake
+		c.Urgent = true // if it is late, waiters may lose their places
 	})
 	if err != nil {
 		return reply.Beat{}, err
@@ -197,12 +198,12 @@ func (b *heartbeater) count() {
 	defer cancel()
 	counts, err := b.engine.Listeners(ctx, channels...)
 	if err != nil {
-		counts = nil // they may come from some of the nodes only
+		counts = nil // some of the nodes may not have been queried
 	}
 	b.queues.health.report(b.engine, err, b.detector.Counted(time.Now(), counts))
 }
 
-// evict evicts dead waiters until one stays because the queue has changed.
+// evict evicts the dead waiters. It stops if the queue has changed and a waiter was not evicted.
 func (b *heartbeater) evict() {
 	for dead := range slices.Chunk(b.detector.Evict(), batch) {
 		places := make([]reply.Place, len(dead))
@@ -233,8 +234,8 @@ func (b *heartbeater) evicted(d liveness.Death) {
 	}
 }
 
-// run sends a script, which may run twice; the next heartbeat shows the effect of a call in doubt. It logs errors
-// other than lost connections.
+// run sends a script that may run twice. If the outcome of the call is unknown, the next heartbeat shows its effect.
+// run logs errors unless the connection was lost.
 func (b *heartbeater) run(what string, fill func(*transport.Call)) (any, error) {
 	at := b.engine.Attempt()
 	fill(&at.Call)
@@ -245,7 +246,7 @@ func (b *heartbeater) run(what string, fill func(*transport.Call)) (any, error) 
 	return reply, err
 }
 
-// log logs the first error of a step until it succeeds.
+// log logs an error of a step, unless the same step failed the last time.
 func (b *heartbeater) log(what string, err error) {
 	if err != nil && !b.failing[what] {
 		b.engine.Logger.Warn("redlatch: queue heartbeat failed: live waiters may be dropped, and dead waiters may block the queue",
@@ -254,17 +255,17 @@ func (b *heartbeater) log(what string, err error) {
 	b.failing[what] = err != nil
 }
 
-// missedCounts is how many counts in a row may miss our own listeners, as during a reconnect, before that is logged.
+// missedCounts is how many counts in a row must miss our own subscribers, as they may during a reconnect, before that
+// is logged.
 const missedCounts = 3
 
-// evictionHealth records whether dead waiters can be recognized.
 type evictionHealth struct {
 	mu       sync.Mutex // guards the fields below
-	missed   int        // counts in a row without proof
+	missed   int        // counts in a row that proved nothing
 	reported bool
 }
 
-// report processes a count's result, and logs when counting starts to fail, or works again.
+// report processes the result of a count. It logs when counting starts to fail and when it works again.
 func (h *evictionHealth) report(e *engine.Engine, err error, proves bool) {
 	if errors.Is(err, engine.ErrClosed) || e.IsClosing() {
 		return

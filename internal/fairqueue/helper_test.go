@@ -38,7 +38,8 @@ var (
 
 var theLock = lockID{"fair", "lock"}
 
-// queuesOver returns the queues of a client that is closed with the test, and its log.
+// queuesOver returns the Queues of a client, which is closed when the test ends, and the client's
+// log.
 func queuesOver(t *testing.T, tr transport.Transport) (*Queues, *faketransport.Log) {
 	t.Helper()
 	log := &faketransport.Log{}
@@ -60,7 +61,8 @@ func newQueues(t *testing.T) *Queues {
 	return qs
 }
 
-// requireNothingOpen closes the client, which must not wait, in a bubble.
+// requireNothingOpen requires that the client can be closed without waiting. It must be called in a
+// synctest bubble.
 func requireNothingOpen(t *testing.T, qs *Queues) {
 	t.Helper()
 	began := time.Now()
@@ -92,7 +94,7 @@ func count(f *faketransport.Fake, name string) int {
 	return n
 }
 
-// fakeKind is a kind of lock with a queue on the server, whose calls are names.
+// fakeKind is a kind of lock with a queue on the server. Its calls are commands with made-up names.
 type fakeKind struct {
 	Kind
 	name, key string

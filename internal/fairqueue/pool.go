@@ -9,32 +9,31 @@ import (
 )
 
 const (
-	// keepOpen is how long a subscription is kept, and a lock counts as contended, after a wait.
+	// keepOpen is how long a subscription is kept and a lock counts as contended after a caller had to wait.
 	keepOpen = time.Second
 	// sweeping is the interval between sweeps for expired subscriptions.
 	sweeping = keepOpen / 2
 )
 
-// subscription is an owner and the subscription to its channel, kept for a second after an acquisition that had to
-// wait. Once the hold has ended and nothing about the owner is in doubt, another acquisition of the lock may reuse
-// both.
+// A subscription holds an owner and the subscription to its channel. Once the hold has ended, another acquisition may
+// reuse both, unless the outcome of a call is unknown.
 type subscription struct {
 	owner  codec.Owner
-	text   any // the owner's, boxed
+	text   any // owner as a string, boxed
 	sub    transport.Subscription
 	queues *Queues
 
 	// Guarded by queues.mu.
-	of    *group // nil if it is no longer kept
+	of    *group // the group that keeps it, or nil
 	until time.Time
 	idle  bool
 }
 
-// Owner returns the owner and its text.
 func (s *subscription) Owner() (codec.Owner, any) { return s.owner, s.text }
 
-// get returns a working subscription, or nil, and whether a caller in this process is waiting for the lock, or was
-// within the last second. The caller must keep or close the subscription.
+// get takes a working subscription from the pool, or returns nil if there is none. contended reports whether a caller
+// in this process is waiting for the lock or was within the last second. The caller must keep or close the
+// subscription.
 func (qs *Queues) get(id lockID) (s *subscription, contended bool) {
 	qs.mu.Lock()
 	var broken []*subscription
@@ -59,8 +58,8 @@ func closeAll(all []*subscription) {
 	}
 }
 
-// works reports whether the subscription works, and drops an event left for an earlier caller: the next caller makes
-// its attempt after this.
+// works reports whether the subscription still works. It discards an event that was meant for an earlier caller,
+// because the next caller makes an attempt anyway.
 func (s *subscription) works() bool {
 	select {
 	case _, works := <-s.sub.Events():
@@ -70,8 +69,8 @@ func (s *subscription) works() bool {
 	}
 }
 
-// keep keeps a subscription with a hold: for a second if the acquisition waited, otherwise for what remains of its
-// current second.
+// keep keeps the subscription of a hold for a second if the acquisition had to wait. Otherwise it doesn't change how
+// long the subscription is kept.
 func (qs *Queues) keep(k Kind, name string, s *subscription, waited bool) {
 	now := time.Now()
 	qs.mu.Lock()
@@ -90,7 +89,6 @@ func (qs *Queues) keep(k Kind, name string, s *subscription, waited bool) {
 	}
 }
 
-// Put implements acquire.Reusable.
 func (s *subscription) Put() {
 	s.queues.mu.Lock()
 	defer s.queues.mu.Unlock()
@@ -100,7 +98,6 @@ func (s *subscription) Put() {
 	}
 }
 
-// Close implements acquire.Reusable.
 func (s *subscription) Close() {
 	s.queues.mu.Lock()
 	kept := s.of != nil && !s.idle
@@ -113,7 +110,7 @@ func (s *subscription) Close() {
 	}
 }
 
-// take removes a subscription, queues.mu held.
+// take is called with queues.mu held.
 func (g *group) take(s *subscription) {
 	delete(g.kept, s)
 	if last := len(g.idle) - 1; s.idle && g.idle[last] == s {
@@ -124,15 +121,15 @@ func (g *group) take(s *subscription) {
 	s.of, s.idle = nil, false
 }
 
-// arm schedules a sweep, mu held.
+// arm schedules a sweep if none is scheduled. It is called with mu held.
 func (qs *Queues) arm() {
 	if qs.timer == nil && !qs.closed {
 		qs.timer = time.AfterFunc(sweeping, func() { qs.engine.Go(qs.sweep) })
 	}
 }
 
-// sweep ends expired subscriptions and forgets locks without any. It schedules another sweep if needed; leaving
-// waiters also do.
+// sweep closes expired subscriptions and deletes unused groups. It schedules another sweep if needed. Waiters that
+// leave their group do so as well.
 func (qs *Queues) sweep() {
 	now := time.Now()
 	qs.mu.Lock()

@@ -50,7 +50,7 @@ func isContended(qs *Queues) bool {
 	return yes
 }
 
-// closes returns how often each subscription was closed, a digit each.
+// closes returns how often each subscription was closed, as one digit each.
 func closes(subs []*fakeSub) string {
 	text := ""
 	for _, s := range subs {

@@ -1,19 +1,20 @@
-// Package fairqueue is the strategy for locks with a queue on the server. Each waiter has its own owner, place and
-// channel. A group holds one process's waiters for one lock: the first of them polls Redis on behalf of all, and
-// heartbeats keep their places, evict dead waiters in front (package liveness) and nudge the head of a free lock. The
-// dequeuer removes canceled owners and attempts in doubt. The pool keeps an owner and its subscription for a second,
-// for the next caller.
+// Package fairqueue implements [acquire.Strategy] for locks whose waiters are queued in Redis. Each waiter has its own
+// owner, place in the queue and channel. A group holds the waiters in this process for one lock. Its first waiter
+// polls Redis on behalf of all. Its heartbeats keep their places, evict dead waiters in front of them (see package
+// liveness), and notify the head of the queue again if it doesn't acquire a free lock. The dequeuer removes an owner
+// from the queue if its caller stops waiting or the outcome of its attempt is unknown. The pool keeps an owner and its
+// subscription for a second, for the next caller.
 //
 //	        no pooled subscription,
 //	        and the lock is not contended
 //	caller ───────────────────────────────▶ attempt ── granted ──────────────▶ hold
-//	   │                                     ▲    │ refused, queued             ▲
-//	   │ get a subscription from the pool,   │    ▼                             │
-//	   └─ or subscribe: then the attempt ────┘  place in the group ── granted ──┘
-//	      needs no second one                     │   │  ▲
-//	                                    gave up   │   └──┘ retries at its message, when the first of
-//	                                              ▼        the group or a heartbeat calls it, or, if
-//	                                          dequeuer     it is the first, at each poll cap
+//	   │                                     ▲    │ refused, and queued         ▲
+//	   │ take a subscription from the pool   │    ▼                             │
+//	   └─ or subscribe before the attempt ───┘  place in the group ── granted ──┘
+//	                                              │   │  ▲
+//	                                     canceled │   └──┘ retries when it receives a message or is
+//	                                              ▼        called by the first waiter or a heartbeat;
+//	                                          dequeuer     the first waiter also polls periodically
 package fairqueue
 
 import (
@@ -31,31 +32,32 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Kind is a kind of lock that queues refused attempts on the server if they wait. The methods fill in calls that have
-// been reset and that may run more than once.
+// Kind is a kind of lock whose waiters are queued in Redis when their attempts are refused. Its methods fill in calls
+// that have been reset. These calls may run more than once.
 type Kind interface {
 	acquire.Waitable
 
-	// GiveUp fills c with the call that removes the owner from the queue, or adds the owner to such a call.
+	// GiveUp fills c with a call that removes r's owner from the queue. If c already is such a call, GiveUp adds the
+	// owner.
 	GiveUp(c *transport.Call, r *acquire.Request)
 
-	// Heartbeat fills c with the call that keeps the places of the waiters, all of one process, and of other living
-	// waiters, and reads the first window places and whether the lock is free. If the first in the queue is one of those
-	// others, it is kept only while the lock is held.
+	// Heartbeat fills c with a call that keeps the places of waiters, which are in this process, and of the waiters
+	// among others that are alive. The reply contains the first window places and whether the lock is free. If the
+	// head of the queue is one of others, its place is kept only while the lock is held.
 	Heartbeat(c *transport.Call, window int, waiters []Waiter, others []reply.Other)
 
-	// Evict fills c with the call that evicts dead owners from the front of the queue, each only if it still has the
-	// deadline that a heartbeat read. If the lock is free, the new first is notified.
+	// Evict fills c with a call that evicts dead owners from the front of the queue. An owner is evicted only if it
+	// still has the deadline that the heartbeat returned. If the lock is free, the new head of the queue is notified.
 	Evict(c *transport.Call, dead []reply.Place)
 
-	// Nudge fills c with the call that notifies the owner if it is the first in the queue of a free lock.
+	// Nudge fills c with a call that notifies owner if it is the head of the queue and the lock is free.
 	Nudge(c *transport.Call, owner string)
 }
 
 // Waiter is an owner in a queue.
 type Waiter struct {
 	Owner string
-	// Wait is its wait in the queue, int64 milliseconds, boxed.
+	// Wait is the waiter's [acquire.Request.Wait].
 	Wait any
 }
 
@@ -63,17 +65,17 @@ type lockID struct{ kind, key string }
 
 func idOf(k Kind) lockID { return lockID{k.Name(), k.Key()} }
 
-// Queues holds the waiters and kept subscriptions of a client. They are safe for concurrent use.
+// Queues holds the waiters and the pooled subscriptions of a client. It is safe for concurrent use.
 type Queues struct {
 	engine   *engine.Engine
 	dequeuer dequeuer
 	health   evictionHealth
-	places   atomic.Int64 // of queued waiters, in their order
+	places   atomic.Int64 // number of the last waiter
 	callers  sync.Pool    // of *caller
 
-	mu     sync.Mutex // guards the fields below; never held while a subscription closes
+	mu     sync.Mutex // guards the fields below; not held while a subscription is being closed
 	groups map[lockID]*group
-	timer  *time.Timer // of the next sweep, or nil
+	timer  *time.Timer // for the next sweep, or nil
 	closed bool
 }
 
@@ -84,23 +86,23 @@ var slot = engine.Slot[*Queues]{
 	Close: (*Queues).close,
 }
 
-// Of returns the queues of an engine's client.
+// Of returns the Queues of the client that uses e.
 func Of(e *engine.Engine) *Queues { return slot.Of(e) }
 
-// Strategy returns the strategy for one lock. Locks with the same name and kind share a group.
+// Strategy returns the strategy for one lock. Locks with the same kind and key share a group.
 func (qs *Queues) Strategy(k Kind) acquire.Strategy { return &strategy{queues: qs, kind: k} }
 
-// NowMillis returns the time for scripts, in Unix milliseconds.
+// NowMillis returns the time to pass to scripts, in Unix milliseconds.
 func (qs *Queues) NowMillis() int64 { return qs.engine.Clock.NowMillis() }
 
-// Prepare makes sure that the time is known.
+// Prepare waits, if necessary, until NowMillis knows the time.
 func (qs *Queues) Prepare(ctx context.Context) { qs.engine.Clock.Keep(ctx) }
 
-// Lasts returns how long r's place can block others.
+// Lasts returns how long the place of r's owner can block other waiters.
 func (qs *Queues) Lasts(r *acquire.Request) time.Duration { return qs.dequeuer.lasts(r) }
 
-// Dequeue removes the owner of r from the queue. It waits for at most one command timeout. Departures that happen at
-// the same time share a call.
+// Dequeue removes r's owner from the queue. It waits for at most one command timeout. Owners that are removed at the
+// same time share a call.
 func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	ended := make(chan error, 1)
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r, tell: func(err error) { ended <- err }})
@@ -109,41 +111,41 @@ func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-late.C: // harmless: it may leave later
+	case <-late.C: // harmless, since the owner may still be removed later
 		return fmt.Errorf("%w: not removed from the queue within %v", engine.ErrUncertain, qs.engine.Command)
 	}
 }
 
-// Leave is Dequeue in the background, with retries.
+// Leave is like Dequeue, but runs in the background and retries failed calls.
 func (qs *Queues) Leave(k Kind, name string, r *acquire.Request) {
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r})
 }
 
-// group holds one process's waiters for one lock, in their order, and the subscriptions kept for it.
+// A group holds the waiters in this process for one lock, in queue order, and the subscriptions kept for the lock.
 type group struct {
 	id     lockID
 	queues *Queues
 	engine *engine.Engine
-	name   string // by its first caller
+	name   string // from the first caller
 	kind   Kind
-	hurry  chan struct{} // receives if the next heartbeat is due immediately
+	hurry  chan struct{} // receives a value if the next heartbeat is due immediately
 
 	// Guarded by queues.mu.
-	users     int       // its waiters
-	contended time.Time // the lock counts as contended until then
+	users     int       // number of waiters
+	contended time.Time // when the lock stops counting as contended
 	kept      map[*subscription]struct{}
-	idle      []*subscription // the newest is reused first
+	idle      []*subscription // a stack: the newest is reused first
 
-	mu      sync.Mutex // guards what follows; held briefly
+	mu      sync.Mutex // guards the fields below; held briefly
 	waiting list.List  // of *caller
 	byOwner map[string][]*caller
-	next    time.Time // of the first's poll
+	next    time.Time // when the first waiter polls next
 	beating bool
-	start   *time.Timer // of the heartbeats
+	start   *time.Timer // starts the heartbeats
 	gap     bool        // messages may have been missed
 }
 
-// group returns a lock's group, mu held.
+// group is called with mu held.
 func (qs *Queues) group(k Kind, name string) *group {
 	id := idOf(k)
 	g := qs.groups[id]
@@ -157,7 +159,7 @@ func (qs *Queues) group(k Kind, name string) *group {
 	return g
 }
 
-// use counts the waiters, queues.mu held.
+// use is called with queues.mu held.
 func (g *group) use(n int) {
 	g.users += n
 	g.contended = time.Now().Add(keepOpen)
@@ -173,16 +175,16 @@ func (c *caller) join(name string, w Waiter) {
 	c.group, c.waiter, c.number, c.wake = g, w, qs.places.Add(1), make(chan struct{}, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.called = false // it may have been in a group before
+	c.called = false // it may be set from an earlier group
 	if g.waiting.Len() == 0 {
-		g.next = time.Time{} // the plan of an earlier first waiter is void
+		g.next = time.Time{} // the time that an earlier first waiter planned is void
 	}
 	g.byOwner[w.Owner] = append(g.byOwner[w.Owner], c)
 	c.place = g.waiting.PushBack(c)
 	g.beginHeartbeats()
 }
 
-// leaveGroup leaves the group, if any, and calls the other waiters of the same owner.
+// leaveGroup removes the waiter from its group, if it has one, and calls the other waiters with the same owner.
 func (c *caller) leaveGroup() {
 	g := c.group
 	if g == nil {
@@ -205,7 +207,7 @@ func (c *caller) leaveGroup() {
 	c.group, c.wake = nil, nil
 }
 
-// first returns the leading waiter, or nil if there is none, mu held.
+// first returns nil if the group is empty. It is called with mu held.
 func (g *group) first() *caller {
 	if front := g.waiting.Front(); front != nil {
 		c, _ := front.Value.(*caller)
@@ -214,14 +216,14 @@ func (g *group) first() *caller {
 	return nil
 }
 
-// wakeFirst wakes the new leader if led, which means that the old one has gone, mu held.
+// wakeFirst is called with mu held.
 func (g *group) wakeFirst(led bool) {
 	if first := g.first(); led && first != nil {
 		acquire.Signal(first.wake)
 	}
 }
 
-// back moves the waiter to the end, as the server has done.
+// back moves the waiter to the end of the group, as the server has done in its queue.
 func (c *caller) back() {
 	g := c.group
 	g.mu.Lock()
@@ -237,13 +239,13 @@ func (c *caller) leads() bool {
 	return c.group.first() == c
 }
 
-// call makes the waiter poll Redis, mu held.
+// call makes the waiter poll Redis. It is called with the group's mu held.
 func (c *caller) call() {
 	c.called = true
 	acquire.Signal(c.wake)
 }
 
-// call calls the last waiter of each of these owners.
+// call calls the last waiter of each of the owners.
 func (g *group) call(owners ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -254,7 +256,8 @@ func (g *group) call(owners ...string) {
 	}
 }
 
-// callAll calls all waiters of an owner: their shared place is gone when any of them leaves it or acquires the lock.
+// callAll calls all waiters of an owner. They share a place, which is gone when any of them leaves the queue or
+// acquires the lock.
 func (g *group) callAll(owner string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -263,8 +266,8 @@ func (g *group) callAll(owner string) {
 	}
 }
 
-// sawGap reports that messages may have been missed. A leader must retry; otherwise the first waiter is called, since
-// one reply serves the whole group.
+// sawGap records that messages may have been missed. It returns true if c leads the group and so must retry. Otherwise
+// it calls the first waiter, since one reply serves the whole group.
 func (c *caller) sawGap() (leads bool) {
 	g := c.group
 	g.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// fakeServer is a transport to a queue under the test's control.
+// fakeServer is a transport to a server with a queue that the test controls.
 type fakeServer struct {
 	*faketransport.Fake
 	queues *Queues
@@ -29,12 +29,12 @@ type fakeServer struct {
 	listeners   map[string]int64
 	refusal     error            // of counting
 	outage      error            // of everything else
-	mute        bool             // counts get no reply
-	garbled     bool             // all replies have another form
+	mute        bool             // counts are not answered
+	garbled     bool             // all replies are malformed
 	args        map[string][]any // of the last call of each name
 }
 
-// beating returns a server with a queue of three dead owners from other processes and a waiter from this one.
+// beating returns a server whose queue contains three dead owners from other processes and a waiter from this one.
 func beating(t *testing.T, grace time.Duration) *fakeServer {
 	t.Helper()
 	s := &fakeServer{

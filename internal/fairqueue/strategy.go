@@ -27,18 +27,18 @@ func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 
 type caller struct {
 	*strategy
-	pooled *subscription  // if sub is from the pool
-	pause  engine.Backoff // while the lock is free for another
+	pooled *subscription  // nil unless sub is from the pool
+	pause  engine.Backoff // between polls while the lock is free but another waiter is next
 
 	group  *group // nil unless queued on the server
 	waiter Waiter
-	number int64         // order in the queue
-	wake   chan struct{} // receives when it is called or becomes the first
+	number int64         // higher than those of earlier waiters
+	wake   chan struct{} // receives a value when the caller is called or starts to lead
 
 	// Guarded by group.mu.
 	place  *list.Element
-	called bool                   // it must poll Redis
-	sub    transport.Subscription // acknowledged by the server
+	called bool                   // the caller must poll Redis
+	sub    transport.Subscription // nil until the server has acknowledged it
 }
 
 func (c *caller) free() {
@@ -47,8 +47,8 @@ func (c *caller) free() {
 	qs.callers.Put(c)
 }
 
-// Enter chooses the order of attempt and subscription that needs the fewest requests: with a pooled subscription, or if
-// the lock is contended, it subscribes first; otherwise it attempts first, since the lock is probably free.
+// Enter subscribes before the first attempt if there is a pooled subscription or the lock is contended. Otherwise the
+// lock is probably free, so the attempt comes first, which saves requests.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	c.queues.Prepare(ctx)
 	if a.Try || a.Given {
@@ -76,7 +76,7 @@ func hasTime(ctx context.Context) bool {
 	return !bounded || time.Until(end) > 4*acquire.Overdue
 }
 
-// listenFirst subscribes for an owner that is not queued yet. Failure is harmless.
+// listenFirst ignores errors, because the caller can subscribe later.
 func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	open, cancel := a.Engine.Open(ctx)
 	defer cancel()
@@ -87,8 +87,8 @@ func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	}
 }
 
-// Listen subscribes if necessary. The caller makes attempts even without a subscription, because the queue is waiting
-// for it.
+// Listen subscribes unless there is a subscription. The caller also makes attempts without one, because other waiters
+// in the queue depend on it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	if c.sub != nil {
 		return nil
@@ -100,7 +100,7 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	return err
 }
 
-// channel returns the owner's channel. [caller.Abandon] ends the subscription before the owner changes.
+// [caller.Abandon] closes the subscription before the owner, and therefore the channel, changes.
 func (c *caller) channel(a *acquire.Acquisition) string {
 	return c.kind.Channel(a.Claim().Request().Owner)
 }
@@ -113,7 +113,7 @@ func (c *caller) unsubscribe() {
 	c.pooled = nil
 }
 
-// setSub locks the group: a heartbeat may read sub.
+// setSub sets sub with the group locked, because a heartbeat may be reading it.
 func (c *caller) setSub(sub transport.Subscription) {
 	if c.group != nil {
 		c.group.mu.Lock()
@@ -142,7 +142,7 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	switch {
 	case called:
 		return true, 0
-	case leads && c.sub != nil: // otherwise it polls each second
+	case leads && c.sub != nil: // without a subscription, it polls every second
 		return false, max(time.Until(planned), time.Millisecond)
 	}
 	return false, 0
@@ -162,7 +162,7 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 		owner, _ := r.Owner.(string)
 		c.join(a.Lock, Waiter{Owner: owner, Wait: r.Wait})
 	case o.Queued:
-		c.back() // it had lost its place
+		c.back() // it had lost its place and is now the last
 	}
 	if o.Free && o.Head != c.waiter.Owner {
 		c.group.call(o.Head)
@@ -170,8 +170,8 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return leaseLeft(claim.Request().Owner, o)
 }
 
-// leaseLeft returns the holder's remaining lease after a refused attempt. If the attempt has just queued the owner
-// behind others, the number in the reply describes those waiters, not the holder.
+// leaseLeft returns the remaining time of the holder's lease after a refused attempt, or reply.NoTTL if it is unknown.
+// If the attempt queued the owner behind other waiters, the TTL in the reply is that of a waiter's deadline.
 func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	switch {
 	case o.Queued && o.Free:
@@ -179,13 +179,13 @@ func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	case o.Queued && any(o.Head) != owner:
 		return reply.NoTTL
 	case o.TTL == 0 && !o.Free:
-		return reply.NoTTL // or 0, since the script does not distinguish them
+		return reply.NoTTL // the script also returns 0 for a lock that never expires
 	}
 	return o.TTL
 }
 
-// Sleep lets only the first caller in the group poll. That caller polls less and less often for as long as the lock is
-// free but its next owner does not claim it.
+// Sleep makes every caller except the first in its group sleep until it is woken. The first polls Redis, but less and
+// less often while the lock is free and its next owner doesn't acquire it.
 func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	if ttl != 0 {
 		c.pause = engine.Backoff{}
@@ -195,7 +195,7 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	switch {
 	case c.group == nil:
 	case c.sub == nil:
-		return min(nap, time.Second) // to subscribe again
+		return min(nap, time.Second) // then it tries to subscribe again
 	case !c.leads():
 		return -1
 	default:
@@ -206,13 +206,12 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 
 func (c *caller) Unanswered(error) {}
 
-// Abandon leaves the group, so that heartbeats no longer keep the place.
 func (c *caller) Abandon() {
 	c.unsubscribe()
 	c.leaveGroup()
 }
 
-// Granted keeps the subscription with the hold, unless others may use the owner.
+// Granted keeps the subscription with the hold, unless the owner was given, because other callers may use it.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	defer c.free()
 	waited := c.group != nil
@@ -229,7 +228,6 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	c.queues.keep(c.kind, a.Lock, c.pooled, waited)
 }
 
-// Leave implements acquire.Waiter.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	defer c.free()
 	c.unsubscribe()

@@ -52,7 +52,7 @@ func (c *fakeClaim) Place() acquire.Request              { return c.request }
 func (c *fakeClaim) Placed(now bool)                     { c.placed = append(c.placed, now) }
 func (c *fakeClaim) KeepSubscription(s acquire.Reusable) { c.kept = s }
 
-// fakeClaims makes claims for one owner, or for the owners of subscriptions.
+// fakeClaims makes claims for a given owner, or for the owner of a reused subscription.
 type fakeClaims struct{ owner string }
 
 func (c *fakeClaims) Claim(s acquire.Reusable) acquire.Claim {
@@ -82,7 +82,7 @@ func (c *call) claim() *fakeClaim {
 	return claim
 }
 
-// queued returns a subscribed caller that was queued behind another.
+// queued returns a subscribed caller that is queued behind another.
 func queued(t *testing.T, qs *Queues, owner string) *call {
 	t.Helper()
 	c := newCall(qs, owner)

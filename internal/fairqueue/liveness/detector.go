@@ -1,13 +1,14 @@
-// Package liveness distinguishes dead waiters from live ones in the queue of a fair lock, without I/O, a clock or
-// goroutines. A waiter is subscribed to its own channel from shortly after it was queued until it leaves. A member at
-// the front that has had no subscriber for a grace period that covers reconnects is dead. A count proves nothing if a
-// node cannot be queried, or if it misses a subscribed waiter of this process. Each heartbeat calls Look, counts the
-// listeners of the owners that Ask returns, and calls Counted, Evict, Nudge and Next.
+// Package liveness detects dead waiters in the queue of a fair lock. It doesn't do I/O, read the clock or start
+// goroutines. A waiter that is alive is subscribed to its own channel from shortly after it was queued until it leaves
+// the queue. A waiter at the front of the queue is considered dead if its channel has had no subscriber for a grace
+// period, which is long enough for a reconnect. A count of subscribers proves nothing if a node cannot be queried, or
+// if it misses a waiter in this process that is subscribed. Each heartbeat calls Look, counts the subscribers for the
+// owners that Ask returns, and then calls Counted, Evict, Nudge and Next.
 //
-//	present ──count 0──▶ absent ──grace over, count still 0──▶ dead
+//	present ──count 0──▶ absent ──grace period over, count still 0──▶ dead
 //	   ▲                      │
 //	   └── any other count, ──┘
-//	       queued again, a gap of our own, or counts too far apart
+//	       queued again, our connections lost, or counts too far apart
 package liveness
 
 import (
@@ -22,27 +23,28 @@ import (
 )
 
 const (
-	// Front is how many members are examined, in addition to absent ones.
+	// Front is the number of waiters that are examined if none of them is absent.
 	Front = 64
-	// widest is the maximum window.
+	// widest is the maximum value of [Detector.Window].
 	widest = 1024
-	// free is the interval of heartbeats while the lock is free.
+	// free is the interval between heartbeats while the lock is free.
 	free = time.Second
 	// again is the minimum interval between nudges.
 	again = 2 * time.Second
-	// maxWait is a waiter's longest wait, in milliseconds.
+	// maxWait is the longest wait that is assumed for a waiter, in milliseconds.
 	maxWait = float64(limits.Max / time.Millisecond)
 )
 
 // DefaultGrace is the default grace period for this library's clients.
 const DefaultGrace = 10 * time.Second
 
-// redissonFactor multiplies the grace period for Redisson's waiters, which by default may be unsubscribed for 25 s
-// while alive: older releases may send the queueing command four times within 17.3 s, and then take 7.5 s to subscribe.
+// redissonFactor is the factor by which the grace period for Redisson's waiters is longer. By default, such a waiter
+// can be alive without a subscription for 25 s, because older releases may send the command that queues it four times
+// within 17.3 s and then take 7.5 s to subscribe.
 const redissonFactor = 3
 
-// RedissonGrace returns the grace period for Redisson's waiters, given the grace period for this library's waiters. A
-// value below the default does not shorten the result.
+// RedissonGrace returns the grace period for Redisson's waiters, given the grace period for this library's waiters.
+// The result is never shorter than with the default grace period.
 func RedissonGrace(grace time.Duration) time.Duration {
 	return redissonFactor * max(grace, DefaultGrace)
 }
@@ -58,11 +60,11 @@ type Detector struct {
 	asked   []string
 	isFree  bool
 	looked  time.Time
-	counted time.Time // look before the last proven count
-	known   bool      // a proven count followed the last look
+	counted time.Time // the last Look before a count that proved something
+	known   bool      // such a count followed the last Look
 
-	head   string    // first owner while the lock was free
-	since  time.Time // of head
+	head   string    // first owner in the queue of the free lock, or ""
+	since  time.Time // when Look first found this head
 	nudged time.Time
 }
 
@@ -71,7 +73,7 @@ type member struct {
 	wait      int64     // see reply.Other
 	heard     bool      // has had a subscriber
 	listening bool      // at the last proven count
-	absent    time.Time // zero if present or unknown
+	absent    time.Time // since when it has had no subscriber; zero if it has one or that is unknown
 }
 
 // Death is a dead waiter.
@@ -80,18 +82,18 @@ type Death struct {
 	// Absent is how long it has had no subscriber.
 	Absent     time.Duration
 	IsRedlatch bool
-	// WasSubscribed is true if it ever had a subscriber.
+	// WasSubscribed is true if a subscriber was ever counted.
 	WasSubscribed bool
 }
 
-// New returns a detector. One of this library's waiters is considered dead once it has been absent for grace, or never
-// if grace is 0. A heartbeat runs every period.
+// New returns a Detector that expects a heartbeat every period. It considers a waiter of this library dead once the
+// waiter has been absent for grace. If grace is 0, it doesn't consider any waiter dead.
 func New(grace, period time.Duration) *Detector {
-	// Must not overflow to 0.
+	// The grace period for Redisson's waiters must not overflow.
 	return &Detector{grace: min(grace, math.MaxInt64/redissonFactor), period: period, members: map[string]*member{}}
 }
 
-// Window returns how many places the next look needs. Absent members increase it.
+// Window returns the number of places that the next call to Look needs. It grows with the number of absent waiters.
 func (d *Detector) Window() int {
 	n := Front
 	for _, m := range d.members {
@@ -113,8 +115,8 @@ func (d *Detector) Others() []reply.Other {
 	return others
 }
 
-// Look processes a heartbeat's reply. ours reports whether an owner belongs to this process and is thus alive; proof is
-// a waiter in this process that is certainly subscribed, or "".
+// Look processes a heartbeat's reply. ours reports whether an owner belongs to this process and is thus alive. proof
+// is a waiter in this process that is certainly subscribed, or "".
 func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) bool, proof string) {
 	d.looked, d.known = now, false
 	d.front, d.ours, d.proof = beat.Front, ours, proof
@@ -149,7 +151,7 @@ func (d *Detector) meet(front []reply.Place) {
 				m.wait = int64(min(wait, maxWait)) // deadlines may be infinite
 			}
 		case i > m.place:
-			m.absent = time.Time{} // it is further back, so it was queued again
+			m.absent = time.Time{} // it has moved back, so it was queued again
 		}
 		m.place = i
 		there[p.Owner] = m
@@ -157,7 +159,8 @@ func (d *Detector) meet(front []reply.Place) {
 	d.members = there
 }
 
-// Ask returns the owners whose listeners are to be counted, the proof first, or none if a count would be useless.
+// Ask returns the owners whose subscribers are to be counted, with the proof first. It returns nil if a count would be
+// useless.
 func (d *Detector) Ask() []string {
 	d.asked = d.asked[:0]
 	if d.proof == "" {
@@ -170,7 +173,7 @@ func (d *Detector) Ask() []string {
 		}
 	}
 	if len(d.asked) == 1 {
-		return nil // all are ours
+		return nil // all waiters are in this process
 	}
 	return d.asked
 }
@@ -181,7 +184,7 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	if len(counts) == 0 || len(counts) != len(d.asked) || counts[0] < 1 {
 		return false
 	}
-	if d.looked.Sub(d.counted) > 2*d.period { // too far apart to prove a lasting absence
+	if d.looked.Sub(d.counted) > 2*d.period { // the counts are too far apart to prove a lasting absence
 		d.Gap()
 	}
 	d.counted, d.known = d.looked, true
@@ -198,14 +201,14 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	return true
 }
 
-// Gap resets all absences: if our connections were lost, theirs may have been lost too.
+// Gap resets all absences. It is called after our connections were lost, because other processes may have lost theirs.
 func (d *Detector) Gap() {
 	for _, m := range d.members {
 		m.absent, m.listening = time.Time{}, false
 	}
 }
 
-// Evict returns the dead members in front, up to the first live one.
+// Evict returns the dead waiters at the front of the queue, up to the first one that is alive.
 func (d *Detector) Evict() []Death {
 	var dead []Death
 	for _, p := range d.front {
@@ -230,8 +233,8 @@ func (d *Detector) graceOf(native bool) time.Duration {
 	return RedissonGrace(d.grace)
 }
 
-// Nudge returns the first owner in the queue if it is alive and has ignored a free lock for so long that it cannot know
-// about it, otherwise "". Our own waiters are notified directly.
+// Nudge returns the first owner in the queue if it is alive but has ignored a free lock for too long, otherwise "".
+// Waiters in this process are notified directly.
 func (d *Detector) Nudge(now time.Time) string {
 	if d.head == "" || !d.known || !d.members[d.head].listening || now.Sub(d.since) < free*9/10 || now.Sub(d.nudged) < again {
 		return ""
@@ -240,8 +243,8 @@ func (d *Detector) Nudge(now time.Time) string {
 	return d.head
 }
 
-// Next returns the time until the next heartbeat: one period, or less while the lock is free or a grace period is about
-// to end.
+// Next returns the time until the next heartbeat. This is one period, or less if the lock is free or a grace period is
+// about to end.
 func (d *Detector) Next(now time.Time) time.Duration {
 	next := d.period
 	if d.isFree && len(d.front) > 0 {
@@ -259,7 +262,7 @@ func (d *Detector) Next(now time.Time) time.Duration {
 	return max(next, free/10)
 }
 
-// IsRedlatch reports whether an owner belongs to this library.
+// IsRedlatch reports whether an owner was created by this library.
 func IsRedlatch(owner string) bool {
 	o, err := codec.ParseOwner(owner)
 	return err == nil && protocol.IsRedlatch(o)

@@ -71,7 +71,8 @@ func (s *scene) look() []string {
 	return dead
 }
 
-// deadAfter looks once a second and returns when a member was found dead, or 0 after a few minutes.
+// deadAfter calls look once a second until a waiter is found dead, and returns how long that took,
+// or 0 if it takes more than four minutes.
 func (s *scene) deadAfter() time.Duration {
 	for began := s.now; s.now.Sub(began) < 4*time.Minute; s.now = s.now.Add(time.Second) {
 		if s.look() != nil {
