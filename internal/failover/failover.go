@@ -1,8 +1,8 @@
-// Package failover is a transport to the master that Redis Sentinels name. It subscribes to the
-// messages that Sentinels publish on the servers, and closes connections to a former master
-// immediately. If it is not permitted to subscribe, it queries the Sentinels every second. One
-// goroutine watches the master from the first call or subscription until Close, which waits for it
-// to end.
+// Package failover implements a transport to the master that Redis Sentinels name. It subscribes to
+// the messages that the Sentinels publish on the servers, so that it can close connections to a
+// former master immediately. If it isn't permitted to subscribe, it queries the Sentinels every
+// second. A goroutine watches the master from the first call or subscription until Close, which
+// waits for it to end.
 //
 //	connected ──another master named, READONLY, silence──▶ query ──same──▶ connected
 //	    ▲                                                   │
@@ -25,14 +25,15 @@ import (
 )
 
 const (
-	// Silence is the time without a message from a Sentinel after which the Sentinels are queried.
+	// Silence is how long messages from the Sentinels may be missing before the Sentinels are
+	// queried.
 	Silence = 2500 * time.Millisecond
 	// AskEvery is the interval between queries until a message arrives.
 	AskEvery = time.Second
 	askBound = 3 * time.Second
-	// doubtful is how long Sentinels may name a former master.
+	// doubtful is how long Sentinels may still name a former master.
 	doubtful = 10 * time.Second
-	// retryMin and retryMax bound the pause between queries in that time.
+	// retryMin and retryMax bound the pause between queries during that time.
 	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
@@ -46,7 +47,7 @@ type Config struct {
 	Conn redisconn.Config
 }
 
-// dial fails if the master is replaced during the dial.
+// dial connects to the master. It fails if the master is replaced during the dial.
 func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 	cuts := f.live.cutsSoFar()
 	addr, err := f.cfg.Master(ctx)
@@ -62,9 +63,9 @@ func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 	return c.made(f.cfg.Dial(ctx, addr))
 }
 
-// Failover is the transport to a master that Sentinels may replace. A former master still grants
-// locks that no other client sees, so Failover watches which server is the master. It is safe for
-// concurrent use.
+// Failover is a transport to a master that the Sentinels may replace. Because a former master may
+// still grant locks that other clients don't see, Failover watches which server is the master. It
+// is safe for concurrent use.
 type Failover struct {
 	*redisconn.Redigo
 	cfg  Config
@@ -72,10 +73,10 @@ type Failover struct {
 
 	ctx     context.Context //nolint:containedctx // ends with Close
 	cancel  context.CancelFunc
-	once    sync.Once      // starts watch
-	wg      sync.WaitGroup // watch
-	suspect chan struct{}  // cap 1: a reply said that the server is not a master
-	refused sync.Once      // logs that the server rejects the subscription
+	once    sync.Once // starts watch
+	wg      sync.WaitGroup
+	suspect chan struct{} // cap 1; receives a value when a reply shows that the server is not a master
+	refused sync.Once     // for logging that the server rejects the subscription
 }
 
 var (
@@ -87,7 +88,7 @@ var (
 	_ builtin.Leader        = (*Failover)(nil)
 )
 
-// New returns a transport that connects, and starts to watch, on first use.
+// New returns a Failover, which connects and starts to watch the master when it is first used.
 func New(cfg Config) *Failover {
 	f := &Failover{cfg: cfg, suspect: make(chan struct{}, 1)}
 	f.cfg.Conn.Dial = f.dial
@@ -120,7 +121,7 @@ func (f *Failover) heeding(done transport.Done) transport.Done {
 	}
 }
 
-// heedRefusal queries the Sentinels if the server is a replica.
+// heedRefusal makes watch query the Sentinels if err shows that the server is a replica.
 func (f *Failover) heedRefusal(err error) {
 	if err != nil && transport.IsCode(err, "READONLY") {
 		select {
@@ -147,7 +148,7 @@ func (f *Failover) Subscribe(ctx context.Context, channel string) (transport.Sub
 
 // Close implements transport.Transport.
 func (f *Failover) Close() error {
-	f.once.Do(func() {}) // watch never starts now
+	f.once.Do(func() {}) // watch must not start after this
 	f.cancel()
 	err := f.Redigo.Close()
 	f.wg.Wait()
@@ -156,7 +157,6 @@ func (f *Failover) Close() error {
 
 func (f *Failover) begin() { f.wg.Go(f.watch) }
 
-// watch runs until Close.
 func (f *Failover) watch() {
 	l := newHelloListener()
 	stop := f.Listen(Channel, l)
@@ -188,7 +188,8 @@ func (f *Failover) watch() {
 	}
 }
 
-// unsubscribed logs a failed subscription once, and queries the Sentinels after a pause.
+// unsubscribed logs once that the server rejects the subscription, and queries the Sentinels after
+// a pause.
 func (f *Failover) unsubscribed(err error) {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
@@ -202,9 +203,10 @@ func (f *Failover) unsubscribed(err error) {
 	}
 }
 
-// settle queries the Sentinels until all connections lead to the master that they name, after some
-// connections were closed, or until all connections lead to addr, which a Sentinel has named. It
-// gives up after a while, since a Sentinel may use a different address for the master than we do.
+// settle queries the Sentinels until all connections lead to the new master. This is addr, which a
+// Sentinel has named, or the master that the Sentinels name after connections to another server
+// were closed. It stops after a while, since a Sentinel may use a different address for the
+// master than we do.
 func (f *Failover) settle(addr string) {
 	pause, cut := clock.Backoff{Min: retryMin, Max: retryMax}, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
@@ -219,8 +221,8 @@ func (f *Failover) settle(addr string) {
 	}
 }
 
-// check closes the connections to servers other than the master, and reports whether there were
-// any. addr is "" if the Sentinels do not name a master.
+// check queries the Sentinels, closes the connections to servers other than the master, and reports
+// whether there were any. addr is "" if the query failed.
 func (f *Failover) check() (addr string, cut bool) {
 	ctx, cancel := context.WithTimeout(f.ctx, askBound)
 	defer cancel()

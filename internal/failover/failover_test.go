@@ -20,7 +20,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/scripted"
 )
 
-// masters is the servers that Sentinels may name, and a Failover.
+// masters simulates the servers that Sentinels may name. It embeds a Failover that connects to
+// them.
 type masters struct {
 	*Failover
 	t *testing.T
@@ -28,12 +29,12 @@ type masters struct {
 	mu    sync.Mutex // guards what follows
 	named string     // the Sentinels' answer
 	asked int
-	dials []string // to which addresses
+	dials []string // dialed addresses
 
 	server scripted.Server // all of them
 }
 
-// inFailover runs body on fake time. The server a:1 is the master, and there is a subscription.
+// inFailover runs body in a synctest bubble, in which a:1 is the master and a subscription exists.
 func inFailover(t *testing.T, body func(m *masters)) {
 	t.Helper()
 	t.Parallel()
@@ -77,7 +78,7 @@ func answer(_ int, args []string) (reply string) {
 	return reply
 }
 
-// says publishes that a Sentinel names a master, and waits a second.
+// says publishes a message from a Sentinel that names a master, and sleeps for a second.
 func (m *masters) says(master string, epoch int) {
 	host, port, _ := net.SplitHostPort(master)
 	text := fmt.Sprintf("10.0.0.9,26379,id,%d,m,%s,%s,%d", epoch, host, port, epoch)

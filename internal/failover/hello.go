@@ -14,14 +14,15 @@ import (
 // and immediately after a failover.
 const Channel = "__sentinel__:hello"
 
+// claim is a statement by a Sentinel about the master.
 type claim struct {
-	name  string // the master's, in the Sentinel's configuration
+	name  string // of the master in the Sentinel's configuration
 	addr  string // host:port
 	epoch int64  // grows with every failover
 }
 
-// parseHello parses a Sentinel's address, port, ID and epoch, then the master's name, address, port
-// and epoch.
+// parseHello parses the payload of a message, which consists of the Sentinel's address, port, ID
+// and epoch, followed by the master's name, address, port and epoch.
 func parseHello(payload string) (c claim, ok bool) {
 	parts := strings.Split(payload, ",")
 	if len(parts) != 8 {
@@ -38,7 +39,6 @@ func parseHello(payload string) (c claim, ok bool) {
 // Sentinels start with epoch 0.
 const forgetAfter = 10 * time.Second
 
-// claims has the latest claim for each master name.
 type claims map[string]datedClaim
 
 type datedClaim struct {
@@ -64,10 +64,10 @@ func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	return !known, known && c.epoch > last.epoch && c.addr != last.addr
 }
 
-// helloListener does not drop any messages, because the report of a failover comes among other
-// messages, and is not repeated for two seconds.
+// helloListener does not drop any messages, because the message that announces a failover is not
+// repeated for two seconds.
 type helloListener struct {
-	wake chan struct{} // cap 1: there are news
+	wake chan struct{} // cap 1; receives a value when there is news
 
 	mu     sync.Mutex
 	claims claims
@@ -75,9 +75,9 @@ type helloListener struct {
 }
 
 type news struct {
-	received bool   // any message
+	received bool
 	master   string // the address of a first claim or a failover
-	failed   error  // of the subscription
+	failed   error  // why the subscription failed
 }
 
 var _ pubsub.Sink = (*helloListener)(nil)

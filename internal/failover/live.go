@@ -14,12 +14,12 @@ import (
 // errReplaced ends a dial to a former master.
 var errReplaced = errors.New("redlatch: the Sentinels now name another master")
 
-// live is safe for concurrent use.
+// live is the set of connections and dials. It is safe for concurrent use.
 type live struct {
 	mu     sync.Mutex // also guards liveConns
 	conns  map[*liveConn]struct{}
-	cuts   int    // calls of cut
-	master string // of the last cut
+	cuts   int    // number of calls to cut
+	master string // as passed to the last call to cut
 }
 
 // liveConn is a connection or a dial.
@@ -27,8 +27,8 @@ type liveConn struct {
 	redis.ConnWithTimeout // nil during the dial
 	addr                  string
 	of                    *live
-	cancel                context.CancelCauseFunc // of the dial
-	astray                bool                    // it leads to a former master
+	cancel                context.CancelCauseFunc
+	astray                bool // it leads to a former master
 }
 
 func (l *live) cutsSoFar() int {
@@ -38,8 +38,8 @@ func (l *live) cutsSoFar() int {
 }
 
 // begin registers a dial to addr, so that cut can end it by calling cancel. cuts is the number of
-// cuts before the query that returned addr. If there was another cut since then, there may have
-// been another failover, so begin fails unless that cut named addr as the master.
+// calls to cut before the query that returned addr. If cut was called since then, there may have
+// been another failover, so begin fails unless addr was named as the master in that call.
 func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*liveConn, error) {
 	c := &liveConn{addr: addr, of: l, cancel: cancel}
 	l.mu.Lock()
@@ -68,7 +68,7 @@ func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
 	return nil, err
 }
 
-// enter records the outcome of the dial. The error is errReplaced for a former master.
+// enter records the outcome of the dial. It returns errReplaced if the dial led to a former master.
 func (c *liveConn) enter(conn redis.ConnWithTimeout, err error) error {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -83,7 +83,6 @@ func (c *liveConn) enter(conn redis.ConnWithTimeout, err error) error {
 	return nil
 }
 
-// Unwrap returns the connection of the dial.
 func (c *liveConn) Unwrap() redis.Conn { return c.ConnWithTimeout }
 
 func (c *liveConn) Close() error {
@@ -93,8 +92,7 @@ func (c *liveConn) Close() error {
 	return c.ConnWithTimeout.Close()
 }
 
-// leadTo reports whether all connections and dials lead to addr, and there is at least one
-// connection.
+// leadTo reports whether there is a connection and all connections and dials lead to addr.
 func (l *live) leadTo(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

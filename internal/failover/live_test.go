@@ -20,7 +20,7 @@ func (c plainConn) Close() error {
 
 func newPlainConn() plainConn { return plainConn{closed: make(chan struct{})} }
 
-// noCancel is for a dial that must not be canceled.
+// noCancel returns a function that must not be called.
 func noCancel(t *testing.T) context.CancelCauseFunc {
 	t.Helper()
 	return func(error) { t.Error("the dial to the master was ended") }

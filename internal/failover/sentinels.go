@@ -29,14 +29,16 @@ type Sentinels struct {
 	given []string // always queried
 
 	mu      sync.Mutex // not held across I/O
-	learned []string   // others, least recently named or answering first
+	learned []string   // others, in the order in which they were last named or last answered
 }
 
-// NewSentinels queries the Sentinels at addrs, host:port, and others that they know.
+// NewSentinels returns a Sentinels that queries the Sentinels at addrs, in the form host:port, and
+// others that they know.
 func NewSentinels(name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error)) *Sentinels {
 	return &Sentinels{name: name, dial: dial, given: slices.Clone(addrs)}
 }
 
+// word is the answer of one Sentinel.
 type word struct {
 	from, master string
 	epoch        int64
@@ -44,9 +46,9 @@ type word struct {
 	err          error
 }
 
-// Master returns the address, host:port, of the master. It queries all Sentinels concurrently.
+// Master returns the master's address in the form host:port. It queries all Sentinels concurrently.
 // Among the answers that arrive within 250 ms of the first, it uses the one with the highest epoch,
-// since a partitioned Sentinel keeps naming the former master.
+// because a partitioned Sentinel may still name the former master.
 func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	addrs := s.known()
 	if len(addrs) == 0 {
@@ -54,7 +56,7 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	}
 	came := make(chan word, len(addrs))
 	var asking sync.WaitGroup
-	defer asking.Wait() // short after cancel
+	defer asking.Wait() // returns soon after cancel
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, addr := range addrs {
@@ -95,7 +97,7 @@ func (s *Sentinels) known() []string {
 	return slices.Concat(s.given, s.learned)
 }
 
-// learn adds Sentinels, and drops the least recent if they are too many.
+// learn adds Sentinels and, if there are too many, drops the least recent ones.
 func (s *Sentinels) learn(addrs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +128,8 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 		stop()
 		_ = conn.Close()
 	}()
-	// Read the epoch first: it does no harm if the address is newer than the epoch. During a
-	// failover, this reply contains the former master's address.
+	// Read the epoch first, because it does no harm if the address is newer than the epoch. During
+	// a failover, this reply contains the former master's address, so it isn't used.
 	reply, err := conn.Do("SENTINEL", "MASTER", s.name)
 	if err != nil {
 		w.err = err

@@ -71,7 +71,7 @@ func (c *sentinelConn) Do(command string, args ...any) (any, error) {
 
 func (*sentinelConn) Close() error { return nil }
 
-// names returns the answer from a Sentinel.
+// names returns a function that returns a Sentinel's answer.
 func names(ip, port, epoch string) func() (any, error) {
 	return func() (any, error) {
 		return []any{[]byte(ip), []byte(port), []byte(epoch)}, nil
