@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// instant is a connection that replies immediately and allocates nothing.
+// instant is a connection that replies immediately and doesn't allocate.
 type instant struct {
 	pending atomic.Int64
 	replies chan struct{}

@@ -12,12 +12,12 @@ import (
 // errNoFence means that the ID of the call's connection is unknown.
 var errNoFence = errors.New("mux: the server does not know the call's connection")
 
-// Fence returns nil if call either has run or will never run. The call must have been abandoned, or its done must have
-// run. Any error leaves the call in doubt. ctx bounds the wait.
+// Fence returns nil if call has run or will never run. The call must have been abandoned, or its done callback must
+// have been called. If Fence returns an error, the call is still in doubt. ctx limits how long Fence waits.
 //
-// A former connection is killed with CLIENT KILL ID. On the current one, the reply to a PING sent after the call proves
-// that the call is over, without affecting other calls. If the server rejects or lacks CLIENT KILL, later calls return
-// that error without sending.
+// Fence kills the connection of the call with CLIENT KILL ID, unless it is the current one. On the current connection,
+// the reply to a later PING proves that the call is over, without affecting other calls. If the user may not run
+// CLIENT KILL or the server doesn't know it, later calls return that error without sending the command.
 func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 	name := call.Conn()
 	if name == 0 {
@@ -58,7 +58,8 @@ func (m *Mux) deny(right string, err error) {
 		"right", right, "error", err)
 }
 
-// passed reports whether the connection called name replied to PING: a server runs its commands in order.
+// passed reports whether the connection with the given name replied to PING. A server runs the commands of a
+// connection in order.
 func (m *Mux) passed(ctx context.Context, name int64) bool {
 	ping := &transport.Call{Command: "PING"}
 	_, err := Do(ctx, m, ping)
@@ -90,7 +91,7 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 		return nil
 	}
 	err = fmt.Errorf("mux: the server rejects CLIENT KILL: %w", err)
-	switch refusal.Code() { // others, such as LOADING, are temporary
+	switch refusal.Code() { // other errors, such as LOADING, are temporary
 	case "NOPERM":
 		m.deny("+client|kill", err)
 	case "ERR":

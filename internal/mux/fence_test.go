@@ -16,7 +16,7 @@ import (
 
 const killOld = "CLIENT KILL ID 101 ADDR 10.0.0.1:1"
 
-// doubtful returns a Mux to p and a call whose connection broke.
+// doubtful returns a Mux connected to p, and a call in doubt whose connection broke.
 func doubtful(t *testing.T, p *peer, kill string) (*mux.Mux, *transport.Call) {
 	t.Helper()
 	p.on(func(_ int, args []string) (string, bool) {

@@ -9,41 +9,41 @@ import (
 )
 
 const (
-	// flightMax bounds the calls in flight when a call that is not urgent is added. Renewals cannot overtake calls in
-	// flight, and a broken connection leaves those in doubt, but not queued calls.
+	// flightMax is the maximum number of calls in flight, not counting urgent calls that are added later. Renewals
+	// cannot overtake calls in flight, and calls in flight are in doubt when the connection breaks.
 	flightMax = 1024
 
-	// urgentMax bounds urgent calls.
+	// urgentMax is the maximum for urgent calls.
 	urgentMax = 2 * flightMax
 
 	boundless = 1 << 30
 )
 
-// flightOf is the bound on calls in flight by lane.
+// flightOf is the maximum number of calls in flight for each lane.
 var flightOf = [lanes]int{laneRepeat: boundless, laneVital: boundless, laneUrgent: urgentMax, laneNormal: flightMax}
 
-// resume is the number of calls in flight at which a full lane accepts calls again: low enough for a batch to share a
-// packet.
+// resume returns the number of calls in flight at which a full lane accepts calls again. It is low enough for a batch
+// to share a packet.
 func resume(lane int) int { return flightOf[lane] / 4 * 3 }
 
-// room is how many calls of each lane may be added.
+// A room is the number of calls that may be added from each lane.
 type room [lanes]int
 
 var all = room(flightOf)
 
-// inflight holds the calls written to a connection, in the order of their replies. The goroutine with the write token
-// adds calls, and the goroutine with the read token removes them.
+// inflight holds the calls that are waiting for replies, in the order in which they were written. The goroutine with
+// the write token adds calls, and the goroutine with the read token removes them.
 type inflight struct {
 	more func() // called when a full lane has room again
 
 	mu    sync.Mutex // held for a few instructions only
 	calls ring[entry]
-	full  [lanes]bool // until the number drops to resume
+	full  [lanes]bool // set until the number of calls drops to resume
 
 	readToken
 }
 
-// room returns how many calls may be added. If a lane has none, more is called later.
+// room returns how many calls may be added. If a lane is full, more is called when it has room again.
 func (f *inflight) room() (r room) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *inflight) pop() (e entry, ok bool) {
 	return e, ok
 }
 
-// resumes reports whether a full lane has room again, f.mu held.
+// resumes is called with f.mu held.
 func (f *inflight) resumes() (some bool) {
 	n := f.calls.len()
 	for lane, full := range f.full {
@@ -108,22 +108,22 @@ func (f *inflight) oldest() (at time.Duration, ok bool) {
 }
 
 const (
-	// leadFor bounds a caller's read, at half of it at least; then the reader takes over. A timer due sooner would
-	// make each park of the process a timed wait, which is slow.
+	// leadFor is the longest time that a caller reads before the reader takes over. The shortest is half of it. A
+	// shorter timer would make each park of the process a timed wait, which is slow.
 	leadFor = time.Second
 
-	// idleFor is how long the reader waits without a read by any caller before it reads itself, to notice a closed
-	// connection. It may take twice as long.
+	// idleFor is how long the reader waits while no caller reads before it takes the token, so that it notices a
+	// closed connection. It may wait up to twice as long.
 	idleFor = 125 * time.Millisecond
 
-	// aloneFor is how many calls in a row must not overlap before the reader frees the read token.
+	// aloneFor is the number of calls in a row that must not overlap before the reader frees the read token.
 	aloneFor = 8
 )
 
 // Which goroutine holds the read token.
 const (
 	withNone   = iota
-	withReader // or on the way to it
+	withReader // the reader has it or will take it
 	withCaller
 )
 
@@ -136,40 +136,40 @@ const (
 //	   │ │ the run goroutine writes a call,                       │ context ended, interrupted,
 //	   │ ▼ or no caller has read for 125 to 250 ms                │ a second passed, or others
 //	with the reader ◀─────────────────────────────────────────────┘ are in flight
-//	     8 calls in a row did not overlap: free again
+//	     after 8 calls in a row that did not overlap
 //
-// The write token, in queue, is with the run goroutine while it is awake, and with a leading caller until its call
-// is flushed. The invariants:
+// The write token, which is part of queue, belongs to the run goroutine while it is awake, and to a leading caller
+// until its call is flushed. The invariants are:
 //
-//   - Only the holder of the write token writes and adds calls; only the holder of the read token reads and
-//     removes them.
+//   - Only the holder of the write token writes and adds calls. Only the holder of the read token reads and
+//     removes calls.
 //   - A caller gets both tokens or neither, and only while no call is queued, being written or in flight. So it reads
 //     its own reply and doesn't run the done callback of any other call.
-//   - The read token is taken while a flushed call is in flight.
-//   - While a queued call has room, the write token is with the run goroutine, or with a caller, which wakes the run
-//     goroutine on returning it.
-//   - An interrupted wait has parsed no bytes, so the reader continues there.
-//   - The connection is over when the reader has the token for good. The reader waits for a caller that holds it, so
-//     Close does as well.
+//   - The read token is not free while a flushed call is in flight.
+//   - While there is room for a queued call, the write token belongs to the run goroutine, or to a caller that wakes
+//     the run goroutine when it returns the token.
+//   - A caller that is interrupted has not parsed any bytes, so the reader can continue in its place.
+//   - When the connection has ended, the reader keeps the token. Before that, the reader waits for a caller that has
+//     the token, so Close waits for it as well.
 //
-// If the socket cannot be peeked at (Windows, AIX, in memory, not made by respconn), the reader has the token for
-// good.
+// The reader always has the token if the socket cannot be peeked at: on Windows and AIX, for connections in memory, and
+// for connections that respconn did not make.
 type readToken struct {
 	conn  *respconn.Guarded // nil if callers cannot read
-	turn  chan struct{}     // cap 1: the reader got the token, or a caller returned it
+	turn  chan struct{}     // cap 1; receives a value when the reader gets the token or a caller returns it
 	with  int
 	ended bool
 	alone int // answered calls in a row that did not overlap
 
-	// Of the caller that has the token.
+	// These fields describe the caller that has the token.
 	call        *transport.Call
-	ctxDone     <-chan struct{} // nil until it waits
-	interrupted bool            // it must return the token
+	ctxDone     <-chan struct{} // nil until the caller waits
+	interrupted bool            // the caller must return the token
 
 	idle  *time.Timer // nil until first used
 	armed bool
-	given int // returns by callers
-	seen  int // given when idle last fired
+	given int // how often the token was freed
+	seen  int // value of given when idle was last started
 }
 
 func (f *inflight) lead(call *transport.Call) bool {
@@ -194,7 +194,7 @@ func (f *inflight) bound() {
 	f.conn.Within(leadFor)
 }
 
-// attend gives the reader a free token before calls are written.
+// attend gives the token to the reader if it is free.
 func (f *inflight) attend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,7 +204,7 @@ func (f *inflight) attend() {
 	}
 }
 
-// give gives the token to the reader, f.mu held.
+// give is called with f.mu held.
 func (f *inflight) give() {
 	f.with = withReader
 	f.tell()
@@ -217,7 +217,8 @@ func (f *inflight) tell() {
 	}
 }
 
-// leave takes the token from a caller, and gives it to the reader if a call is in flight.
+// leave takes the token from the caller. It gives the token to the reader if a call is in flight, and frees it
+// otherwise.
 func (f *inflight) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,7 +234,7 @@ func (f *inflight) leave() {
 	f.free()
 }
 
-// free frees the token, f.mu held.
+// free is called with f.mu held.
 func (f *inflight) free() {
 	f.with = withNone
 	f.given++
@@ -248,8 +249,8 @@ func (f *inflight) free() {
 	f.armed, f.seen = true, f.given
 }
 
-// look gives the reader the token if no caller has held it since the previous call to look. It does not change the
-// field alone, so the reader frees the token after the next reply.
+// look gives the token to the reader if no caller has held it since the previous call to look. It doesn't change
+// alone, so the reader frees the token after the next reply.
 func (f *inflight) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,8 +266,8 @@ func (f *inflight) look() {
 	}
 }
 
-// settled takes the token from the reader if calls have not overlapped for a while, and reports whether it did. The
-// reader must have nothing left to read.
+// settled frees the reader's token if calls have not overlapped for a while, and reports whether it did. The reader
+// must have nothing left to read.
 func (f *inflight) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +278,7 @@ func (f *inflight) settled() bool {
 	return true
 }
 
-// await returns false if the connection is dead before the reader has the token.
+// await waits until the reader has the token. It returns false if the connection is dead before that.
 func (f *inflight) await(dead <-chan struct{}) bool {
 	for {
 		select {
@@ -294,7 +295,8 @@ func (f *inflight) await(dead <-chan struct{}) bool {
 	}
 }
 
-// end gives the reader the token for good. A caller that has it does not block: the connection is dead.
+// end gives the token to the reader for good. If a caller has the token, it returns it soon, because the connection is
+// dead.
 func (f *inflight) end() {
 	f.mu.Lock()
 	f.ended = true
@@ -310,14 +312,14 @@ func (f *inflight) end() {
 	f.mu.Unlock()
 }
 
-// waits records that the caller waits until done is closed.
+// waits records that the caller is waiting and must be interrupted when done is closed.
 func (f *inflight) waits(done <-chan struct{}) {
 	f.mu.Lock()
 	f.ctxDone = done
 	f.mu.Unlock()
 }
 
-// interrupt makes the caller of call return the token, if it has it.
+// interrupt makes the caller of call return the token if it has the token.
 func (f *inflight) interrupt(call *transport.Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -326,7 +328,6 @@ func (f *inflight) interrupt(call *transport.Call) {
 	}
 }
 
-// contextEnded interrupts the caller if its context has ended.
 func (f *inflight) contextEnded() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// manyCalls exceeds the bound on calls in flight.
+// manyCalls is larger than the maximum number of calls in flight.
 const manyCalls = 3000
 
-// stuck returns a Mux with manyCalls calls that get no reply.
+// stuck returns a Mux with manyCalls calls that are not answered.
 func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-chan outcome) {
 	t.Helper()
 	p = newPeer().answer(map[string]string{"SLOW": silence})
@@ -40,7 +40,7 @@ func sent(calls []*transport.Call) int {
 	return n
 }
 
-// answers makes the peer answer n calls, no faster than others are sent.
+// answers makes the peer answer n calls, but no faster than further calls are sent.
 func answers(p *peer, n int) {
 	for i := range n {
 		p.Say(1, ok)

@@ -22,7 +22,7 @@ type outcome struct {
 	err   error
 }
 
-// open returns a Mux that is closed with the test.
+// open returns a Mux that is closed when the test ends.
 func open(tb testing.TB, cfg mux.Config) *mux.Mux {
 	tb.Helper()
 	m := mux.New(cfg)
@@ -30,7 +30,7 @@ func open(tb testing.TB, cfg mux.Config) *mux.Mux {
 	return m
 }
 
-// onPeer runs body on fake time, with a Mux to p.
+// onPeer runs body in a synctest bubble, with a Mux connected to p.
 func onPeer(t *testing.T, p *peer, body func(p *peer, m *mux.Mux)) {
 	t.Helper()
 	t.Parallel()
@@ -40,7 +40,7 @@ func onPeer(t *testing.T, p *peer, body func(p *peer, m *mux.Mux)) {
 	})
 }
 
-// onLed runs body on fake time, with a Mux to p whose next caller reads.
+// onLed is like onPeer, with a Mux whose next caller reads its own reply.
 func onLed(t *testing.T, p *peer, body func(p *peer, m *mux.Mux)) {
 	t.Helper()
 	t.Parallel()
@@ -58,7 +58,8 @@ func eval(s *transport.Script, keys int, args ...any) *transport.Call {
 	return &transport.Call{Script: s, NumKeys: keys, Args: args}
 }
 
-// start starts a call. The channel has room for a second outcome, which would be a mistake.
+// start starts a call and returns a channel for its outcome. The channel has room for an erroneous
+// second outcome.
 func start(m *mux.Mux, c *transport.Call) <-chan outcome {
 	came := make(chan outcome, 2)
 	m.Start(c, func(reply any, err error) { came <- outcome{reply, err} })

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// leadBytes is about the size up to which a caller may write its call: with nothing in flight, the socket buffer
-	// has that room.
+	// leadBytes is the approximate size up to which a caller may write its call itself. If no call is in flight, the
+	// socket buffer has that much room.
 	leadBytes = 4 << 10
 
-	// soundFor is how long after a reply an unread connection counts as working.
+	// soundFor is how long after a reply a connection that is not being read is assumed to work.
 	soundFor = time.Millisecond
 )
 
@@ -33,19 +33,19 @@ func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Don
 	m.lead(ctx, l, entry{call: call, done: done}, caller)
 }
 
-// Interrupt makes a Lead that is waiting for call return.
+// Interrupt makes Lead return if it is waiting for call.
 func (m *Mux) Interrupt(call *transport.Call) {
 	if l := m.history.present(); l != nil {
 		l.flight.interrupt(call)
 	}
 }
 
-// lead runs with both tokens of l. It returns the write token before it calls Started.
+// lead is called with both tokens of l. It returns the write token before it calls Started.
 func (m *Mux) lead(ctx context.Context, l *link, e entry, caller builtin.Caller) {
 	returned := false
 	defer func() {
 		if !returned {
-			// Replies may be out of step.
+			// The replies may be out of step with the calls.
 			l.fail(errAborted)
 		}
 		l.flight.leave()
@@ -58,7 +58,8 @@ func (m *Mux) lead(ctx context.Context, l *link, e entry, caller builtin.Caller)
 	returned = true
 }
 
-// writeOne writes and flushes the call. If it returns false, the call has ended or has been queued again.
+// writeOne writes and flushes the call. If it returns false, the call has ended or has been queued again, or l has
+// failed.
 func (m *Mux) writeOne(l *link, e entry) bool {
 	defer m.queue.written()
 	if !l.sound() || l.retired() {
@@ -71,7 +72,7 @@ func (m *Mux) writeOne(l *link, e entry) bool {
 	}
 	e.at = l.age()
 	err := m.writer.args.send(l.conn, e)
-	l.flight.push(e) // not before: see writer.write
+	l.flight.push(e) // not earlier; see writer.write
 	if err == nil {
 		err = l.conn.Flush()
 	}
@@ -81,7 +82,6 @@ func (m *Mux) writeOne(l *link, e entry) bool {
 	return err == nil
 }
 
-// readOne reads the reply of the only call in flight.
 func (m *Mux) readOne(l *link) {
 	for !l.below.Whole() {
 		if err := l.below.Fill(); err != nil {
@@ -96,7 +96,7 @@ func (m *Mux) readOne(l *link) {
 	}
 }
 
-// sound reports whether l, which nobody reads, is not known to be broken.
+// sound reports whether l, which is not being read, seems to work. If it doesn't, sound fails l.
 func (l *link) sound() bool {
 	if l.age()-time.Duration(l.heard.Load()) < soundFor {
 		return true
@@ -109,8 +109,8 @@ func (l *link) sound() bool {
 	return err == nil
 }
 
-// attentive interrupts the caller that reads l when ctx ends, and returns false if it has ended. The registration
-// stays for the next call with ctx, to save allocations.
+// attentive makes sure that the caller that reads from l is interrupted when ctx ends. It returns false if ctx has
+// ended already. To save allocations, it keeps the registration for the next call with ctx.
 func (l *link) attentive(ctx context.Context) bool {
 	done := ctx.Done()
 	if done == nil {

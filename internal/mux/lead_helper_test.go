@@ -29,7 +29,8 @@ func (w waiter) Started() {
 
 func (w waiter) Waits() bool { return w.left == nil || !w.left() }
 
-// lead runs a call with Lead. The channel has room for a second outcome.
+// lead runs a call with Lead and returns a channel for its outcome. The channel has room for an
+// erroneous second outcome.
 func lead(ctx context.Context, m *mux.Mux, c *transport.Call) <-chan outcome {
 	came := make(chan outcome, 2)
 	m.Lead(ctx, c, func(reply any, err error) { came <- outcome{reply, err} }, waiter{})
@@ -40,7 +41,7 @@ func lead(ctx context.Context, m *mux.Mux, c *transport.Call) <-chan outcome {
 type seen struct {
 	net.Conn // the other end of it is pumped into text
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	text     []byte
 	err      error
 	deadline time.Time
@@ -83,7 +84,7 @@ func (s *seen) Read(p []byte) (int, error) {
 	}
 }
 
-// take returns received bytes, or a function that waits for more.
+// take returns bytes that have been received, or a function that waits for more.
 func (s *seen) take(p []byte) (n int, wait func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +126,7 @@ func (s *seen) Look() (bool, error) {
 	return len(s.text) > 0, nil
 }
 
-// ledBy returns a Mux to p whose next caller reads.
+// ledBy returns a Mux connected to p whose next caller reads its own reply.
 func ledBy(t *testing.T, p *peer) *mux.Mux {
 	t.Helper()
 	p.led = true
@@ -134,7 +135,7 @@ func ledBy(t *testing.T, p *peer) *mux.Mux {
 	return m
 }
 
-// settle makes calls that do not overlap, until the next caller reads.
+// settle makes calls that don't overlap until the next caller reads its own reply.
 func settle(t *testing.T, m *mux.Mux) {
 	t.Helper()
 	for range 12 {
@@ -149,7 +150,7 @@ type leading struct {
 	back chan struct{} // closed when Lead has returned
 }
 
-// begin leads a call, and returns when its caller reads or Lead has returned.
+// begin leads a call on another goroutine. It returns when the caller reads or Lead has returned.
 func begin(ctx context.Context, m *mux.Mux, c *transport.Call) *leading {
 	came := make(chan outcome, 2)
 	l := &leading{came: came, back: make(chan struct{})}
@@ -161,7 +162,7 @@ func begin(ctx context.Context, m *mux.Mux, c *transport.Call) *leading {
 	return l
 }
 
-// reports whether Lead is still waiting.
+// reads reports whether Lead is still waiting.
 func (l *leading) reads() bool {
 	select {
 	case <-l.back:

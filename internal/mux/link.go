@@ -13,10 +13,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// link is one connection. It is used until retire, and ends with fail.
+// A link is a connection. Calls are written to it until retire is called. It ends when fail is called.
 type link struct {
 	conn   redis.Conn
-	below  *respconn.Guarded // below conn; nil if callers cannot read
+	below  *respconn.Guarded // the connection below conn; nil if callers cannot read
 	who    identity
 	born   time.Time
 	flight inflight
@@ -27,19 +27,19 @@ type link struct {
 	dead  chan struct{} // closed by fail
 
 	last sync.Once
-	full chan struct{} // closed by retire or fail: nothing more is written
-	news chan struct{} // cap 1: a reply arrived on a retired link
+	full chan struct{} // closed by retire or fail, after which nothing is written
+	news chan struct{} // cap 1; receives a value when a reply arrives on a retired link
 
 	readerDone chan struct{} // closed when the reader has ended
-	answered   bool          // guarded by the read token, until readerDone
+	answered   bool          // guarded by the read token until readerDone is closed
 
 	// Guarded by the read token.
-	watched <-chan struct{} // Done of the context that runs ended
+	watched <-chan struct{} // ctx.Done() of the context that interrupts the caller
 	stop    func() bool     // unregisters ended
-	ended   func()          // bound once, to save allocations
+	ended   func()          // flight.contextEnded, bound once to save allocations
 }
 
-// newLink calls more when there is room for calls in flight again.
+// newLink returns a link that calls more when a full lane can accept calls again.
 func newLink(conn redis.Conn, who identity, more func()) *link {
 	l := &link{
 		conn:       conn,
@@ -55,8 +55,8 @@ func newLink(conn redis.Conn, who identity, more func()) *link {
 	return l
 }
 
-// own takes over the waiting for replies from the client library, if possible, so that callers can read. No reply may
-// be outstanding.
+// own makes the guarded connection wait for replies in place of the client library, if possible, so that callers can
+// read. There must be no outstanding replies.
 func (l *link) own() error {
 	below := respconn.Below(l.conn)
 	if below == nil {
@@ -71,7 +71,7 @@ func (l *link) own() error {
 
 func (l *link) age() time.Duration { return time.Since(l.born) }
 
-// fail closes the connection, which ends reads and writes. The first cause stays.
+// fail closes the connection, which ends reads and writes. Only the first call has an effect.
 func (l *link) fail(cause error) {
 	l.once.Do(func() {
 		l.cause = cause
@@ -83,7 +83,7 @@ func (l *link) fail(cause error) {
 
 func (l *link) failed() bool { return isClosed(l.dead) }
 
-// retire stops writes; calls in flight are still answered.
+// retire stops writes. Calls in flight can still be answered.
 func (l *link) retire() { l.last.Do(func() { close(l.full) }) }
 
 func (l *link) retired() bool { return isClosed(l.full) }
@@ -97,7 +97,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// drain waits until all calls in flight are answered or the link fails. The writer has stopped.
+// drain waits until all calls in flight are answered or the link fails. It is called after the writer has stopped.
 func (l *link) drain() {
 	for l.flight.len() > 0 {
 		select {
@@ -118,9 +118,9 @@ func (l *link) tell() {
 // looks is how often Gone is called within ReplyLimit.
 const looks = 6
 
-// guard fails the link when the oldest call has waited for limit and no other call was answered in that time, or when
-// the Mux is closed. A server that still replies, if late, is alive. guard is the only timer for all calls: it sleeps
-// until the oldest call could be due. If gone is not nil, it is called on the way.
+// guard fails the link if the Mux is closed, or if the oldest call has been waiting for limit without a reply to any
+// call. A server that replies late is considered alive. guard uses one timer for all calls, which fires when the
+// oldest call could be due. In the meantime it fails the link if gone, which may be nil, returns true.
 func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bool) {
 	step := limit
 	if gone != nil {
@@ -150,7 +150,7 @@ func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bo
 	}
 }
 
-// waited returns how long the oldest call, if any, has waited without a reply to any call.
+// waited returns how long the oldest call, if any, has been waiting without a reply to any call.
 func (l *link) waited() time.Duration {
 	at, ok := l.flight.oldest()
 	if !ok {
@@ -164,10 +164,10 @@ type identity struct {
 	name int64 // see transport.Call.Conn
 	addr string
 
-	noID, noAddr string // the server's error if denied
+	noID, noAddr string // the server's error if the user may not run the command
 }
 
-// historySize is the number of connections remembered. Later, a call in doubt cannot be fenced.
+// historySize is the number of connections that are remembered. A call on an older connection cannot be fenced.
 const historySize = 64
 
 type history struct {
@@ -230,7 +230,7 @@ func (r *history) latest() identity {
 	return r.past[len(r.past)-1]
 }
 
-// find returns the newest connection called name, and whether it works.
+// find returns the newest connection with the given name, and whether it is live.
 func (r *history) find(name int64) (who identity, live, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

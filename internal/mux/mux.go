@@ -1,7 +1,8 @@
-// Package mux is a transport for calls to one Redis server: any number of callers share one connection, through a
-// queue, a writer and a reader. A caller of Lead that finds the connection unused does the I/O itself; see [readToken].
-// When the connection breaks, calls in flight end with ErrUncertain and queued calls wait for the next one; when a dial
-// fails, these end with ErrNotSent. No mutex is held across I/O or while a done callback runs.
+// Package mux implements a transport to one Redis server. Any number of callers share one connection through a queue,
+// a writer and a reader. If the connection is unused when a caller calls Lead, the caller does the I/O itself; see
+// [readToken]. When the connection breaks, calls in flight end with ErrUncertain, and queued calls wait for the next
+// connection. If a dial fails, queued calls end with ErrNotSent. No mutex is held during I/O or while a done callback
+// runs.
 package mux
 
 import (
@@ -23,36 +24,36 @@ var errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrC
 
 // Config configures a [Mux]. Only Dial is required.
 type Config struct {
-	// Dial opens a connection for the Mux alone, with TLS, credentials and database set. It must support
-	// redis.ConnWithTimeout and needs no timeouts. If Dial ignores ctx, only Close waits for it.
+	// Dial opens a connection that only the Mux uses, with TLS, authentication and the database set up. The connection
+	// must implement redis.ConnWithTimeout. If Dial ignores ctx, Close waits until it returns.
 	Dial func(ctx context.Context) (redis.Conn, error)
 
-	// ReplyLimit is how long the oldest call may be unanswered, with no reply to any other, before the connection is
-	// closed. It must exceed the slowest script. Default 10 s.
+	// ReplyLimit is how long the oldest call may wait without a reply to any call before the connection is closed. It
+	// must exceed the run time of the slowest script. The default is 10 s.
 	ReplyLimit time.Duration
 
-	// DialTimeout bounds one dial and its first commands. Default 5 s.
+	// DialTimeout limits a dial and the first commands on the connection. The default is 5 s.
 	DialTimeout time.Duration
 
-	// Tag is added to the connection IDs in transport.Call.Conn, to tell servers of a cluster apart: bits above the
-	// 36th, unique for each Mux. Default 0.
+	// Tag is combined with the connection IDs in transport.Call.Conn to distinguish the servers of a cluster. It must
+	// be unique for each Mux and use only bits above the 36th.
 	Tag int64
 
-	// Logger logs lost and restored connections.
 	Logger *slog.Logger
 
-	// OnReconnect, if not nil, runs after every connection except the first, on the goroutine that handles late
-	// replies. It must not block; it may start calls.
+	// OnReconnect, if not nil, is called whenever a connection has replaced an earlier one, on the goroutine that
+	// handles late replies. It must not block, but it may start calls.
 	OnReconnect func()
 
-	// Gone, if not nil, reports whether the server has been replaced; the connection is then closed. It is called six
-	// times per ReplyLimit during a dial or wait, and must not block.
+	// Gone, if not nil, reports whether the server has been replaced, in which case the connection is closed. It is
+	// called six times per ReplyLimit during a dial or a wait for a reply, and must not block.
 	Gone func() bool
 
-	// OnLost, if not nil, runs like OnReconnect after a connection has ended for any reason other than Close.
+	// OnLost, if not nil, is called like OnReconnect when a connection has ended for any reason other than Close.
 	OnLost func()
 
-	// OnMoved, if not nil, runs like OnReconnect when a connection has replaced one whose server had become a replica.
+	// OnMoved, if not nil, is called like OnReconnect when a connection has replaced one to a server that had become a
+	// replica.
 	OnMoved func()
 }
 
@@ -98,17 +99,17 @@ func New(cfg Config) *Mux {
 	return m
 }
 
-// Start queues call and returns immediately. done runs exactly once, with a reply or an error that package transport's
-// contract allows, on a goroutine of the Mux, or on the caller's if the Mux is closed. It must not block, and must not
-// call Close.
+// Start queues call and returns immediately. done is called exactly once, with a reply or an error that package
+// transport allows. It is called on a goroutine of the Mux, or on the caller's goroutine if the Mux is closed. It must
+// not block, and must not call Close.
 //
-// A call withdrawn with Abandon ends when the Mux would have written it: after the current or next dial, or up to
+// An abandoned call ends when the Mux would have written it. That is after the current or next dial, or up to
 // ReplyLimit later if the server has stopped reading.
 func (m *Mux) Start(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done})
 }
 
-// Ask is like Start, for a call that another node of a cluster redirected here: ASKING is sent before it.
+// Ask is like Start, but sends ASKING before the call, which another node of a cluster has redirected to this one.
 func (m *Mux) Ask(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done, asking: true})
 }
@@ -122,15 +123,15 @@ func (m *Mux) start(e entry) {
 	}
 }
 
-// Reconnected returns a channel that is closed when the next connection has replaced an earlier one, but not by
-// Close.
+// Reconnected returns a channel that is closed when the next connection has replaced an earlier one. Close doesn't
+// close the channel.
 func (m *Mux) Reconnected() <-chan struct{} { return m.history.nextReconnected() }
 
 // Lost returns a channel that is closed when a connection ends.
 func (m *Mux) Lost() <-chan struct{} { return m.history.nextLost() }
 
-// Close closes the connection and waits for all goroutines. Calls in flight end with transport.ErrUncertain, queued
-// ones with transport.ErrNotSent, both with transport.ErrClosed. It returns nil, and must not be called from a done
+// Close closes the connection and waits for all goroutines. Calls in flight end with transport.ErrUncertain and queued
+// calls with transport.ErrNotSent; both errors also wrap transport.ErrClosed. Close must not be called from a done
 // callback.
 func (m *Mux) Close() error {
 	m.queue.close()
@@ -139,8 +140,8 @@ func (m *Mux) Close() error {
 	return nil
 }
 
-// finish ends a call, which must not be used afterwards. The late runner calls done for an abandoned call, since that
-// may be slow.
+// finish ends a call, which must not be used afterward. If the call was abandoned, the late runner calls done, because
+// that may be slow.
 func (m *Mux) finish(e entry, reply any, err error) {
 	if e.call.Abandoned() {
 		m.late.do(func() { e.done(reply, err) })
@@ -149,9 +150,9 @@ func (m *Mux) finish(e entry, reply any, err error) {
 	e.done(reply, err)
 }
 
-// lateRunner runs functions in order on a goroutine that exists while there are any. Only goroutines counted in wg may
-// call do, and callers that hold the read token, because the reader that waits for the token is counted. So wg cannot
-// reach zero in between.
+// lateRunner runs functions in order, on a goroutine that exists while there are any. So that wg doesn't reach zero
+// early, only goroutines counted in wg may call do, and callers that hold the read token, for which the reader is
+// waiting.
 type lateRunner struct {
 	wg *sync.WaitGroup
 

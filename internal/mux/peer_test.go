@@ -22,8 +22,8 @@ const (
 	hangUp  = scripted.HangUp
 )
 
-// peer is a server in memory. It answers PING and CLIENT, and repeats other commands, unless a handler
-// answers.
+// peer is a server in memory. It answers PING and CLIENT, and replies to other commands by repeating them, unless a
+// handler has answered.
 type peer struct {
 	scripted.Server
 	t    *testing.T // of onPeer and onLed
@@ -46,7 +46,7 @@ func newPeer() *peer {
 	return p.answer(nil)
 }
 
-// on sets the handler of commands.
+// on sets the handler for commands.
 func (p *peer) on(handle func(conn int, args []string) (reply string, handled bool)) *peer {
 	p.Answer(func(conn int, args []string) string {
 		if r, handled := handle(conn, args); handled {
@@ -66,7 +66,7 @@ func (p *peer) on(handle func(conn int, args []string) (reply string, handled bo
 	return p
 }
 
-// answer sets the replies by command.
+// answer sets the reply to each command.
 func (p *peer) answer(replies map[string]string) *peer {
 	return p.on(func(_ int, args []string) (string, bool) {
 		r, handled := replies[args[0]]
@@ -86,8 +86,8 @@ func (p *peer) config() mux.Config { return mux.Config{Dial: p.Dial} }
 // gated is a connection whose Flush blocks once armed.
 type gated struct {
 	redis.ConnWithTimeout
-	armed chan struct{} // closed: Flush waits
-	gate  chan struct{} // closed: Flush continues
+	armed chan struct{} // once closed, Flush waits
+	gate  chan struct{} // once closed, Flush continues
 }
 
 func (g *gated) Unwrap() redis.Conn { return g.ConnWithTimeout }
@@ -101,7 +101,7 @@ func (g *gated) Flush() error {
 	return g.ConnWithTimeout.Flush()
 }
 
-// hooked is a connection that calls before in each Send, and closes closed with the connection.
+// hooked is a connection that calls before in each Send and closes the channel closed in Close.
 type hooked struct {
 	redis.ConnWithTimeout
 	before func(h *hooked, args []any) error

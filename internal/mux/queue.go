@@ -10,8 +10,8 @@ import (
 type entry struct {
 	call   *transport.Call
 	done   transport.Done
-	at     time.Duration // when it was put in flight, by the link's clock
-	eval   bool          // after NOSCRIPT: send the script's text
+	at     time.Duration // the link's age when the call was put in flight
+	eval   bool          // send the script's text, after a NOSCRIPT reply
 	asking bool          // see Mux.Ask
 }
 
@@ -36,24 +36,24 @@ func (e entry) lane() int {
 	return laneNormal
 }
 
-// queue holds the calls to write. Any goroutine adds calls; only the run goroutine takes them. It also holds the write
-// token. The run goroutine has the token unless sleeps is set. If sleeps is set, a caller has the token if leads is
-// set; otherwise the token is free.
+// A queue holds the calls to be written. Any goroutine may add calls, but only the run goroutine takes them. The queue
+// also holds the write token. The run goroutine has the token unless sleeps is set. If sleeps is set, a caller has the
+// token if leads is set; otherwise the token is free.
 type queue struct {
-	wake chan struct{} // cap 1: work for the sleeping run goroutine
+	wake chan struct{} // cap 1; receives a value when the run goroutine must wake up
 
 	mu      sync.Mutex // held for a few instructions only
 	lanes   [lanes]ring[entry]
 	sleeps  bool // the run goroutine is waiting on wake
-	room    room // while it sleeps: its room by lane
+	room    room // while the run goroutine sleeps: the calls that it can take
 	started bool
 	closed  bool
 	leads   bool  // a caller has the write token
-	link    *link // where a caller may write, or nil
+	link    *link // the link that a caller may write to, or nil
 }
 
-// push adds a call to its lane, unless the queue is closed. The first call counts the run goroutine in wg, under the
-// mutex so that a later Close waits for it; the caller must start it.
+// push adds a call to its lane, unless the queue is closed. If the call is the first one, the caller must start the
+// run goroutine. push has counted it in wg, with the mutex held so that a later Close waits for it.
 func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 	q.mu.Lock()
 	if q.closed {
@@ -74,8 +74,8 @@ func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 	return first, true
 }
 
-// lead gives a caller both tokens of the returned link, on which it must write its call. It returns nil if there is no
-// connection, or if other calls are queued, being written or in flight.
+// lead gives the caller both tokens of the returned link. The caller must write its call to that link. lead returns
+// nil if there is no connection, or if other calls are queued, being written or in flight.
 func (q *queue) lead(call *transport.Call) *link {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,7 +124,8 @@ func (q *queue) rouse() {
 	}
 }
 
-// take appends calls to dst, by priority, up to its capacity and r. If the queue is closed, it appends nothing.
+// take removes calls in order of priority and appends them to dst, as far as its capacity and r allow. If the queue is
+// closed, it returns dst unchanged.
 func (q *queue) take(dst []entry, r room) []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -141,7 +142,7 @@ func (q *queue) take(dst []entry, r room) []entry {
 }
 
 // wait returns true when there are calls to take, and false when the queue or stop is closed. If flight is not nil,
-// calls without room in flight do not count, so the queue must be roused when there is room again.
+// wait ignores calls for which flight has no room. The queue must then be roused when flight has room again.
 func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
 		r := all
@@ -163,7 +164,7 @@ func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	}
 }
 
-// some reports whether there are calls to take, q.mu held.
+// some is called with q.mu held.
 func (q *queue) some(r room) bool {
 	for i := range q.lanes {
 		if q.lanes[i].len() > 0 && r[i] > 0 {
@@ -173,7 +174,6 @@ func (q *queue) some(r room) bool {
 	return false
 }
 
-// drain removes all calls, even if the queue is closed.
 func (q *queue) drain() []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,15 +193,15 @@ func (q *queue) close() {
 	q.rouse()
 }
 
-// isClosed reports whether Close has begun, since Close starts by closing the queue. This distinguishes Close from a
-// lost connection.
+// isClosed reports whether Close has begun, which closes the queue first. It distinguishes Close from a lost
+// connection.
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed
 }
 
-// ring is a growing circular buffer. The zero ring is ready.
+// A ring is a circular buffer that grows when it is full. The zero value is ready to use.
 type ring[T any] struct {
 	buf  []T // its length is a power of two
 	head int
@@ -241,7 +241,6 @@ func (r *ring[T]) popFront() T {
 	return v
 }
 
-// front requires a nonempty ring.
 func (r *ring[T]) front() T { return r.buf[r.head] }
 
 func (r *ring[T]) grow() {

@@ -7,10 +7,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errReadOnly means that the server has become a replica.
 var errReadOnly = errors.New("the server is a replica, which rejects writes")
 
-// errUnasked means that requests and replies are out of step.
 var errUnasked = errors.New("the server sent an unsolicited reply")
 
 var errAborted = errors.New("a call's callback panicked or exited its goroutine")
@@ -32,7 +30,7 @@ func (m *Mux) read(l *link) {
 	l.unwatch()
 }
 
-// follow reads until callers may read again, or returns false if l is broken.
+// follow reads until callers may read again. It returns false if l is broken.
 func (m *Mux) follow(l *link) bool {
 	l.unwatch()
 	l.below.Unbound()
@@ -42,7 +40,7 @@ func (m *Mux) follow(l *link) bool {
 			if !ok {
 				return false
 			}
-			// Before deliver, which may wake the next caller to lead.
+			// Do this before deliver, which may wake the caller that leads next.
 			settled := l.below.Empty() && l.flight.settled()
 			m.deliver(l, e, reply, refusal)
 			if settled {
@@ -56,7 +54,6 @@ func (m *Mux) follow(l *link) bool {
 	}
 }
 
-// receive returns false if l is broken.
 func (m *Mux) receive(l *link) bool {
 	e, reply, refusal, ok := m.next(l)
 	if ok {
@@ -84,7 +81,6 @@ func (m *Mux) next(l *link) (e entry, reply any, refusal *transport.ServerError,
 	return e, reply, refusal, true
 }
 
-// deliver ends a call, or queues it again.
 func (m *Mux) deliver(l *link, e entry, reply any, refusal *transport.ServerError) {
 	m.answer(e, reply, refusal)
 	if l.retired() {

@@ -7,13 +7,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Starter starts calls: a Mux, or any transport.Transport. The functions below wait without deadlines, retries or
-// resolution; locks use internal/engine.
+// Starter starts calls. Mux and every transport.Transport implement it. The functions below don't set deadlines, retry
+// or resolve calls; locks use internal/engine instead.
 type Starter interface {
 	Start(call *transport.Call, done transport.Done)
 }
 
-// Pending is a started call, with one waiting goroutine.
+// Pending is a call that was started. Only one goroutine may wait for it.
 type Pending struct {
 	call *transport.Call
 	came chan outcome // cap 1
@@ -31,8 +31,8 @@ func Begin(on Starter, call *transport.Call) *Pending {
 	return p
 }
 
-// Wait returns the call's outcome, once. If ctx ends first, the call is abandoned, and the error wraps
-// transport.ErrNotSent or transport.ErrUncertain and the cause of ctx.
+// Wait returns the call's outcome. It may be called only once. If ctx ends first, Wait abandons the call, and the
+// error wraps transport.ErrNotSent or transport.ErrUncertain, and the cause of ctx.
 func (p *Pending) Wait(ctx context.Context) (any, error) {
 	select {
 	case o := <-p.came:
@@ -66,7 +66,7 @@ func Do(ctx context.Context, on Starter, call *transport.Call) (any, error) {
 func Ping(ctx context.Context, on Starter) error {
 	_, err := Do(ctx, on, &transport.Call{Command: "PING", Urgent: true})
 	if transport.IsCode(err, "NOPERM") {
-		return nil // the server authenticated the user, who may just not PING
+		return nil // the server has authenticated the user, who just may not run PING
 	}
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// starter is a Starter.
 type starter func(call *transport.Call, done transport.Done)
 
 func (s starter) Start(call *transport.Call, done transport.Done) { s(call, done) }

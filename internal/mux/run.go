@@ -76,7 +76,7 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	// conn does not know ctx.
+	// Commands on conn don't end with ctx.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	who, err := introduce(conn)
 	if !stop() {
@@ -97,9 +97,9 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// introduce queries, in one round trip, whether the server accepts commands and how it identifies the connection. An
-// error reply to PING concerns all calls (LOADING, NOAUTH), unless it is NOPERM. Old servers and restricted users get
-// no ID, without an error.
+// introduce checks in one round trip whether the server accepts commands, and how it identifies the connection. An
+// error reply to PING concerns all calls, unless it is NOPERM. On old servers and for restricted users, the ID is
+// unknown.
 func introduce(conn redis.Conn) (who identity, err error) {
 	if err = errors.Join(conn.Send("PING"), conn.Send("CLIENT", "ID"), conn.Send("CLIENT", "INFO"), conn.Flush()); err != nil {
 		return who, err
@@ -139,10 +139,10 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// dialFailed ends all queued calls: their callers may retry.
+// dialFailed ends all queued calls. Their callers may retry.
 func (m *Mux) dialFailed(err error) {
 	if m.queue.isClosed() {
-		return // run ends them as closed
+		return // run ends the calls with ErrClosed
 	}
 	log := m.cfg.Logger.Warn
 	if m.backoff.Failures() > 0 {
@@ -157,7 +157,6 @@ func (m *Mux) dialFailed(err error) {
 	}
 }
 
-// serve uses l until it breaks or the Mux is closed.
 func (m *Mux) serve(l *link) {
 	m.wg.Go(func() { m.read(l) })
 	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit, m.cfg.Gone) })
@@ -181,7 +180,7 @@ func (m *Mux) serve(l *link) {
 		l.drain()
 		l.fail(errReadOnly)
 	}
-	l.fail(transport.ErrClosed) // if there is no other cause, Close stopped the writer
+	l.fail(transport.ErrClosed) // without another cause, Close has stopped the writer
 	<-l.readerDone
 	m.history.leave()
 	m.over(l)

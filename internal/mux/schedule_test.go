@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Servers of bursts.
+// The kinds of server for bursts.
 const (
 	calm    = iota // it replies immediately
 	tardy          // some replies take a long time
@@ -128,7 +128,7 @@ func (b *bursts) peer() *peer {
 	})
 }
 
-// yielding is a connection whose users yield.
+// yielding is a connection whose methods yield to other actors.
 type yielding struct {
 	redis.ConnWithTimeout
 	writer *schedule.Actor // the goroutine with the write token
@@ -206,7 +206,7 @@ func (b *bursts) call(a *schedule.Actor, text string, free bool) {
 	assert.Empty(b.t, came)
 }
 
-// lead leads a call, whose caller may stop waiting.
+// lead leads a call and may stop waiting for it.
 func (b *bursts) lead(a *schedule.Actor, c *transport.Call, done transport.Done, free bool) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var left atomic.Bool

@@ -10,19 +10,20 @@ import (
 )
 
 const (
-	// batchMax is how many calls are taken at a time. Urgent calls cannot overtake them.
+	// batchMax is the number of calls that are taken at a time. Urgent calls cannot overtake calls that have been
+	// taken.
 	batchMax = 64
 
 	// manyCalls is the number of calls in flight above which a yield before the flush costs less than the packets it
 	// saves.
 	manyCalls = 8
 
-	// flushEvery bounds the calls written without a flush while the queue is not empty.
+	// flushEvery is the maximum number of calls that are written without a flush.
 	flushEvery = 256
 )
 
-// writer writes calls to one link after another. args belongs to the goroutine with the write token, the rest to the
-// run goroutine.
+// A writer writes calls to one link at a time. args belongs to the goroutine with the write token, and the other
+// fields belong to the run goroutine.
 type writer struct {
 	batch     [batchMax]entry
 	args      encodeBuffer
@@ -40,7 +41,7 @@ func (w *writer) serve(m *Mux, l *link) {
 		}
 		n := w.write(m, l, calls)
 		if n > 0 {
-			l.flight.attend() // the reader may have freed the token
+			l.flight.attend() // the reader may have freed the token in the meantime
 		}
 		m.queue.restore(calls[n:])
 		clear(calls)
@@ -62,8 +63,8 @@ func (w *writer) rest(l *link) {
 	}
 }
 
-// settle runs when there is nothing to write or flushEvery is reached: it yields once, flushes, or waits for calls. It
-// returns false if the Mux is closed or l is retired.
+// settle is called when there is nothing to write or flushEvery is reached. It yields once, flushes, or waits for
+// calls. It returns false if the Mux is closed or l is retired.
 func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
 	case w.unflushed == 0:
@@ -80,8 +81,8 @@ func (w *writer) settle(m *Mux, l *link) bool {
 	return true
 }
 
-// write returns the number of calls that need not be written again, which is fewer than all of them if l can no longer
-// be used. If l broke while a call was being written, that call is in flight.
+// write returns the number of calls that don't have to be written again. If it is less than len(calls), l can no
+// longer be used. If l broke while a call was being written, that call is in flight.
 func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	if len(calls) == 0 {
 		return 0
@@ -101,8 +102,8 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 		}
 		w.unflushed++
 		err := w.args.send(l.conn, e)
-		// Do not push the call earlier: an unsolicited reply would end it while send is still reading it. The server
-		// cannot answer a call that is not fully flushed.
+		// Do not push the call earlier, because an unsolicited reply would end it while send is still reading it. The
+		// server cannot answer a call before it has been flushed completely.
 		l.flight.push(e)
 		if err != nil {
 			l.fail(err)
@@ -122,7 +123,6 @@ type encodeBuffer struct {
 	shas map[*transport.Script]any
 }
 
-// shasMax bounds the boxed digests.
 const shasMax = 256
 
 func (s *encodeBuffer) send(conn redis.Conn, e entry) error {
@@ -152,8 +152,8 @@ func (s *encodeBuffer) sha(script *transport.Script) any {
 	return sha
 }
 
-// ask writes ASKING and puts it in flight. A server that rejects it also rejects the next call. ask returns false if
-// the link broke.
+// ask writes ASKING and puts it in flight. Its reply is ignored, because a server that rejects it also rejects the
+// next call. ask returns false if the link broke.
 func (w *writer) ask(l *link, now time.Duration) bool {
 	asking := &transport.Call{Command: "ASKING"}
 	l.flight.push(entry{call: asking, done: func(any, error) {}, at: now})
