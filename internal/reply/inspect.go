@@ -16,7 +16,7 @@ type Held struct {
 	// Count is 0 if Text is not a number.
 	Count int64
 	Text  string
-	// Left is the remaining time of a reader's longest hold, otherwise 0.
+	// Left is the remaining time of a reader's longest hold, or 0 for other holders.
 	Left time.Duration
 }
 
@@ -25,7 +25,7 @@ type Queued struct {
 	Owner string
 	// Deadline is the zero time if there is none.
 	Deadline time.Time
-	// Score is as in [Place.Deadline].
+	// Score is the deadline as in [Place.Deadline].
 	Score string
 	// Listeners is the number of subscribers to the owner's channel, or -1 if unknown.
 	Listeners int64
@@ -35,11 +35,11 @@ type Queued struct {
 type Inspection struct {
 	// Left is the remaining lease, [NoTTL], or [NoKey] if the lock is free.
 	Left time.Duration
-	// Mode is [protocol.ModeRead] or [protocol.ModeWrite] of a read/write lock.
+	// Mode is [protocol.ModeRead] or [protocol.ModeWrite] for a read/write lock, otherwise "".
 	Mode string
-	// Held are the lock's holders; the owner of a writer is its [protocol.WriterField].
+	// Held contains the lock's holders. The owner of a writer is its [protocol.WriterField].
 	Held []Held
-	// Queue are the requested waiters of a fair lock.
+	// Queue contains the requested waiters of a fair lock.
 	Queue []Queued
 	// Waiting counts all waiters of a fair lock.
 	Waiting int64
@@ -71,8 +71,8 @@ func Inspected(reply any) (Inspection, error) {
 	return in, nil
 }
 
-// InspectedReadWrite decodes the reply to an inspection of a read/write lock. Without a mode all
-// fields are holders.
+// InspectedReadWrite decodes the reply to an inspection of a read/write lock. If there is no mode,
+// all fields are holders.
 func InspectedReadWrite(reply any) (Inspection, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 3 {
@@ -182,7 +182,7 @@ func waiters(order, deadlines, listeners any) ([]Queued, error) {
 	return queue, nil
 }
 
-// Permits is the result of an acquire of permits.
+// Permits is the result of an attempt to acquire permits.
 type Permits struct {
 	Granted bool
 	Exists  bool
@@ -194,7 +194,7 @@ type Permits struct {
 	TTL time.Duration
 }
 
-// TakenPermits decodes the reply to an acquire of permits.
+// TakenPermits decodes the reply to an attempt to acquire permits.
 func TakenPermits(reply any) (Permits, error) {
 	if left, ok := reply.(int64); ok {
 		return Permits{Granted: true, Exists: true, Available: left, TTL: NoTTL}, nil
@@ -216,7 +216,8 @@ func TakenPermits(reply any) (Permits, error) {
 	return p, nil
 }
 
-// ReturnedPermits decodes how many permits were released, and how many of them had expired.
+// ReturnedPermits decodes the number of permits that were released, and how many of them had
+// expired.
 func ReturnedPermits(reply any) (returned, over int64, err error) {
 	n, err := numbers("release", reply, 2, 2)
 	if err != nil {
@@ -263,7 +264,7 @@ type Semaphore struct {
 	// Available is empty if the semaphore does not exist.
 	Available string
 	Taken     int64
-	// Permits are in the order in which they expire.
+	// Permits contains the acquired permits in the order in which they expire.
 	Permits []Permit
 }
 

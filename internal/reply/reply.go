@@ -1,5 +1,5 @@
-// Package reply decodes the replies to scripts and commands. An unexpected reply is an error that
-// wraps [transport.ErrBadReply].
+// Package reply decodes the replies to scripts and commands. For an unexpected reply, it returns an error that wraps
+// [transport.ErrBadReply].
 package reply
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquired decodes the reply to an acquire: nil if the lock was acquired, otherwise the maximum time until the next
-// attempt, in milliseconds. [NoTTL] means that the lock has no expiry. Other negative numbers, which a fair lock
-// returns if an overdue waiter is ahead in the queue, become 0.
+// Acquired decodes the reply to an attempt to acquire a lock. If the lock was not acquired, ttl is the maximum time
+// until the next attempt, or [NoTTL] if the lock never expires. ttl is 0 if the reply contains another negative
+// number, which a fair lock returns if an overdue waiter is ahead in the queue.
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
@@ -36,20 +36,20 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	return false, limits.FromMillis(max(ms, 0)), nil
 }
 
-// Refusal contains the details of a refused acquire.
+// Refusal contains the details of a refused attempt.
 type Refusal struct {
-	// Holder is the zero Owner if the lock is free or its holder unknown.
+	// Holder is the zero Owner if the lock is free or its holder is unknown.
 	Holder codec.Owner
 	Free   bool
 	// Foreign is true if the reply names a field that cannot be an owner.
 	Foreign bool
-	// Head is the next owner in the queue of a fair lock, as in Redis.
+	// Head is the next owner in the queue of a fair lock, as stored in Redis.
 	Head string
-	// Position is the owner's place in the queue, from 1, if this attempt queued it.
+	// Position is the owner's place in the queue, counting from 1, if this attempt queued the owner.
 	Position int
 }
 
-// Refused decodes the details of a refused acquire. Missing details stay zero.
+// Refused decodes the details of a refused attempt. Missing details are left at zero.
 func Refused(reply any) Refusal {
 	parts, _ := reply.([]any)
 	var r Refusal
@@ -74,7 +74,8 @@ func Refused(reply any) Refusal {
 // owned matches the colon and number of an owner.
 var owned = regexp.MustCompile(`:-?\d`)
 
-// Foreign decodes a field of a hash that belongs to another program, or nil if the hash may be a lock.
+// Foreign decodes the reply to a check whether another program uses the key. If foreign is true, field is a field of its
+// hash.
 func Foreign(reply any) (field string, foreign bool, err error) {
 	field, isText := bulk(reply)
 	if !isText && reply != nil {
@@ -124,7 +125,7 @@ const (
 	// NotHeld means that the owner did not hold the lock; nothing changed.
 	NotHeld ReleaseOutcome = iota + 1
 
-	// Free means that the lock is free now and that waiters were notified.
+	// Free means that the lock is now free and that waiters were notified.
 	Free
 
 	// StillHeld means that the owner still holds the lock.
@@ -247,17 +248,17 @@ func parseDecimal(text string) (int64, bool) {
 }
 
 const (
-	// NoTTL is the time left of a key without expiry. It is negative.
+	// NoTTL is the time left for a key that never expires. It is negative.
 	NoTTL time.Duration = -1
 
-	// NoKey is the time left of a key that does not exist. It is less than [NoTTL].
+	// NoKey is the time left for a key that does not exist. It is less than [NoTTL].
 	NoKey time.Duration = -2
 )
 
 // Place is a place in the queue of a fair lock.
 type Place struct {
 	Owner string
-	// Deadline is the exact text that Redis returned, empty if there is none.
+	// Deadline is the exact text that Redis returned, or "" if there is no deadline.
 	Deadline string
 }
 
@@ -273,7 +274,7 @@ type Other struct {
 
 // Beat is the result of a heartbeat.
 type Beat struct {
-	// Left is the lock's remaining time in milliseconds, -1 without expiry, -2 if it is free.
+	// Left is the lock's remaining time in milliseconds, -1 if it never expires, or -2 if it is free.
 	Left int64
 	// Front contains the first places in the queue.
 	Front []Place

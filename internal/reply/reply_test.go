@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// foreign are replies that no decoder accepts.
+// foreign contains replies that no decoder accepts.
 var foreign = []any{
 	int64(-3), int64(math.MinInt64), 1, int32(0), true, 1.5, "OK", "", []byte("x"), []byte(nil), "1 ",
 	[]any(nil), []any{}, []any{int64(2), nil, nil, nil, nil}, []any{nil}, []any{"1"}, []any{[]any{int64(1)}},

@@ -14,13 +14,14 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-// Dialer makes all connections of the library and the commands to servers.
+// Dialer makes all connections to servers, for the library and for its commands.
 type Dialer struct {
 	// Timeout bounds the connect, the TLS handshake, and the wait for each reply.
 	Timeout time.Duration
 	// Write bounds each write.
 	Write time.Duration
-	// TLS is nil for plain text. An empty ServerName means the host of the address.
+	// TLS is nil for unencrypted connections. If its ServerName is empty, the host of the address
+	// is used.
 	TLS *tls.Config
 }
 
@@ -37,7 +38,7 @@ func (d Dialer) Dial(ctx context.Context, to redisurl.Server) (redis.Conn, error
 		}
 	}
 	conn := over(Guard(Bounded(below, d.Write)), d.Timeout)
-	// Closing raw ends the commands of conn, which does not know ctx.
+	// Closing raw ends the commands on conn, which don't end with ctx.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	err = logIn(conn, to)
 	if !stop() {
@@ -64,7 +65,7 @@ func logIn(conn redis.Conn, to redisurl.Server) (err error) {
 	return err
 }
 
-// secure closes conn on an error.
+// secure returns a TLS connection over conn. It closes conn on an error.
 func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	config := d.TLS.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && config.ServerName == "" {
@@ -82,9 +83,9 @@ func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Con
 
 const alertPatience = 100 * time.Millisecond
 
-// tlsConn reports why the server rejected it. In TLS 1.3 the server may verify the client's
-// certificate, send an alert and close the connection before the client writes, so the write fails
-// with a reset.
+// tlsConn reports why the server rejected the connection. With TLS 1.3, the server may verify the
+// client's certificate, send an alert and close the connection before the client writes. The write
+// then fails with a reset.
 type tlsConn struct {
 	*tls.Conn
 	heard atomic.Bool // the server has sent data, so it accepted the certificate
@@ -124,8 +125,8 @@ func NewConn(conn net.Conn, write time.Duration) redis.Conn {
 	return over(g, 0)
 }
 
-// Timed takes the results of a caller's dial. It closes conn if conn does not support
-// redis.ConnWithTimeout, which [Receive] needs.
+// Timed takes the results of a caller's dial function. If conn doesn't implement
+// redis.ConnWithTimeout, which [Receive] needs, Timed closes it and returns an error.
 func Timed(conn redis.Conn, err error) (redis.ConnWithTimeout, error) {
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func server(t *testing.T, answers map[string]string) (at redisurl.Server, comman
 	return serverCalling(t, func() {}, answers)
 }
 
-// serverCalling is a server that calls unanswered for a command without a canned reply.
+// serverCalling is like server, but calls unanswered for a command without a canned reply.
 func serverCalling(t *testing.T, unanswered func(), answers map[string]string) (at redisurl.Server, commands func() string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

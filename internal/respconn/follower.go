@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// The most that a server may announce.
+// Limits on the replies of a server.
 const (
-	maxLine     = 64 << 10  // bytes of a line: an error, a number, a length
-	maxBulk     = 32 << 20  // bytes of one string
-	maxReply    = 256 << 20 // bytes of a reply
-	maxElements = 1 << 20   // elements of a reply, on all levels
-	maxDepth    = 16        // levels of arrays in arrays
+	maxLine     = 64 << 10  // bytes in a line, such as an error, a number or a length
+	maxBulk     = 32 << 20  // bytes in a string
+	maxReply    = 256 << 20 // bytes in a reply
+	maxElements = 1 << 20   // elements in a reply, on all levels
+	maxDepth    = 16        // levels of nested arrays
 )
 
 // ErrLimit reports a reply that is larger than any that a lock needs.
@@ -23,20 +23,20 @@ type follower struct {
 	kind   byte // the first byte of the line
 	line   int  // bytes of the line so far
 	number int  // the length announced by the line so far
-	none   bool // the length is negative: null
+	none   bool // the length is negative, which means null
 
-	bulk int // bytes to come of a string, line end included
+	bulk int // remaining bytes of a string, including the line end
 
-	left     [maxDepth]int // elements to come on each level
+	left     [maxDepth]int // remaining elements on each level
 	depth    int
-	elements int // announced by this reply so far
+	elements int // announced in this reply so far
 	size     int // bytes of this reply so far
 
 	whole bool // the last byte ended a reply
 }
 
-// follow consumes b, up to the end of one reply, and returns how many bytes that is. If a length
-// exceeds a limit, it stops before the end of that line.
+// follow consumes b up to the end of a reply and returns the number of consumed bytes. If a length
+// exceeds a limit, follow stops before the end of the line that contains it.
 func (f *follower) follow(b []byte) (int, error) {
 	f.whole = false
 	for i := 0; i < len(b); {
@@ -64,7 +64,7 @@ func (f *follower) follow(b []byte) (int, error) {
 			break
 		}
 		if err := f.ends(); err != nil {
-			return i, err // without the line's end
+			return i, err // before the end of the line
 		}
 		i++
 	}
@@ -91,7 +91,7 @@ func (f *follower) read(part []byte) error {
 			f.none = true
 		case c >= '0' && c <= '9':
 			if f.number > maxReply/10 {
-				f.number = maxReply + 1 // stays over every limit without overflow
+				f.number = maxReply + 1 // exceeds every limit without an overflow
 				continue
 			}
 			f.number = 10*f.number + int(c-'0')

@@ -1,7 +1,8 @@
-// Package respconn makes connections to Redis servers, and protects the client library above them.
-// [Guard] limits the announced lengths, which the library would allocate immediately. After
-// [Guarded.Own] the guard waits for replies, so that one goroutine can stop waiting and another
-// continue. Connections that callers bring are not guarded.
+// Package respconn makes connections to Redis servers and protects the client library that uses
+// them. [Guard] limits the lengths that a server may announce, because the library would allocate
+// that much memory immediately. After [Guarded.Own], the Guarded waits for replies in place of the
+// library, so that one goroutine can stop waiting and another can continue. Connections that
+// callers provide are not guarded.
 package respconn
 
 import (
@@ -18,27 +19,27 @@ const (
 	aheadKeep = 64 << 10
 )
 
-// Guarded limits the lengths that the server announces. A Read never returns bytes of more than one
-// reply. Calls to Read and Fill must not overlap, and neither may writes.
+// Guarded limits the lengths that the server announces. Read never returns bytes of more than one
+// reply. Calls to Read and Fill must not overlap, and writes must not overlap.
 type Guarded struct {
 	net.Conn
 	deadlines net.Conn // accepts read deadlines from any goroutine
 	replies   follower
-	err       error // of reads, once the buffer is empty
+	err       error // returned by reads once the buffer is empty
 
-	// buf[read:seen] was checked and can be read; buf[seen:end] follows it.
+	// buf[read:seen] has been checked and can be read. buf[seen:end] has not been checked yet.
 	buf             []byte
 	read, seen, end int
 	whole           bool // buf[:seen] ends a reply
 
 	owned   bool
-	fillBy  time.Time // the current deadline of fills
-	socket  looker    // the socket; nil if it cannot be peeked at
-	covered bool      // by TLS: its bytes may not be replies
+	fillBy  time.Time // current deadline for Fill
+	socket  looker    // nil if the socket cannot be peeked at
+	covered bool      // TLS covers the socket, so its bytes may not be replies
 }
 
-// Guard limits the lengths that the server may announce on conn, which must be unread. Once one
-// exceeds a limit, every Read fails with [ErrLimit].
+// Guard limits the lengths that the server may announce on conn, which must not have been read
+// from. Once an announced length exceeds a limit, every Read fails with [ErrLimit].
 func Guard(conn net.Conn) *Guarded {
 	g := &Guarded{Conn: conn, deadlines: conn}
 	if b, ok := conn.(*bounded); ok {
@@ -75,11 +76,12 @@ func (g *Guarded) follow() {
 	g.seen += n
 	g.whole = g.replies.whole
 	if err != nil {
-		g.end, g.err = g.seen, err // without the end of the line
+		g.end, g.err = g.seen, err // leave out the end of the line
 	}
 }
 
-// Fill waits for bytes and buffers them. After an error, the connection can be used unless [Ended].
+// Fill waits for bytes and buffers them. After an error, the connection can still be used unless
+// [Ended] reports true.
 func (g *Guarded) Fill() error {
 	if g.err != nil {
 		return g.err
@@ -94,7 +96,7 @@ func (g *Guarded) Fill() error {
 	case g.err != nil:
 		return g.err
 	case n > 0:
-		return nil // an error will recur
+		return nil // a read error will occur again
 	}
 	return err
 }
@@ -116,14 +118,13 @@ func (g *Guarded) makeRoom() {
 	}
 }
 
-// errEarly means that requests and replies are out of step.
 var errEarly = errors.New("the server sent an unsolicited reply")
 
 const lookFor = time.Millisecond
 
-// Own lets Fill wait for replies in place of the client library. All commands must have been
-// answered. If the socket cannot be peeked at, Own returns false and changes nothing. If
-// unsolicited replies have arrived, it returns an error.
+// Own makes Fill wait for replies in place of the client library. All commands must have been
+// answered. If the socket cannot be peeked at, Own returns false and has no effect. If unsolicited
+// replies have arrived, it returns an error.
 func (g *Guarded) Own() (bool, error) {
 	if g.end > g.read {
 		return false, errEarly
@@ -163,11 +164,11 @@ func (g *Guarded) Empty() bool { return g.read == g.end }
 // Ended reports whether an error from Fill means that the connection is unusable.
 func Ended(err error) bool { return !errors.Is(err, os.ErrDeadlineExceeded) }
 
-// Within makes Fill time out after between d/2 and d.
+// Within sets a timeout for Fill of between d/2 and d.
 func (g *Guarded) Within(d time.Duration) {
 	if now := time.Now(); g.fillBy.Sub(now) < d/2 {
 		g.fillBy = now.Add(d)
-		_ = g.deadlines.SetReadDeadline(g.fillBy) // fails if broken, and so will Fill
+		_ = g.deadlines.SetReadDeadline(g.fillBy) // if this fails, so will Fill
 	}
 }
 
@@ -182,15 +183,15 @@ func (g *Guarded) Unbound() {
 // Interrupt makes Fill time out until [Guarded.Resume]. It may be called concurrently with Fill.
 func (g *Guarded) Interrupt() { _ = g.deadlines.SetReadDeadline(time.Unix(1, 0)) }
 
-// Resume ends an Interrupt.
+// Resume ends the effect of Interrupt.
 func (g *Guarded) Resume() {
 	g.fillBy = time.Time{}
 	_ = g.deadlines.SetReadDeadline(g.fillBy)
 }
 
 // Sound returns an error if the connection has ended or unsolicited bytes have arrived. No read may
-// be in progress. With TLS, where incoming bytes are not necessarily a reply, it waits up to a
-// millisecond. It removes the timeout set by Within.
+// be in progress. With TLS, the bytes that have arrived are not necessarily a reply, so Sound waits
+// up to a millisecond for one. It then removes the timeout set by Within.
 func (g *Guarded) Sound() error {
 	some, err := g.socket.Look()
 	switch {
@@ -214,9 +215,10 @@ func (g *Guarded) Sound() error {
 	return nil
 }
 
-// Bounded returns conn with a timeout for each write, and without redundant deadlines, which take
-// up to a tenth of the time of a command. As a result, a write times out after between 3/4 of bound
-// and bound; read deadlines are exact. Neither reads nor writes may overlap.
+// Bounded returns a connection over conn that has a timeout for each write. It leaves out redundant
+// calls that set deadlines, which take up to a tenth of the time of a command. As a result, a write
+// times out after between 3/4 of bound and bound. Read deadlines are exact. Reads must not overlap,
+// and neither must writes.
 func Bounded(conn net.Conn, bound time.Duration) net.Conn {
 	return &bounded{Conn: conn, bound: bound, hasty: true}
 }
@@ -224,8 +226,8 @@ func Bounded(conn net.Conn, bound time.Duration) net.Conn {
 type bounded struct {
 	net.Conn
 	bound   time.Duration
-	writeBy time.Time // the current deadline of writes
-	hasty   bool      // there may be a deadline for reads
+	writeBy time.Time // current write deadline
+	hasty   bool      // a read deadline may be set
 }
 
 func (b *bounded) Write(p []byte) (int, error) {

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a connection on which the server has sent everything.
+// script is a connection on which the server has already sent everything.
 type script struct {
 	net.Conn // never used
 	said     io.Reader
@@ -38,7 +38,7 @@ func (s *script) SetReadDeadline(time.Time) error { return nil }
 
 func (s *script) Close() error { return nil }
 
-// says returns a guarded connection that receives text, at most this many bytes at a time.
+// says returns a guarded connection that receives text, at most the given number of bytes at a time.
 func says(text string, most int) net.Conn {
 	return respconn.Guard(&script{said: strings.NewReader(text), most: most})
 }
@@ -98,7 +98,7 @@ func TestGuardRejectsOversizedReplies(t *testing.T) {
 	}
 }
 
-// blank reads as any number of zeros, into buffers that have them.
+// blank is a reader that returns any number of zero bytes.
 type blank struct{}
 
 func (blank) Read(p []byte) (int, error) { return len(p), nil }

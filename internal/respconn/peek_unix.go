@@ -10,7 +10,7 @@ import (
 
 const canPeek = true
 
-// peek returns io.EOF if the peer closed the socket.
+// peek reports whether bytes have arrived. It returns io.EOF if the peer has closed the connection.
 func peek(fd uintptr) (bool, error) {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

@@ -10,9 +10,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Receive returns the next reply, in which errors at any depth are *transport.ServerError. If the
-// whole reply is an error, it is returned as refusal. After err, the connection is unusable. If conn
-// is not guarded, the client library may panic at an announced length; Receive returns that as err.
+// Receive returns the next reply. Errors inside arrays are converted to *transport.ServerError. If
+// the reply itself is an error, it is returned as refusal. If err is not nil, the connection is
+// unusable. If conn is not guarded, the client library may panic because of an announced length.
+// Receive returns that panic as err.
 func Receive(conn redis.Conn, timeout time.Duration) (reply any, refusal *transport.ServerError, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sites are the only files outside of tests and benchmarks that make connections.
+// sites contains the only files, apart from tests and benchmarks, that make connections.
 var sites = map[string]string{
 	"internal/respconn/dial.go":                  "the constructors",
 	"adapter/goredis/dial.go":                    "for NewConn of the library, which guards it after the handshake of go-redis",
@@ -29,7 +29,7 @@ var (
 	comment = regexp.MustCompile(`(?m)//.*$`)
 	makes   = regexp.MustCompile(`[^.\w]((redis|redigo)\.(Dial\w*|New(Conn|Client|FailoverClient|ClusterClient|UniversalClient))|rueidis\.NewClient|` +
 		`tls\.(Client|Dial\w*)|net\.Dial\w*)\b`)
-	// named is in each text that makes matches, and quicker to find.
+	// named contains strings of which each match contains one. They are faster to find.
 	named   = []string{"redis.Dial", "redis.New", "redigo.Dial", "redigo.New", "rueidis.NewClient", "tls.Client", "tls.Dial", "net.Dial"}
 	skipped = []string{"bench", "internal/test", "scripts", "test", "tools"}
 )

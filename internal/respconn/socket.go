@@ -35,7 +35,7 @@ func lookable(conn net.Conn) (at looker, covered bool) {
 
 type socket struct {
 	raw  syscall.RawConn
-	peek func(fd uintptr) bool // bound once: a function value costs an allocation
+	peek func(fd uintptr) bool // bound once, because binding it allocates
 	some bool
 	err  error
 }
@@ -44,7 +44,7 @@ func newSocket(raw syscall.RawConn) *socket {
 	s := &socket{raw: raw}
 	s.peek = func(fd uintptr) bool {
 		s.some, s.err = peek(fd)
-		return true // never wait
+		return true // don't wait
 	}
 	return s
 }
