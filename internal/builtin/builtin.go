@@ -1,5 +1,5 @@
-// Package builtin has the part of the transport contract that only the engine and the built-in
-// transports share.
+// Package builtin contains the part of the transport contract that only the engine and the built-in
+// transports use.
 package builtin
 
 import (
@@ -18,11 +18,11 @@ type Leader interface {
 	// false.
 	Leads(outermost transport.Transport) bool
 
-	// Lead is like Start, for a caller that does nothing but wait for the call. It may write the
-	// call and read the reply on the caller's goroutine. It returns when done has run, ctx ends,
-	// Interrupt was called, or other calls need the connection. If done has not run by then, it
-	// runs later, as with Start. Lead does not wait for a connection that is missing or in use.
-	// caller must not be nil.
+	// Lead is like Start, but for a caller that only waits for the call. It may write the call and
+	// read the reply on the caller's goroutine. It returns when done has been called, ctx has
+	// ended, Interrupt was called, or other calls need the connection. If done has not been called
+	// by then, it is called later, as with Start. Lead does not wait for the connection if it is
+	// missing or in use. caller must not be nil.
 	Lead(ctx context.Context, call *transport.Call, done transport.Done, caller Caller)
 
 	// Interrupt makes a Lead that is waiting for call return immediately. The call continues.
@@ -33,15 +33,15 @@ type Leader interface {
 // Caller is the caller of [Leader.Lead]. Its methods run on the goroutine that called Lead.
 type Caller interface {
 	// Started is called once, before Lead waits for the reply. Calls to the same server that are
-	// started after that are sent after this call.
+	// started later are also sent later.
 	Started()
-	// Waits reports whether the caller is still waiting; if not, Lead returns. When this changes to
-	// false, the caller calls Interrupt.
+	// Waits reports whether the caller is still waiting. If it is not, Lead returns. When the
+	// result changes to false, the caller calls Interrupt.
 	Waits() bool
 }
 
-// IsFull reports whether err is the error of a server at its connection limit, which does not run
-// the command and closes the connection.
+// IsFull reports whether err means that the server has reached its connection limit. It then
+// doesn't run the command and closes the connection.
 func IsFull(err error) bool {
 	var refusal *transport.ServerError
 	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, "ERR max number of clients")

@@ -1,9 +1,10 @@
-// Package countqueue is the strategy for semaphores. A process's waiting callers have one queue per semaphore, in the
-// order of their calls. The first one is subscribed for all. A message, a gap, the end of a lease and the poll cap
-// begin a round: the first tries, and each reply says how many permits are left; then the next caller for whom these
-// are enough tries. A strict caller neither overtakes others nor is overtaken.
+// Package countqueue implements [acquire.Strategy] for semaphores. The waiting callers in a process have a queue for
+// each semaphore, in the order of their calls. The first caller is subscribed on behalf of all. A round begins when
+// there is a message or a gap, when a lease ends, and at the poll cap. In a round, the first caller tries. Each reply
+// contains the number of remaining permits, and the next caller for which these are enough tries after it. A strict
+// caller neither overtakes other callers nor is overtaken.
 //
-//	         no caller waits, or it fits before all          granted
+//	         no caller waits, or it may overtake all         granted
 //	caller ─────────────────────────────────────────▶ tries ───────────▶ has its permits
 //	  │ else                                            │ refused  ▲
 //	  ▼                                                 ▼          │ its turn in a round
@@ -22,10 +23,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// name is a client's semaphore: one key may have two kinds.
+// name identifies a semaphore. The same key may be used with two kinds.
 type name struct{ kind, key string }
 
-// queue holds a process's callers for one semaphore, until their wait is over.
+// A queue holds a process's callers for one semaphore until they have their permits or stop waiting. Its methods,
+// except for end, are called with mu held.
 type queue struct {
 	name   name
 	queues *engine.Registry[name, *queue]
@@ -41,8 +43,8 @@ type queue struct {
 	sub     transport.Subscription // of the first waiting caller, or nil
 	expiry  *time.Timer            // begins a round when a lease ends
 
-	// silence never has events. It replaces the subscription of callers that others wake, so that the loop assumes no
-	// gap. It is per queue because channels belong to synctest bubbles.
+	// silence never has events. It replaces the subscription of callers that other callers wake, so that the loop
+	// doesn't assume a gap. There is one for each queue because a channel belongs to a synctest bubble.
 	silence chan transport.Event
 }
 
@@ -50,7 +52,7 @@ var slot = engine.Slot[*engine.Registry[name, *queue]]{
 	Make: func(*engine.Engine) *engine.Registry[name, *queue] { return &engine.Registry[name, *queue]{} },
 }
 
-// join returns the queue of a semaphore. Each join needs a leave.
+// join returns the queue of a semaphore. The caller must call end later.
 func join(e *engine.Engine, n name) *queue {
 	all := slot.Of(e)
 	return all.Join(n, func() *queue { return &queue{name: n, queues: all} })
@@ -58,7 +60,6 @@ func join(e *engine.Engine, n name) *queue {
 
 func byArrival(a, b *caller) int { return cmp.Compare(a.number, b.number) }
 
-// insert makes a caller wait, mu held.
 func (q *queue) insert(c *caller) {
 	i, found := slices.BinarySearchFunc(q.waiting, c, byArrival)
 	if !found {
@@ -66,7 +67,7 @@ func (q *queue) insert(c *caller) {
 	}
 }
 
-// remove removes a waiting caller, mu held. It returns the subscription to close if it was the last.
+// remove removes c from the waiting callers. If it was the last one, the caller must close the returned subscription.
 func (q *queue) remove(c *caller) (left transport.Subscription) {
 	i, found := slices.BinarySearchFunc(q.waiting, c, byArrival)
 	if !found {
@@ -88,7 +89,7 @@ func (q *queue) remove(c *caller) (left transport.Subscription) {
 
 func (q *queue) isFirst(c *caller) bool { return len(q.waiting) > 0 && q.waiting[0] == c }
 
-// promote makes the new first subscribe, and try if unsubscribed, mu held.
+// promote wakes the new first caller, so that it uses the subscription. If there is none, it begins a round instead.
 func (q *queue) promote() {
 	if q.sub == nil {
 		q.begin(nil)
@@ -97,7 +98,7 @@ func (q *queue) promote() {
 	}
 }
 
-// begin begins a round, now or after the current one, mu held. self, if not nil, needs no signal.
+// begin begins a round, or another round after the current one. It doesn't signal self.
 func (q *queue) begin(self *caller) {
 	if q.asking != nil {
 		q.again = true
@@ -109,7 +110,7 @@ func (q *queue) begin(self *caller) {
 	}
 }
 
-// turn gives the turn to c, mu held.
+// turn gives the turn to c and signals it unless it is self.
 func (q *queue) turn(c, self *caller) {
 	q.asking, c.asked = c, q.rounds
 	if c != self {
@@ -117,7 +118,7 @@ func (q *queue) turn(c, self *caller) {
 	}
 }
 
-// next gives the turn to the next caller that has not tried in this round and fits, mu held.
+// next gives the turn to the next caller that fits and has not tried in this round.
 func (q *queue) next() {
 	q.asking = nil
 	if q.again {
@@ -133,7 +134,7 @@ func (q *queue) next() {
 	}
 }
 
-// fits reports whether the remaining permits are enough for c, and c may pass those in front, mu held.
+// fits reports whether the remaining permits are enough for c and it may overtake the callers before it.
 func (q *queue) fits(c *caller) bool {
 	if c.n > q.free {
 		return false
@@ -149,12 +150,11 @@ func (q *queue) fits(c *caller) bool {
 	return true
 }
 
-// expires begins a round after ttl, mu held.
 func (q *queue) expires(ttl time.Duration) {
 	if ttl < 0 {
 		return
 	}
-	ttl = min(ttl, math.MaxInt64-time.Millisecond) + time.Millisecond // Java's leases may be longer
+	ttl = min(ttl, math.MaxInt64-time.Millisecond) + time.Millisecond // leases set in Java may be longer
 	if q.expiry == nil {
 		q.expiry = time.AfterFunc(ttl, func() {
 			q.mu.Lock()

@@ -21,7 +21,7 @@ func (*listening) Events() <-chan transport.Event { return nil }
 func (l *listening) Close()                       { l.closed = true }
 func (*listening) Err() error                     { return nil }
 
-// queued returns a queue of callers that wait for these numbers of permits, with a subscription.
+// queued returns a subscribed queue of callers that are waiting for the given numbers of permits.
 func queued(t *testing.T, permits ...int64) (*queue, []*caller) {
 	t.Helper()
 	all := &engine.Registry[name, *queue]{}
@@ -40,7 +40,7 @@ func queued(t *testing.T, permits ...int64) (*queue, []*caller) {
 	return q, callers
 }
 
-// refuse refuses c, which has the turn.
+// refuse refuses c, which must have the turn.
 func refuse(t *testing.T, c *caller, left int64) {
 	t.Helper()
 	ask, _ := c.Woken()

@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// New returns the strategy for callers that want n permits. All waiters of the kind have one channel. A strict caller
-// neither passes others nor is passed.
+// New returns the strategy for callers that want n permits. All waiters of the kind use the same channel. A strict
+// caller neither overtakes other callers nor is overtaken.
 func New(e *engine.Engine, k acquire.Waitable, n int64, strict bool) acquire.Strategy {
 	return &strategy{e, name{k.Name(), k.Key()}, n, strict}
 }
@@ -33,9 +33,9 @@ type caller struct {
 	woken bool
 
 	// Guarded by queue.mu.
-	number uint64        // call order
+	number uint64        // order of the calls
 	asked  uint64        // the last round in which it tried, or never
-	owes   bool          // its turn ended without a reply: it tries again, or another does
+	owes   bool          // its turn ended without a reply, so it or another caller must try again
 	wake   chan struct{} // buffered
 }
 
@@ -56,7 +56,8 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return granted, err
 }
 
-// begin reports whether the caller may try, or, for TryAcquire, whether others come first. Otherwise it waits.
+// begin reports whether the caller may try or, for TryAcquire, whether the call is refused because others come first.
+// If neither is the case, the caller is put in the queue.
 func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
 	q.mu.Lock()
@@ -75,7 +76,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	return false, false
 }
 
-// isWanted reports whether a waiting caller fits and will try, mu held.
+// isWanted reports whether a waiting caller fits and will try.
 func (q *queue) isWanted() bool {
 	for _, w := range q.waiting {
 		if q.fits(w) {
@@ -85,7 +86,7 @@ func (q *queue) isWanted() bool {
 	return false
 }
 
-// precedes reports whether a waiting caller comes before c regardless of permits, mu held.
+// precedes reports whether a waiting caller comes before c regardless of the number of permits.
 func (q *queue) precedes(c *caller) bool {
 	for _, w := range q.waiting {
 		if w.n <= c.n || w.strict || c.strict {
@@ -103,7 +104,6 @@ func (c *caller) State() acquire.QueueState {
 
 func (c *caller) Came() bool { return c.woken }
 
-// Poll begins a round for the first.
 func (c *caller) Poll(context.Context, *acquire.Acquisition) (granted bool, err error) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *caller) Poll(context.Context, *acquire.Acquisition) (granted bool, err 
 	return false, nil
 }
 
-// Listen subscribes the first for all. The caller takes the next turn, unless another has it.
+// Listen subscribes the first caller on behalf of all. The caller then has the turn, unless another caller has it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	q := c.queue
 	q.mu.Lock()
@@ -137,7 +137,7 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	c.asked = q.rounds
 	q.mu.Unlock()
 	if sub != nil {
-		sub.Close() // another caller became the first and was sooner
+		sub.Close() // another caller became the first and subscribed sooner
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (c *caller) OnEvent(transport.Event) (ask bool, d time.Duration) {
 	return q.asking == c, 0
 }
 
-// Woken makes a new first subscribe.
+// Woken wakes a new first caller without making it try, so that it uses the subscription.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *caller) Broken() error {
 	c.queue.sub = nil
 	c.queue.mu.Unlock()
 	if sub == nil {
-		return nil // another caller has noticed: this one tries again
+		return nil // another caller has noticed it, so this one tries again
 	}
 	sub.Close()
 	return sub.Err()
@@ -213,14 +213,14 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return o.TTL
 }
 
-// Sleep lets the first poll for all.
+// Sleep makes the first caller poll on behalf of all.
 func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
 	q := c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.isFirst(c) && q.sub == nil:
-		return min(c.engine.PollCap, time.Second) // to subscribe again
+		return min(c.engine.PollCap, time.Second) // then it subscribes again
 	case q.isFirst(c):
 		return c.engine.PollCap
 	case c.strict:
@@ -229,7 +229,7 @@ func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
 	return 4 * c.engine.PollCap
 }
 
-// Unanswered ends the turn; the caller tries again.
+// Unanswered ends the turn. The caller tries again.
 func (c *caller) Unanswered(err error) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
@@ -250,7 +250,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	case q.asking != c:
 	case len(c.wake) == 0:
 		q.next()
-	default: // the turn came after it had tried
+	default: // it got the turn after it had tried
 		q.asking = nil
 		q.begin(nil)
 	}

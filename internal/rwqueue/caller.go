@@ -9,13 +9,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Readers returns the readers' strategy, which shares a queue with its [Writers]. With heldBack a waiting writer
-// holds back later readers. All waiters have one channel.
+// Readers returns the strategy for readers, which share a queue with the [Writers]. If heldBack is true, a waiting
+// writer holds back later readers. All waiters use the same channel.
 func Readers(e *engine.Engine, k acquire.Waitable, heldBack bool) acquire.Strategy {
 	return &strategy{e, k.Key(), true, heldBack}
 }
 
-// Writers returns the writers' strategy.
+// Writers returns the strategy for writers.
 func Writers(e *engine.Engine, k acquire.Waitable) acquire.Strategy {
 	return &strategy{e, k.Key(), false, false}
 }
@@ -27,7 +27,8 @@ type strategy struct {
 	heldBack bool
 }
 
-// Waiter implements acquire.Strategy. Callers with a given owner do not wait for each other.
+// Waiter returns a waiter without a queue for a given owner, because callers with the same owner do not wait for each
+// other.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {
 		return acquire.Alone()
@@ -44,8 +45,8 @@ type caller struct {
 
 	// Guarded by queue.mu.
 	parked bool // in one of the queue's lists
-	first  bool // the turn waits for its reply
-	asked  bool // refused: not a new reader
+	first  bool // the next writer must wait until the caller has tried
+	asked  bool // it was refused, so it is not a new reader
 	turn   bool // has the writers' turn
 }
 
@@ -93,7 +94,8 @@ func (c *caller) begin(try bool) (may, refused bool) {
 		q.turn, c.turn = true, true
 		return true, false
 	case try:
-		// Without the turn: only Redis knows, unless others wait.
+		// Only Redis knows whether the lock is free, unless other writers are waiting. So the caller tries without the
+		// turn.
 		refused = known && (len(q.writers) > 0 || !q.state.Held)
 		return !refused, refused
 	}
@@ -102,7 +104,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	return false, false
 }
 
-// Listen implements acquire.Waiter. A reader with a leader is woken by it.
+// Listen doesn't subscribe a reader that has a leader, because the leader wakes it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error) {
 	if c.sub == nil && !c.follows() {
 		c.sub, err = a.Subscribe(ctx, a.Kind.Channel(nil))
@@ -163,13 +165,13 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return o.TTL
 }
 
-// Sleep leaves a reader's polling to its leader. A new leader is not yet subscribed.
+// Sleep makes a reader that has a leader poll less often. A new leader is not subscribed yet, so it doesn't sleep.
 func (c *caller) Sleep(nap, _ time.Duration) time.Duration {
 	switch {
 	case c.follows():
 		return 4 * nap
 	case c.sub == nil:
-		return 0 // it subscribes, and tries again
+		return 0 // it subscribes and then tries again
 	}
 	return nap
 }
@@ -183,7 +185,6 @@ func (c *caller) Unanswered(err error) {
 
 func (*caller) Abandon() {}
 
-// Granted keeps the turn with the hold.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	c.unsubscribe()
 	q := c.queue
@@ -191,11 +192,11 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	q.unpark(c)
 	q.answered(c)
 	var turn acquire.Turn
-	// A hold that the server has lost may also have the turn, until the loss is noticed.
+	// A hold that was lost on the server may also have the turn until the loss is noticed.
 	switch {
 	case c.reads:
 		turn = (*readTurn)(q)
-		q.state = acquire.QueueState{Known: true, Held: q.state.Held} // a refusal names no reader
+		q.state = acquire.QueueState{Known: true, Held: q.state.Held} // refusals don't name readers
 		q.reading++
 		q.letIn(c)
 	case c.turn:
@@ -208,12 +209,11 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	case turn == nil:
 		q.leave()
 	case !a.Claim().KeepTurn(turn):
-		turn.Pass(true) // the hold is already lost
+		turn.Pass(true) // the hold has already been lost
 	}
 }
 
-// letIn makes the waiting readers try after c's grant. New readers come after the waiting writer. The caller
-// must hold q.mu.
+// letIn makes the waiting readers try after c was granted the lock. New readers must wait for the waiting writer.
 func (q *queue) letIn(c *caller) {
 	if q.leader == nil {
 		return
@@ -225,7 +225,7 @@ func (q *queue) letIn(c *caller) {
 	q.burst = burstMax
 }
 
-// Leave passes the writer's turn on. If the outcome of an attempt is unknown, the turn is passed on only when the
+// Leave passes on a writer's turn. If the outcome of an attempt is unknown, the turn is passed on only when the
 // attempt has been resolved, because until then this process may hold the lock.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	c.unsubscribe()
@@ -273,7 +273,7 @@ func (c *caller) State() acquire.QueueState {
 
 func (c *caller) Came() bool { return c.woken }
 
-// Poll makes the next writer try, and a reader the leader if there is none.
+// Poll makes the next writer try. If the readers have no leader, it chooses one.
 func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
 	q := c.queue
 	q.mu.Lock()

@@ -1,20 +1,21 @@
-// Package rwqueue is the strategy for read/write locks. The callers in one process share one queue per lock. Only the
-// writer with the turn contends in Redis, until its hold ends; waiting writers send nothing. One refused reader, the
-// leader, is subscribed; when it is granted the lock, the parked readers try. A waiting writer holds back new readers,
-// so that those of this process drain: see holdsBack.
+// Package rwqueue implements [acquire.Strategy] for read/write locks. The callers in a process share a queue for each
+// lock. One writer at a time has the turn, which it keeps until its hold ends. Other writers wait without sending
+// anything. The first reader that is refused becomes the leader, which is subscribed. Later readers are parked until
+// the leader is granted the lock. A waiting writer holds back new readers in its process, so that the current readers
+// can finish; see holdsBack.
 //
-//	           the turn is free, or comes             granted
+//	         the turn is free or passed on            granted
 //	writer ─────────────────────────────▶ has the turn ──────▶ holds ── released ─┐
-//	                                        │ refused: waits ▲                    │
+//	                                        │ refused, waits ▲                    │
 //	                                        └────────────────┘                    ▼
-//	                    the waiting readers try, all together, and then the next writer
+//	                    all waiting readers try, and then the next writer does
 //
-//	           no writer waits, or a burst is left          granted
+//	           no writer is waiting, or in a burst          granted
 //	reader ──────────────────────────────────────▶ tries ───────────▶ holds
 //	   │ else                                       │ refused
 //	   ▼                                            ▼
-//	 parked ◀── refused, and there is one ─────── leader: listens, and tries for all
-//	   │                                            │ granted, gave up
+//	 parked ◀── if there is a leader ────────── or leader: subscribes, tries for all
+//	   │                                            │ granted, or gives up
 //	   └──────▶ tries ◀─────────────────────────────┘
 package rwqueue
 
@@ -28,40 +29,42 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// A waiting writer admits up to burstMax readers of its own process within burstTime. It then blocks new readers until
-// those have left, and then for the length of patience. By then it has the lock, unless other processes are reading.
+// A waiting writer admits up to burstMax readers in its process within burstTime. New readers then wait until the
+// readers have left, and for the length of patience after that. By then the writer has the lock, unless other
+// processes are reading.
 const (
 	burstMax  = 32
 	burstTime = 20 * time.Millisecond
 	patience  = time.Second
 )
 
-// queue holds a process's callers for one lock, until they leave or their hold is over.
+// A queue holds a process's callers for one lock until they stop waiting or their holds end. Its methods, except for
+// leave and mustPause, are called with mu held.
 type queue struct {
 	key    string
 	queues *engine.Registry[string, *queue]
 
 	mu      sync.Mutex // guards the fields below
 	state   acquire.QueueState
-	writers []*caller // in turn order
+	writers []*caller // waiting for the turn, in order
 	readers []*caller // parked
-	leader  *caller   // the subscribed reader, nil if none has been refused
-	writer  *caller   // with the turn, waiting after a refusal
-	turn    bool      // a writer has it, or gets it next
+	leader  *caller   // the subscribed reader; nil if none was refused
+	writer  *caller   // has the turn, was refused, and is waiting
+	turn    bool      // a writer has the turn or will get it next
 	asking  int       // readers that try before the next writer
-	reading int       // holds of readers
+	reading int       // number of read locks that this process holds
 	burst   int       // readers let in since began
 	began   time.Time
-	drained time.Time // when the last reader of this process left
-	turns   int       // without a pause for other processes
-	first   time.Time // when the first of these turns was
+	drained time.Time // when the last reader in this process left
+	turns   int       // since the last pause for other processes
+	first   time.Time // when the first of these turns ended
 }
 
 var slot = engine.Slot[*engine.Registry[string, *queue]]{
 	Make: func(*engine.Engine) *engine.Registry[string, *queue] { return &engine.Registry[string, *queue]{} },
 }
 
-// join returns the queue of a lock. Each join needs a leave.
+// join returns the queue of a lock. The caller must call leave later.
 func join(e *engine.Engine, key string) *queue {
 	all := slot.Of(e)
 	return all.Join(key, func() *queue { return &queue{key: key, queues: all} })
@@ -69,8 +72,8 @@ func join(e *engine.Engine, key string) *queue {
 
 func (q *queue) leave() { q.queues.Leave(q.key) }
 
-// holdsBack reports whether a new reader must wait for a waiting writer. The caller must hold q.mu. If only other
-// processes have kept the writer out for the length of its patience, another burst begins.
+// holdsBack reports whether a new reader must wait for a waiting writer. If only other processes have blocked the
+// writer for the length of patience, another burst begins.
 func (q *queue) holdsBack(now time.Time) bool {
 	switch {
 	case q.writer == nil, q.burst < burstMax && now.Sub(q.began) < burstTime:
@@ -82,10 +85,8 @@ func (q *queue) holdsBack(now time.Time) bool {
 	return true
 }
 
-// begin begins a burst. The caller must hold q.mu.
 func (q *queue) begin(now time.Time) { q.burst, q.began = 0, now }
 
-// park lets a reader wait. The caller must hold q.mu.
 func (q *queue) park(c *caller) {
 	if !c.parked {
 		c.parked = true
@@ -93,7 +94,6 @@ func (q *queue) park(c *caller) {
 	}
 }
 
-// unpark removes a waiting caller. The caller must hold q.mu.
 func (q *queue) unpark(c *caller) {
 	if c.parked {
 		c.parked = false
@@ -103,7 +103,7 @@ func (q *queue) unpark(c *caller) {
 	}
 }
 
-// wakeReaders makes all waiting readers try. The caller must hold q.mu.
+// wakeReaders makes all waiting readers try.
 func (q *queue) wakeReaders(first bool) {
 	all := q.readers
 	q.readers = nil
@@ -116,8 +116,8 @@ func (q *queue) wakeReaders(first bool) {
 	}
 }
 
-// wakeLeader is wakeReaders for a lock that may be held: if the leader gets it, the others try. The caller must hold
-// q.mu.
+// wakeLeader makes only the leader try, because the lock may be held. If the leader is granted the lock, the other
+// readers try as well.
 func (q *queue) wakeLeader() {
 	q.promote(time.Now())
 	if q.leader != nil {
@@ -125,7 +125,7 @@ func (q *queue) wakeLeader() {
 	}
 }
 
-// wake makes a reader try, before the next writer if first is set. The caller must hold q.mu.
+// wake makes a reader try, before the next writer if first is set.
 func (q *queue) wake(c *caller, first bool) {
 	if first && !c.first {
 		c.first = true
@@ -134,8 +134,7 @@ func (q *queue) wake(c *caller, first bool) {
 	acquire.Signal(c.wake)
 }
 
-// promote makes the first parked reader that is not held back the leader, if there is no leader. The caller must hold
-// q.mu.
+// promote makes the first parked reader that is not held back the leader, if there is no leader.
 func (q *queue) promote(now time.Time) {
 	if q.leader != nil || len(q.readers) == 0 {
 		return
@@ -151,7 +150,7 @@ func (q *queue) promote(now time.Time) {
 	}
 }
 
-// answered ends the turn's wait for a reader. The caller must hold q.mu.
+// answered records that a reader has tried, so that the next writer doesn't wait for it.
 func (q *queue) answered(c *caller) {
 	if !c.first {
 		return
@@ -162,7 +161,6 @@ func (q *queue) answered(c *caller) {
 	}
 }
 
-// passOn gives the turn to the next writer. The caller must hold q.mu.
 func (q *queue) passOn() {
 	if q.turn = len(q.writers) > 0; q.turn {
 		c := q.writers[0]
@@ -195,10 +193,10 @@ func (t *writeTurn) Pass(released bool) {
 	q.leave()
 }
 
-// Transfer returns nil: readers may hold the lock.
+// Transfer returns nil, because readers may hold the lock.
 func (*writeTurn) Transfer(any) *acquire.Transfer { return nil }
 
-// Pass makes the waiting writer try after the last reader.
+// Pass makes the waiting writer try when the last reader in this process has released the lock.
 func (t *readTurn) Pass(released bool) {
 	q := (*queue)(t)
 	q.mu.Lock()
@@ -214,15 +212,14 @@ func (t *readTurn) Pass(released bool) {
 
 func (*readTurn) Transfer(any) *acquire.Transfer { return nil }
 
-// The writers of one process let other processes go first after turnsMax turns, or turnsTime. The pause is long
-// enough for a notified waiter's attempt.
+// After turnsMax turns or turnsTime, the writers in a process let other processes go first. The pause is long enough
+// for a notified waiter to make an attempt.
 const (
 	turnsMax  = 32
 	turnsTime = 20 * time.Millisecond
 	pause     = 10 * time.Millisecond
 )
 
-// countTurn counts a writer's turn. The caller must hold q.mu.
 func (q *queue) countTurn(released bool) {
 	if !released {
 		q.turns = 0
@@ -234,7 +231,7 @@ func (q *queue) countTurn(released bool) {
 	q.turns++
 }
 
-// mustPause reports whether other processes go first, and then restarts the count.
+// mustPause reports whether other processes must go first. If so, it restarts the count of turns.
 func (q *queue) mustPause() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -245,8 +242,8 @@ func (q *queue) mustPause() bool {
 	return due
 }
 
-// letOthersGo lets waiters in other processes, notified by the last release, try first. It returns false if the wait is
-// over.
+// letOthersGo lets waiters in other processes try first, because the last release has notified them. It returns false
+// if ctx has ended.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	if !c.queue.mustPause() || !c.hasOthers(ctx, a) {
 		return ctx.Err() == nil
@@ -263,7 +260,7 @@ func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	if c.queue.leader != nil {
-		n-- // of this process
+		n-- // the leader of this process
 	}
 	return n > 0
 }

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// come returns a caller that was refused the lock, or waits behind such a caller.
+// come returns a caller that was refused the lock or is waiting behind such a caller.
 func come(all *engine.Registry[string, *queue], reads bool) *caller {
 	q := all.Join("key", func() *queue { return &queue{key: "key", queues: all} })
 	c := &caller{strategy: &strategy{reads: reads}, queue: q}
