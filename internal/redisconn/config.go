@@ -14,36 +14,35 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Dial makes a ready connection.
+// Dial returns a connection that is ready for use.
 type Dial = func(ctx context.Context) (redis.Conn, error)
 
-// NodeDial connects to the server at addr, host:port.
+// NodeDial connects to the server at addr, which has the form host:port.
 type NodeDial = func(ctx context.Context, addr string) (redis.Conn, error)
 
 // Config configures the built-in transports.
 type Config struct {
 	// Dial connects to the master. Clusters do not use it.
 	Dial Dial
-	// DialReplica connects to a replica. If nil, subscribers of a master with replicas cannot be counted. Clusters do
-	// not use it.
+	// DialReplica connects to a replica. If it is nil, the subscribers of a master with replicas cannot be counted.
+	// Clusters do not use it.
 	DialReplica NodeDial
 	// Command is the timeout for one reply.
 	Command time.Duration
-	// Lease is the default lease, or zero if there are no holds.
-	Lease time.Duration
-	// DialTimeout bounds one dial.
+	// Lease is the default lease, or 0 if the client does not acquire locks.
+	Lease       time.Duration
 	DialTimeout time.Duration
-	// ClientName names the connections, if not empty.
+	// ClientName is the name that is set for the connections, if not empty.
 	ClientName string
-	// Logger logs connections made and lost, and refusals.
+	// Logger logs when connections are made or lost, and when the server rejects a command.
 	Logger *slog.Logger
 	// Reconnected, if not nil, is called with "commands" or "subscriptions" when a connection has replaced a lost
 	// one.
 	Reconnected func(connection string)
 }
 
-// ReplyLimit is how long a connection may owe a reply: enough for a slow script, and short enough to repeat a renewal
-// on another connection within the lease.
+// ReplyLimit returns how long a reply may be missing on a connection. This is long enough for a slow script, and short
+// enough to repeat a renewal on another connection within the lease.
 func (c *Config) ReplyLimit() time.Duration {
 	limit := 2 * c.Command
 	if c.Lease > 0 {
@@ -52,7 +51,7 @@ func (c *Config) ReplyLimit() time.Duration {
 	return max(limit, 500*time.Millisecond)
 }
 
-// OnReconnect returns a function that calls Reconnected, or nil.
+// OnReconnect returns a function that calls Reconnected with connection, or nil if Reconnected is nil.
 func (c *Config) OnReconnect(connection string) func() {
 	if c.Reconnected == nil {
 		return nil
@@ -60,7 +59,7 @@ func (c *Config) OnReconnect(connection string) func() {
 	return func() { c.Reconnected(connection) }
 }
 
-// LoggerWith returns Logger with attributes, or nil.
+// LoggerWith returns Logger with the given attributes, or nil if Logger is nil.
 func (c *Config) LoggerWith(args ...any) *slog.Logger {
 	if c.Logger == nil {
 		return nil
@@ -68,7 +67,8 @@ func (c *Config) LoggerWith(args ...any) *slog.Logger {
 	return c.Logger.With(args...)
 }
 
-// Naming returns a function that makes dial name its connections ClientName. A refusal is logged once.
+// Naming returns a function that wraps dial so that it sets the name of its connections to ClientName. If the server
+// rejects that, Naming logs it once.
 func (c *Config) Naming() func(dial Dial) Dial {
 	if c.ClientName == "" {
 		return func(dial Dial) Dial { return dial }
@@ -90,9 +90,9 @@ func (c *Config) Naming() func(dial Dial) Dial {
 	}
 }
 
-// setName sends CLIENT SETNAME. On an error, it closes conn.
+// setName sends CLIENT SETNAME. It closes conn if it returns an error.
 func setName(ctx context.Context, conn redis.Conn, name string, refused func(error)) (redis.Conn, error) {
-	// conn does not know ctx.
+	// Commands on conn don't end with ctx.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	_, err := conn.Do("CLIENT", "SETNAME", name)
 	switch {
@@ -101,7 +101,7 @@ func setName(ctx context.Context, conn redis.Conn, name string, refused func(err
 	case err == nil:
 		return conn, nil
 	case conn.Err() != nil, builtin.IsFull(&transport.ServerError{Text: err.Error()}):
-		_ = conn.Close() // broken, or the server hangs up
+		_ = conn.Close() // conn is broken, or the server will close it
 		return nil, err
 	}
 	refused(err)
@@ -120,8 +120,7 @@ func (c *Config) logRefusal(err error) {
 type NodeError struct {
 	// Addr is host:port.
 	Addr string
-	// Err is the cause.
-	Err error
+	Err  error
 }
 
 // AtNode returns err as an error from the server at addr, unless it is nil or already a NodeError.
@@ -133,7 +132,6 @@ func AtNode(addr string, err error) error {
 	return &NodeError{Addr: addr, Err: err}
 }
 
-// Error returns Err's text, with the address.
 func (n *NodeError) Error() string {
 	text := n.Err.Error()
 	if strings.Contains(text, n.Addr) {
@@ -142,5 +140,4 @@ func (n *NodeError) Error() string {
 	return text + " (" + n.Addr + ")"
 }
 
-// Unwrap returns Err.
 func (n *NodeError) Unwrap() error { return n.Err }

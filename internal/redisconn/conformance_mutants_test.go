@@ -45,7 +45,7 @@ func twice(_ *transport.Call, done transport.Done) transport.Done {
 	}
 }
 
-// awaited is started, and closes over after done.
+// awaited starts call and returns a channel that is closed after done has returned.
 func (b *broken) awaited(call *transport.Call, done transport.Done) (over chan struct{}) {
 	over = make(chan struct{})
 	b.Redigo.Start(call, func(reply any, err error) {
@@ -55,7 +55,8 @@ func (b *broken) awaited(call *transport.Call, done transport.Done) (over chan s
 	return over
 }
 
-// copied has separate state, so the original's Abandon and Claim do not affect it.
+// copied returns a copy of call with its own state, so that Abandon and Claim on the original do
+// not affect it.
 func copied(call *transport.Call) *transport.Call {
 	return &transport.Call{Script: call.Script, Command: call.Command, NumKeys: call.NumKeys, Args: call.Args, Urgent: call.Urgent}
 }
@@ -158,7 +159,7 @@ var callMutants = []mutant{
 	}},
 }
 
-// leading makes Lead start calls, and wait as wait says.
+// leading makes Lead start calls and then call wait.
 func (b *broken) leading(wait func(ctx context.Context, over <-chan struct{})) {
 	b.lead = func(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 		over := b.awaited(call, done)
@@ -210,7 +211,7 @@ func (f *forwarded) Events() <-chan transport.Event {
 
 func (f *forwarded) Close() { f.close() }
 
-// forwards puts what forward returns in place of each subscription.
+// forwards replaces each subscription by the result of forward.
 func (b *broken) forwards(forward func(sub transport.Subscription) *forwarded) {
 	b.subscribe = func(ctx context.Context, channel string) (transport.Subscription, error) {
 		sub, err := b.Redigo.Subscribe(ctx, channel)
@@ -298,7 +299,7 @@ var subscriptionMutants = []mutant{
 	{name: "wake-ups are lost", in: "gaps/no wake-up is lost while connections are cut", plant: noGaps},
 }
 
-// zeros answers zeros in place of errors.
+// zeros replaces errors by zeros.
 func zeros(b *broken) {
 	b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
 		if counts, err := b.Redigo.Listeners(ctx, channels...); err == nil {

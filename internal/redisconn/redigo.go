@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Redigo is the built-in transport. It has separate connections for commands, subscriptions, calls that wait for
-// replicas, and counting subscribers of each replica.
+// Redigo is the built-in transport to one master. It has separate connections for commands, for subscriptions, for
+// calls that wait for replicas, and for counting the subscribers on each replica.
 type Redigo struct {
 	*mux.Mux
 	sub     *pubsub.Subscriber
@@ -34,7 +34,7 @@ var (
 	_ builtin.Leader        = (*Redigo)(nil)
 )
 
-// NewRedigo returns a transport that dials on first use.
+// NewRedigo returns a transport that connects when it is first used.
 func NewRedigo(cfg Config) *Redigo {
 	naming := cfg.Naming()
 	dial := naming(cfg.Dial)
@@ -63,7 +63,7 @@ func NewRedigo(cfg Config) *Redigo {
 	return r
 }
 
-// Leads implements builtin.Leader. It needs connections of respconn, whose end can be noticed without reading.
+// Leads implements builtin.Leader.
 func (r *Redigo) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(r)
 }
@@ -73,7 +73,7 @@ func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subsc
 	return r.sub.Subscribe(ctx, channel)
 }
 
-// Listen is Subscribe for every message; see [pubsub.Subscriber.Listen].
+// Listen is like Subscribe, but delivers every message; see [pubsub.Subscriber.Listen].
 func (r *Redigo) Listen(channel string, sink pubsub.Sink) (stop func()) {
 	return r.sub.Listen(channel, sink)
 }
@@ -83,12 +83,13 @@ func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, er
 	return r.counter.Listeners(ctx, channels...)
 }
 
-// Replicate implements transport.Replicator, on a separate connection, closed after an idle minute.
+// Replicate implements transport.Replicator. It uses a separate connection, which is closed when it has been idle for
+// a minute.
 func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	r.copies.Replicate(call, replicas, timeout, done, false)
 }
 
-// PublishCommand implements transport.Transport: outside of clusters PUBLISH, as in Redisson.
+// PublishCommand implements transport.Transport. Like Redisson, it uses PUBLISH outside of clusters.
 func (r *Redigo) PublishCommand() string { return "PUBLISH" }
 
 // Close implements transport.Transport.

@@ -47,14 +47,16 @@ func newRedigoTo(addr string) func(testing.TB) transport.Transport {
 	return func(testing.TB) transport.Transport { return redigoTo(addr) }
 }
 
-// noGoroutinesLeft checks for leaks after the subtests. Tests that use it are not parallel.
+// noGoroutinesLeft checks for leaked goroutines after the subtests. Tests that use it must not be
+// parallel.
 func noGoroutinesLeft(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { assert.NoError(t, goleak.Find(before)) })
 }
 
-// breaking matches the cases that stop, forbid or replicate a server, which is then their own.
+// breaking matches cases that stop, restrict or replicate a server, for which they need a server of
+// their own.
 var breaking = regexp.MustCompile(`_(is|was)_down|unknown_count|refused_count|refuses|a_replica_counts`)
 
 // behindProxy is a real server behind a breakable network.
@@ -109,13 +111,13 @@ func TestRedigoConformsOnTheEmbeddedServer(t *testing.T) {
 // mutantEnv names the mutant on which TestMutant runs the suite.
 const mutantEnv = "REDLATCH_CONFORMANCE_MUTANT"
 
-// mutant breaks the built-in transport in one way. The case of the suite must notice.
+// mutant is the built-in transport broken in one way, which a case of the suite must detect.
 type mutant struct {
 	name, in string // in is group/case
 	plant    func(b *broken)
 }
 
-// broken is the built-in transport with replaceable methods.
+// broken is the built-in transport with methods that can be replaced.
 type broken struct {
 	*redisconn.Redigo
 	start       func(call *transport.Call, done transport.Done)
@@ -152,7 +154,7 @@ func (b *broken) Fence(ctx context.Context, call *transport.Call) error { return
 func (b *broken) Reconnected() <-chan struct{}                          { return b.reconnected() }
 func (b *broken) Close() error                                          { return b.close() }
 
-// slotter is also a transport.Slotter.
+// slotter is a broken that also implements transport.Slotter.
 type slotter struct{ *broken }
 
 func (s slotter) Slot(key string) int { return s.slot(key) }
@@ -189,7 +191,7 @@ func TestConformanceSuiteKillsEveryMutant(t *testing.T) {
 	}
 }
 
-// escape makes a pattern of a subtest's name, a slash between its parts.
+// escape returns a pattern for the name of a subtest, with a slash between its parts.
 func escape(name string) string {
 	name = strings.NewReplacer("(", "\\(", ")", "\\)", " ", "_").Replace(name)
 	return strings.ReplaceAll(name, "/", "$/^") + "$"

@@ -1,9 +1,9 @@
-// Package replication runs calls and waits until replicas have acknowledged their writes. WAIT counts only
-// the acknowledged writes of its own connection and blocks later commands there, so a [Batcher] uses a
-// connection only for calls and WAIT. While one batch is waiting, the next one collects calls, which share
-// one WAIT. A call's timeout also counts while it is queued. Calls are resent if the connection breaks or if
-// another connection to the master has been replaced, so they must be idempotent. One goroutine does the I/O
-// and runs the done callbacks, without holding a mutex.
+// Package replication runs calls and waits until replicas have acknowledged their writes. WAIT counts acknowledgments
+// only for the writes of its own connection, and it blocks later commands there. So a [Batcher] uses a connection only
+// for calls and WAIT. While one batch is waiting, new calls are collected for the next one, in which they share one
+// WAIT. The time in the queue counts toward a call's timeout. If the connection breaks or another connection to the
+// master has been replaced, calls are sent again, so they must be idempotent. One goroutine does the I/O and calls the
+// done callbacks, without holding a mutex.
 package replication
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// batchMax is how many calls may share one WAIT.
+	// batchMax is the maximum number of calls that share one WAIT.
 	batchMax = 1024
 	// idleTime is how long an unused connection is kept.
 	idleTime = time.Minute
@@ -34,14 +34,14 @@ var (
 
 // Config configures a [Batcher]. All fields except Replaced are required.
 type Config struct {
-	// Dial opens a connection for the Batcher alone. It must respect ctx, and return a
-	// redis.ConnWithTimeout.
+	// Dial opens a connection that only the Batcher uses. It must respect ctx and return a redis.ConnWithTimeout.
 	Dial        func(ctx context.Context) (redis.Conn, error)
 	DialTimeout time.Duration
 	// Command is how long the server may take beyond the wait for replicas.
 	Command time.Duration
-	// Replaced, if not nil, returns a channel that is closed when another connection to the master has
-	// been replaced; this one is then replaced as well: a former master's replicas do not count.
+	// Replaced, if not nil, returns a channel that is closed when another connection to the master has been replaced.
+	// The Batcher then replaces its own connection as well, because acknowledgments from a former master's replicas do
+	// not count.
 	Replaced func() <-chan struct{}
 }
 
@@ -51,7 +51,7 @@ type Batcher struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	wake   chan struct{} // cap 1: there are calls
+	wake   chan struct{} // cap 1; receives a value when there are calls
 
 	mu      sync.Mutex
 	queue   []*request
@@ -61,19 +61,18 @@ type Batcher struct {
 	// Owned by the run goroutine.
 	link     *link // or nil
 	replaced <-chan struct{}
-	pause    clock.Backoff // after a useless connection
+	pause    clock.Backoff // after a failed dial or a useless connection
 }
 
-// New returns a Batcher. It does no I/O.
+// New returns a Batcher, which connects when it is first used.
 func New(cfg Config) *Batcher {
 	b := &Batcher{cfg: cfg, wake: make(chan struct{}, 1)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
 
-// Replicate implements transport.Replicator. done runs on the Batcher's goroutine, or on the
-// caller's if the Batcher is closed. With asking, ASKING is sent before the call, because this node
-// does not own the slot yet.
+// Replicate implements transport.Replicator. done runs on the Batcher's goroutine, or on the caller's if the Batcher
+// is closed. If asking is true, ASKING is sent before the call, because the node does not own the slot yet.
 func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error), asking bool) {
 	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done, asking: asking})
 }
@@ -139,7 +138,7 @@ func (b *Batcher) take() []*request {
 	return batch
 }
 
-// serve sends calls until each has ended, perhaps again on a new connection.
+// serve sends calls until each of them has ended. It may send calls again on a new connection.
 func (b *Batcher) serve(batch []*request) {
 	var lost error // why calls are sent again
 	for len(batch) > 0 {
@@ -172,7 +171,6 @@ func (b *Batcher) serve(batch []*request) {
 	}
 }
 
-// end ends calls without a result: they may have run if they were sent.
 func (b *Batcher) end(batch []*request, err error) {
 	if b.ctx.Err() != nil {
 		err = transport.ErrClosed
@@ -195,7 +193,6 @@ func (b *Batcher) outdated() bool {
 	}
 }
 
-// judge decides about the connection after an exchange.
 func (b *Batcher) judge() {
 	if b.link.readOnly {
 		b.hangUp()
@@ -205,7 +202,7 @@ func (b *Batcher) judge() {
 	b.pause.Reset()
 }
 
-// connect reports whether it made a connection.
+// connect makes sure that there is a connection, and reports whether it made a new one.
 func (b *Batcher) connect() (fresh bool, err error) {
 	if b.outdated() {
 		b.hangUp()
@@ -217,7 +214,7 @@ func (b *Batcher) connect() (fresh bool, err error) {
 		return false, transport.ErrClosed
 	}
 	if b.cfg.Replaced != nil {
-		b.replaced = b.cfg.Replaced() // before the dial, to miss nothing
+		b.replaced = b.cfg.Replaced() // before the dial, so that no replacement is missed
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, b.cfg.DialTimeout)
 	defer cancel()

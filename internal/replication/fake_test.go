@@ -22,14 +22,14 @@ const (
 	silence = scripted.Silence
 )
 
-// peer is a server in memory, for fake time.
+// peer is a server in memory, for use in a synctest bubble.
 type peer struct {
 	scripted.Server
 	t    *testing.T // of onPeer
 	seen int        // commands returned before
 }
 
-// commands returns the commands since the last time.
+// commands returns the commands received since it was last called.
 func (p *peer) commands() []string {
 	fresh := p.Commands()[p.seen:]
 	p.seen += len(fresh)
@@ -44,7 +44,7 @@ func serving() *peer {
 	return p
 }
 
-// opened returns a Batcher that is closed with the test.
+// opened returns a Batcher that is closed when the test ends.
 func opened(t *testing.T, dial func(context.Context) (redis.Conn, error)) *Batcher {
 	t.Helper()
 	b := New(Config{Dial: dial, DialTimeout: 5 * time.Second, Command: command})
@@ -52,7 +52,7 @@ func opened(t *testing.T, dial func(context.Context) (redis.Conn, error)) *Batch
 	return b
 }
 
-// onPeer runs body on fake time, with a Batcher to a server that has one replica.
+// onPeer runs body in a synctest bubble, with a Batcher connected to a server that has one replica.
 func onPeer(t *testing.T, body func(p *peer, b *Batcher)) {
 	t.Helper()
 	t.Parallel()
@@ -69,7 +69,8 @@ type outcome struct {
 	err   error
 }
 
-// start starts a call. The channel has room for a second outcome.
+// start starts a call and returns a channel for its outcome. The channel has room for an erroneous
+// second outcome.
 func start(b *Batcher, call *transport.Call, timeout time.Duration) chan outcome {
 	came := make(chan outcome, 2)
 	b.Replicate(call, 1, timeout, func(reply any, have int64, err error) { came <- outcome{reply, have, err} }, false)
@@ -90,7 +91,7 @@ func await(t *testing.T, came <-chan outcome) outcome {
 	}
 }
 
-// has runs a call that this many replicas must have.
+// has runs a call and requires that the given number of replicas have it.
 func has(t *testing.T, b *Batcher, call *transport.Call, timeout time.Duration, want int64) any {
 	t.Helper()
 	o := await(t, start(b, call, timeout))
@@ -111,7 +112,7 @@ func eval(key string) *transport.Call {
 
 func failure(code string) string { return fmt.Sprintf("-%s said the server\r\n", code) }
 
-// together starts calls that are sent in one batch.
+// together starts calls so that they are sent in one batch.
 func together(b *Batcher, timeout time.Duration, calls ...*transport.Call) []chan outcome {
 	all := make([]chan outcome, len(calls))
 	for i, call := range calls {

@@ -18,19 +18,19 @@ type request struct {
 	replicas int
 	until    time.Time
 	done     func(any, int64, error)
-	asking   bool // send ASKING first: the server does not own the slot yet
+	asking   bool // send ASKING first, since the server does not own the slot yet
 	sent     int  // how often it was sent and may have run
-	eval     bool // the server did not know the script: send its text
+	eval     bool // send the script's text, since the server did not know the script
 
 	reply   any                    // of the latest exchange
-	refusal *transport.ServerError // or the server's error
+	refusal *transport.ServerError // the server's error in the latest exchange
 }
 
-// link is the connection. It belongs to one goroutine.
+// A link is a connection. It is used by one goroutine.
 type link struct {
 	conn     redis.Conn
-	stop     func() bool                  // unregisters the close at the end of the context
-	known    map[*transport.Script]string // the digests of scripts that were sent on it
+	stop     func() bool                  // unregisters the function that closes conn when the context ends
+	known    map[*transport.Script]string // digests of the scripts that were sent on conn
 	answered bool                         // the server has answered a command
 	readOnly bool                         // the server has replied READONLY
 }
@@ -38,7 +38,7 @@ type link struct {
 // errFull means that the server's connection limit is reached and nothing has run.
 var errFull = errors.New("the server's connection limit is reached")
 
-// newLink closes conn when ctx ends.
+// newLink returns a link that closes conn when ctx ends.
 func newLink(ctx context.Context, conn redis.Conn) *link {
 	return &link{
 		conn:  conn,
@@ -58,15 +58,15 @@ type verdict struct {
 	refusal *transport.ServerError
 }
 
-// exchange sends the calls and WAIT, and ends the calls that the server rejects. It returns the
-// other calls, which were answered or whose script the server did not know. If it also returns an
-// error, the outcome of those calls is unknown and the connection is unusable.
+// exchange sends the calls and WAIT, and ends the calls that the server rejects. It returns the other calls, which
+// were answered or whose script the server did not know. If it also returns an error, the outcome of the returned
+// calls is unknown and the connection is unusable.
 func (l *link) exchange(batch []*request, command time.Duration) (left []*request, v verdict, err error) {
 	if len(batch) == 0 {
 		return nil, v, nil
 	}
 	replicas, wait := demand(batch)
-	// The only timeout: reads and writes on conn have none.
+	// This is the only timeout, because reads and writes on conn have none.
 	silence := time.AfterFunc(wait+command, func() { _ = l.conn.Close() })
 	defer silence.Stop()
 	if err := l.write(batch, replicas, wait); err != nil {
@@ -102,7 +102,7 @@ func notRun(batch []*request) {
 	}
 }
 
-// settle ends the answered calls, and returns those whose script was unknown.
+// settle ends the answered calls, and returns the calls whose script was unknown.
 func settle(batch []*request, v verdict) (again []*request) {
 	for _, r := range batch {
 		switch {
@@ -118,7 +118,7 @@ func settle(batch []*request, v verdict) (again []*request) {
 	return again
 }
 
-// unproven ends the calls whose time is over, with no replicas, and returns the others.
+// unproven ends the calls whose time is over, reporting that no replica has them, and returns the others.
 func unproven(batch []*request) (again []*request) {
 	now := time.Now()
 	for _, r := range batch {
@@ -131,7 +131,7 @@ func unproven(batch []*request) (again []*request) {
 	return again
 }
 
-// withdraw ends the abandoned calls, and returns the others. lost is why they are sent again, or nil if they are not.
+// withdraw ends the abandoned calls, and returns the others. lost is the reason why calls are sent again, or nil.
 func withdraw(batch []*request, lost error) []*request {
 	sent := make([]*request, 0, len(batch))
 	for _, r := range batch {
@@ -176,7 +176,7 @@ func (l *link) write(batch []*request, replicas int, wait time.Duration) error {
 	return l.conn.Flush()
 }
 
-// send sends a script's text the first time, since NOSCRIPT would waste a WAIT.
+// send sends a script's text the first time, because a NOSCRIPT reply would waste a WAIT.
 func (l *link) send(r *request) error {
 	c := r.call
 	if c.Script == nil {
@@ -191,7 +191,7 @@ func (l *link) send(r *request) error {
 	return l.conn.Send(command, append(append(args, script, c.NumKeys), c.Args...)...)
 }
 
-// answer ignores an error reply to ASKING: a server that rejects it also rejects the call.
+// answer ignores an error reply to ASKING, because a server that rejects ASKING also rejects the call.
 func (l *link) answer(r *request) (err error) {
 	if r.asking {
 		if _, _, err := l.receive(); err != nil {
@@ -215,7 +215,7 @@ func (l *link) receive() (reply any, refusal *transport.ServerError, err error) 
 	return reply, refusal, nil
 }
 
-// silent returns a timeout if timer has closed the connection.
+// silent returns a timeout error if timer has closed the connection.
 func silent(err error, limit time.Duration, timer *time.Timer) error {
 	if timer.Stop() {
 		return err
@@ -223,7 +223,7 @@ func silent(err error, limit time.Duration, timer *time.Timer) error {
 	return fmt.Errorf("no reply within %v", limit)
 }
 
-// unknown reports whether the server did not know the script, for the first time.
+// unknown reports whether the server did not know the script when its digest was sent.
 func (r *request) unknown() bool {
 	return r.refusal != nil && !r.eval && r.call.Script != nil && r.refusal.Code() == "NOSCRIPT"
 }
