@@ -85,7 +85,7 @@ func TestUnsolicitedErrorClosesConnection(t *testing.T) {
 	})
 }
 
-// refusing returns a server that rejects the channel "secret" and commands.
+// refusing returns a server that rejects the channel "secret" and the given commands.
 func refusing(t *testing.T, commands ...string) *fakeServer {
 	t.Helper()
 	return &fakeServer{t: t, refuse: func(command string) string {

@@ -7,28 +7,28 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// channel is the state of one channel on the current connection. The writer makes asked (the last
-// command sent was SUBSCRIBE) follow wanted (it has listeners):
+// A channel is the state of one channel on the current connection. It is wanted if it has listeners, and asked if the
+// last command that was sent for it was SUBSCRIBE. The writer sends commands until the two agree:
 //
 //	          first listener          writer: SUBSCRIBE          its ack
 //	absent ───────────────▶ wanted ───────────────────▶ asked ──────────▶ acked
 //	  ▲                       ▲ ▲                         │                 │
 //	  │        a new listener │ └── connection lost, or unsubscribed by the ┤ last listener
-//	  │                       │     server, or refused for now (1 s pause)  │ leaves
+//	  │                       │     server, or refused temporarily (1 s)    │ leaves
 //	  └──────────────────── leaving ◀───────────────────────────────────────┘
 //	      ack of UNSUBSCRIBE, or connection lost
 //
-// Acknowledgements come in the order of commands. A channel is acked only by the answer to its
-// last command, so a subscription about to be canceled never counts as live.
+// Acknowledgements arrive in the order of the commands. A channel is acked only after the answer to its last command,
+// so a subscription that is about to be canceled never counts as live.
 type channel struct {
 	name      string
 	listeners []*listener
 
 	asked      bool
-	acked      bool // asked, and no command is unanswered
-	unanswered int  // commands
+	acked      bool // asked, and all commands have been answered
+	unanswered int  // number of commands
 	alone      bool // must not share a SUBSCRIBE, since a shared one failed
-	paused     bool // refused for now, until table.resume
+	paused     bool // refused temporarily, until table.resume
 	dirty      bool
 }
 
@@ -54,13 +54,13 @@ func (c *channel) deliver(payload string) {
 	}
 }
 
-// forget resets the connection's state.
+// forget resets the state for a new connection.
 func (c *channel) forget() {
 	c.asked, c.acked, c.alone, c.paused, c.dirty, c.unanswered = false, false, false, false, false, 0
 }
 
-// failPending fails the listeners that are not established. Sinks get an ErrNotSent: the channel is not refused for
-// good.
+// failPending fails the listeners that are not established. Sinks receive an error that wraps ErrNotSent, because the
+// channel is not refused for good.
 func (c *channel) failPending(err error) {
 	forNow := err
 	if !errors.Is(err, transport.ErrNotSent) {
@@ -78,7 +78,7 @@ func (c *channel) failPending(err error) {
 	}
 }
 
-// batchSize is how many channels one command may name.
+// batchSize is the maximum number of channels in a command.
 const batchSize = 256
 
 type kind uint8
@@ -94,14 +94,14 @@ func (k kind) String() string {
 	return [kinds]string{"PING", "SUBSCRIBE", "UNSUBSCRIBE"}[k]
 }
 
-// op is a command that is not fully answered.
+// An op is a command that has not been answered completely.
 type op struct {
 	kind     kind
 	greeting bool // the first PING on its connection
-	again    bool // refused for now, as before
+	again    bool // refused temporarily, and not for the first time
 	args     []any
-	rest     []*channel    // not yet acknowledged, in order
-	sent     time.Duration // age of the connection then
+	rest     []*channel    // not acknowledged yet, in order
+	sent     time.Duration // the connection's age when it was sent
 }
 
 func (o *op) names() []any {
@@ -118,7 +118,7 @@ func (o *op) names() []any {
 type batches struct {
 	most int
 	ops  []*op
-	open [kinds]*op // not full
+	open [kinds]*op // ops that are not full
 }
 
 func (b *batches) add(c *channel) {

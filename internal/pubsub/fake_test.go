@@ -16,11 +16,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fakeServer is a server in memory, for fake time.
+// fakeServer is a server in memory, for use in a synctest bubble.
 type fakeServer struct {
 	scripted.Server
 	t      *testing.T
-	mute   atomic.Bool                 // take commands and answer none
+	mute   atomic.Bool                 // ignore commands
 	refuse func(command string) string // an error reply, or ""; set between commands
 }
 
@@ -44,7 +44,7 @@ func (f *fakeServer) answer(_ int, args []string) string {
 	return b.String()
 }
 
-// array returns an array of three without the last element.
+// array returns the beginning of an array of three elements, without the last one.
 func array(word, name string) string {
 	return "*3\r\n" + redistest.Bulk(word) + redistest.Bulk(name)
 }
@@ -59,20 +59,20 @@ func (f *fakeServer) publish(word, name, payload string) {
 	f.push(redistest.Array(word, name, payload))
 }
 
-// onFakeTime runs body with a fake server and a Subscriber to it.
+// onFakeTime runs body in a synctest bubble, with a fake server and a Subscriber connected to it.
 func onFakeTime(t *testing.T, body func(f *fakeServer, s *Subscriber)) {
 	t.Helper()
 	inBubble(t, &fakeServer{}, Config{}, body)
 }
 
-// onServer is a parallel test with f.
+// onServer runs body as a parallel test, with a Subscriber connected to f.
 func onServer(t *testing.T, f *fakeServer, body func(f *fakeServer, s *Subscriber)) {
 	t.Helper()
 	t.Parallel()
 	inBubble(t, f, Config{}, body)
 }
 
-// onShard is onServer for shard channels.
+// onShard is like onServer for shard channels.
 func onShard(t *testing.T, f *fakeServer, body func(f *fakeServer, s *Subscriber)) {
 	t.Helper()
 	t.Parallel()
@@ -92,7 +92,7 @@ func inBubble(t *testing.T, f *fakeServer, cfg Config, body func(f *fakeServer, 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// waitLimit bounds every wait.
+// waitLimit limits every wait.
 const waitLimit = 30 * time.Second
 
 func mustSubscribe(t testing.TB, s *Subscriber, channel string) transport.Subscription {

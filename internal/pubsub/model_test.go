@@ -28,12 +28,11 @@ type world struct {
 
 	in         []*op           // commands in flight to the server
 	out        []reply         // sent by the server and not read yet
-	subscribed map[string]bool // the server's truth
-	unserved   bool            // it refuses the channel "c" for now
+	subscribed map[string]bool // channels subscribed on the server
+	unserved   bool            // the server temporarily refuses the channel "c"
 }
 
-// probe is a listener; it is owed a wake-up if something was published since it was established and last
-// read.
+// probe is a listener. It must be woken if something was published since it was established and last read.
 type probe struct {
 	*listener
 	name string
@@ -107,7 +106,7 @@ func (w *world) push(word, name string, last any) {
 	w.out = append(w.out, reply{value: []any{[]byte(word), []byte(name), last}})
 }
 
-// drop unsubscribes on the server.
+// drop unsubscribes a channel on the server.
 func (w *world) drop(name string) {
 	if w.subscribed[name] {
 		w.subscribed[name] = false
@@ -149,7 +148,7 @@ func (w *world) consume(p *probe) {
 
 func (p *probe) refusedForNow() bool { return !p.established && transport.IsCode(p.Err(), "TRYAGAIN") }
 
-// comeToRest delivers everything, with all channels served.
+// comeToRest serves all channels and delivers everything in transit.
 func (w *world) comeToRest() {
 	w.unserved = false
 	for rounds := 0; ; rounds++ {

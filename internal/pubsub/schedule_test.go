@@ -57,7 +57,7 @@ func TestEachMessageIsEventOrGapInEverySchedule(t *testing.T) {
 	})
 }
 
-// radio is a server and its Subscriber.
+// radio is a server and a Subscriber connected to it.
 type radio struct {
 	t              *testing.T
 	s              *schedule.Schedule
@@ -66,7 +66,7 @@ type radio struct {
 	dials          int
 	lost           int // connections and dials
 
-	mu   sync.Mutex // guards what follows; no actor yields with it
+	mu   sync.Mutex // guards the fields below; actors don't yield while they hold it
 	wire *wire      // the newest connection
 	last map[string]int
 	down bool // dials fail
@@ -86,7 +86,7 @@ func (r *radio) dial(context.Context) (redis.Conn, error) {
 	return w, nil
 }
 
-// publish returns the number of the message, which counts the messages on its channel.
+// publish publishes a message and returns its number. Each channel counts its own messages.
 func (r *radio) publish(name string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *radio) publishSome(a *schedule.Actor) {
 	}
 }
 
-// soon is longer than all reads during the delivery of a message, and shorter than any timer in a Subscriber.
+// soon is longer than all reads for the delivery of a message, and shorter than any timer in a Subscriber.
 const soon = 5 * time.Second
 
 // channelOf picks a channel, a or b.
@@ -146,7 +146,7 @@ func (r *radio) breakSome(a *schedule.Actor) {
 	r.mu.Unlock()
 }
 
-// wire is a connection. Its actors are for the writing and the reading goroutine.
+// wire is a connection. Its actors are the goroutines that write to it and read from it.
 type wire struct {
 	redis.ConnWithTimeout // nil, since no other methods are called
 	*radio
@@ -262,7 +262,7 @@ func (r *radio) subscribe(a *schedule.Actor) {
 	}
 }
 
-// orderedSink requires consecutive messages, except after an acknowledgement.
+// orderedSink requires that messages are consecutive, except after an acknowledgement.
 type orderedSink struct {
 	*radio
 	acked   bool

@@ -17,11 +17,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maxMute is how many connections in a row may end without an answer for any channel before waiting callers get an
-// error.
+// maxMute is the number of connections in a row that may end without an answer for a channel before waiting callers
+// get an error.
 const maxMute = 3
 
-// run connects while there are channels, until Close.
+// run connects whenever there are channels, until Close.
 func (s *Subscriber) run() {
 	defer close(s.done)
 	pause := clock.Backoff{Min: s.cfg.BackoffMin, Max: s.cfg.BackoffMax}
@@ -59,7 +59,7 @@ func (s *Subscriber) run() {
 	}
 }
 
-// awaitDemand waits for a channel, or returns false after Close.
+// awaitDemand waits until there is a channel. It returns false after Close.
 func (s *Subscriber) awaitDemand() bool {
 	for !s.demand() {
 		select {
@@ -83,17 +83,16 @@ func (s *Subscriber) dial() (redis.Conn, error) {
 	return respconn.Timed(s.cfg.Dial(ctx))
 }
 
-// dialFailed fails pending listeners. Established ones get a gap later.
+// dialFailed fails pending listeners. Established listeners receive a gap later.
 func (s *Subscriber) dialFailed(failures int, err error) {
 	level := slog.LevelDebug
 	if failures == 1 {
-		level = slog.LevelWarn // once while the server is away
+		level = slog.LevelWarn // only once while the server is unreachable
 	}
 	s.cfg.Logger.Log(s.ctx, level, "pub/sub connection failed", "error", err, "failures", failures)
 	s.failPending(notSent(serverError(err)))
 }
 
-// connectionLost fails pending listeners if waiting is pointless.
 func (s *Subscriber) connectionLost(failures int, useful bool, err error) {
 	var se *transport.ServerError
 	switch {
@@ -129,25 +128,26 @@ var errDead = errors.New("pubsub: no reply from the server")
 // errUnwanted ends a connection that may lead to the wrong server.
 var errUnwanted = errors.New("pubsub: reconnecting")
 
-// patience is a multiple of DeadAfter: the time for which an answer may be overdue while other data still arrives. That
-// happens if the connection is broken in one direction or if replies are out of step.
+// patience times DeadAfter is how long an answer may be overdue while other data still arrives. That happens if the
+// connection is broken in one direction or if replies are out of step.
 const patience = 8
 
-// session is one connection. The run goroutine writes, and another goroutine reads.
+// A session is a connection. The run goroutine writes, and another goroutine reads.
 type session struct {
 	sub  *Subscriber
 	conn redis.Conn
 	born time.Time
 
 	heard  atomic.Int64 // when something last arrived, in nanoseconds since born
-	useful atomic.Bool  // an answer for a channel came
+	useful atomic.Bool  // an answer for a channel has arrived
 
 	once   sync.Once
 	err    error         // the first reason to end; set by once
 	broken chan struct{} // closed when the reader has ended
 }
 
-// serve uses conn until it breaks or the Subscriber is closed. useful means that the server has answered for a channel.
+// serve uses conn until it breaks or the Subscriber is closed. useful reports whether the server answered for a
+// channel.
 func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 	x := &session{sub: s, conn: conn, born: time.Now(), broken: make(chan struct{})}
 	if !s.attach(x) {
@@ -161,7 +161,6 @@ func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 	return x.useful.Load(), x.err
 }
 
-// end closes the connection, which ends reads and writes.
 func (x *session) end(err error) {
 	x.once.Do(func() {
 		x.err = err
@@ -212,7 +211,8 @@ func (x *session) write() error {
 	}
 }
 
-// next returns the commands to send, and when to look again: not positive if an answer is long overdue.
+// next returns the commands to send, and the time until it must be called again. The time is not positive if an answer
+// is long overdue.
 func (x *session) next() (ops []*op, wait time.Duration) {
 	now, heard := time.Since(x.born), time.Duration(x.heard.Load())
 	cfg := &x.sub.cfg
@@ -265,8 +265,8 @@ func (x *session) read() {
 	}
 }
 
-// take handles a message or an answer. PING is answered with an array if there are subscriptions, otherwise with a
-// string. Unknown replies are ignored. An error ends the connection.
+// take handles a message or an answer. The answer to PING is an array if there are subscriptions, otherwise a string.
+// Unknown replies are ignored. An error ends the connection.
 func (x *session) take(reply any, refusal *transport.ServerError) error {
 	x.heard.Store(int64(time.Since(x.born)))
 	if refusal != nil {
@@ -314,10 +314,10 @@ func (x *session) refused(err *transport.ServerError) error {
 		return fatal
 	}
 	if unsubscribedAlready(err) {
-		return nil // already unsubscribed
+		return nil
 	}
 	if o.kind == subscribe && len(o.rest) == 1 && !passing(err) {
-		x.useful.Store(true) // a batch's channels are subscribed again
+		x.useful.Store(true) // for a batch, the channels are subscribed again
 	}
 	level := slog.LevelWarn
 	if o.again {

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// refusingForNow returns a server that rejects channels while down is true.
+// refusingForNow returns a server that rejects the given channels while down is true.
 func refusingForNow(t *testing.T, down *atomic.Bool, text string, channels ...string) *fakeServer {
 	t.Helper()
 	return &fakeServer{t: t, refuse: func(command string) string {
@@ -74,7 +74,7 @@ func (a *again) Acked(bool)       { a.acked <- struct{}{} }
 func (*again) Message(string)     {}
 func (a *again) Failed(err error) { a.failed <- err }
 
-// listen returns how often it failed before the acknowledgement.
+// listen listens to a channel and returns how often that failed before the acknowledgement.
 func (a *again) listen(t *testing.T, s *Subscriber, channel string) (failures int) {
 	t.Helper()
 	for {

@@ -1,8 +1,8 @@
-// Package pubsub implements the public package pubsub, and also delivers every message to a [Sink]. An acknowledgement
-// counts only if its kind and channel match the oldest pending command. If a command is rejected, its channels are
-// subscribed individually, so that only the forbidden ones fail. An error reply to the first PING, other than NOPERM,
-// is treated as a fault of the server, and the connection is retried. One mutex guards the state and is never held
-// across I/O.
+// Package pubsub implements the public package pubsub. It can also deliver every message to a [Sink]. An
+// acknowledgement counts only if its kind and channel match the oldest pending command. If a command is rejected, its
+// channels are subscribed individually, so that only the forbidden ones fail. If the reply to the first PING is an
+// error other than NOPERM, the server is considered faulty, and the Subscriber connects again. One mutex guards the
+// state. It is not held across I/O.
 package pubsub
 
 import (
@@ -54,7 +54,7 @@ type Subscriber struct {
 	cfg    Config
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wake   chan struct{} // cap 1: work for run
+	wake   chan struct{} // cap 1; receives a value when run has work
 	done   chan struct{} // closed when run has ended or will not start
 
 	// mu guards the fields below, channels and listeners. It is never held while waiting for anything.
@@ -66,7 +66,7 @@ type Subscriber struct {
 	dials   uint64
 }
 
-// New panics if cfg.Dial is nil.
+// New returns a Subscriber. It panics if cfg.Dial is nil.
 func New(cfg Config) *Subscriber {
 	s := &Subscriber{
 		cfg:   cfg.withDefaults(),
@@ -82,7 +82,8 @@ func New(cfg Config) *Subscriber {
 	return s
 }
 
-// Subscribe returns when the server has acknowledged the channel: later messages become events or a gap.
+// Subscribe returns when the server has acknowledged the channel. Every later message becomes an event or part of a
+// gap.
 func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	if ctx == nil {
 		panic("pubsub: nil Context")
@@ -109,8 +110,8 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 	return l, nil
 }
 
-// Listen is like Subscribe, but it delivers to a [Sink] and does not wait. No call to the sink begins after stop has
-// returned; the sink itself must not call stop. If s is closed, the sink receives [transport.ErrClosed] before Listen
+// Listen is like Subscribe, but it delivers messages to sink and does not wait. After stop has returned, no call to
+// sink begins. The sink itself must not call stop. If s is closed, sink receives [transport.ErrClosed] before Listen
 // returns. Listen panics if sink is nil.
 func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	if sink == nil {
@@ -123,7 +124,6 @@ func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	return l.Close
 }
 
-// join adds l, and starts run for the first listener.
 func (s *Subscriber) join(channel string, l *listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,20 +186,20 @@ func (s *Subscriber) shut() *session {
 	return s.session
 }
 
-// Stats are the counts for a Subscriber. Without listeners, all except Connected and Dials are zero once the server has
-// answered.
+// Stats contains the counts for a Subscriber. If there are no listeners and the server has answered, only Connected
+// and Dials can be nonzero.
 type Stats struct {
 	// Channels counts the channels that have listeners, are being unsubscribed, or were refused within the last second.
 	Channels int
-	// Listeners counts subscriptions, and Pending those that have not been acknowledged yet.
+	// Listeners counts subscriptions. Pending counts subscriptions that have not been acknowledged yet.
 	Listeners, Pending int
-	// Connected is true if there is a connection not known to be broken.
+	// Connected is true if there is a connection that is not known to be broken.
 	Connected bool
 	// Dials counts the connections made.
 	Dials uint64
 }
 
-// Stats returns the counts, in time proportional to the listeners.
+// Stats returns the counts. It takes time proportional to the number of listeners.
 func (s *Subscriber) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,20 +208,20 @@ func (s *Subscriber) Stats() Stats {
 	return st
 }
 
-// Sink is a listener for [Subscriber.Listen]. Its methods run with the Subscriber's lock held, one at a time: they
-// must not block or call the Subscriber.
+// Sink is a listener for [Subscriber.Listen]. Its methods are called one at a time, with the Subscriber's lock held.
+// They must not block or call the Subscriber.
 type Sink interface {
 	// Acked reports an acknowledgement. If again is true, it is not the first one, and messages may have been missed.
 	Acked(again bool)
-	// Message reports a message.
 	Message(payload string)
-	// Failed reports an error from [Subscriber.Subscribe], after the last event. It also wraps [transport.ErrNotSent] if
-	// the connection, not the channel, was rejected, or the channel only for now.
+	// Failed reports an error as returned by [Subscriber.Subscribe], after the last event. The error also wraps
+	// [transport.ErrNotSent] if the server rejected the connection instead of the channel, or the channel only
+	// temporarily.
 	Failed(err error)
 }
 
-// listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields, and sends to and the close of
-// events.
+// A listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields. It is also held to send to events
+// and to close it.
 type listener struct {
 	sub    *Subscriber
 	sink   Sink // if nil, events and ready are used
@@ -246,7 +246,7 @@ func (l *listener) Err() error {
 
 func (l *listener) Close() { l.sub.leave(l) }
 
-// establish establishes a listener, or gives an established one a gap.
+// establish marks the listener as established, or reports a gap if it is established already.
 func (l *listener) establish() {
 	if l.sink != nil {
 		l.sink.Acked(l.established)
@@ -261,7 +261,7 @@ func (l *listener) establish() {
 	close(l.ready)
 }
 
-// offer never blocks: it adds the event to a pending one. It is the only sender.
+// offer sends the event, or adds it to a pending event. It never blocks, because it is the only sender.
 func (l *listener) offer(e transport.Event) {
 	select {
 	case first := <-l.events:

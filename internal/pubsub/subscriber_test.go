@@ -151,7 +151,7 @@ func (n *notes) Message(payload string) { n.note("message " + payload) }
 
 func (n *notes) Failed(err error) { n.note("failed: " + err.Error()) }
 
-// are requires these calls since the last time.
+// are requires the given calls since it was last called.
 func (n *notes) are(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()

@@ -7,21 +7,21 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// table holds the channels and their commands, without I/O; Subscriber.mu guards it.
+// table holds the channels and the commands for them. It doesn't do I/O. Subscriber.mu guards it.
 type table struct {
 	channels map[string]*channel
-	most     int        // channels per command
-	attached bool       // without a connection, dirty and ops are empty
+	most     int        // maximum number of channels in a command
+	attached bool       // if false, dirty and ops are empty
 	pingDue  bool       // the writer must PING
-	greet    bool       // pingDue is the connection's first
+	greet    bool       // the PING that is due is the connection's first
 	dirty    []*channel // wanted and asked may differ
 	ops      []*op      // unanswered commands, oldest first
 
-	paused   []*channel    // refused for now
+	paused   []*channel    // refused temporarily
 	resumeAt time.Duration // age of the connection; if 0, see resume
 }
 
-// join adds l to channel name. It is established if the channel is acked; otherwise it gets a ready channel.
+// join adds l to the channel called name. If the channel is acked, l is established; otherwise l gets a ready channel.
 func (t *table) join(name string, l *listener) {
 	c := t.channels[name]
 	if c == nil {
@@ -41,7 +41,6 @@ func (t *table) join(name string, l *listener) {
 	t.mark(c)
 }
 
-// leave removes l if present.
 func (t *table) leave(l *listener) {
 	if c := l.ch; c != nil {
 		c.remove(l)
@@ -66,7 +65,7 @@ func (t *table) mark(c *channel) {
 	}
 }
 
-// attach begins a connection: PING, and SUBSCRIBE all channels.
+// attach begins a connection, on which PING is sent and all channels are subscribed.
 func (t *table) attach() {
 	t.attached, t.pingDue, t.greet = true, true, true
 	for _, c := range t.channels {
@@ -124,7 +123,7 @@ func (t *table) pong() {
 	}
 }
 
-// acknowledge handles the server's (un)subscribe message. It reports whether it answers a command.
+// acknowledge handles a subscribe or unsubscribe message. It reports whether the message answers a command.
 func (t *table) acknowledge(k kind, name string) bool {
 	o := t.oldest()
 	if o == nil || o.kind != k || o.rest[0].name != name {
@@ -149,7 +148,8 @@ func (t *table) acknowledge(k kind, name string) bool {
 	return true
 }
 
-// unsolicited undoes an unsubscription by the server (a moved slot), unless a command for the channel is unanswered.
+// unsolicited subscribes to a channel again if the server has unsubscribed it, for example because its slot has moved.
+// If a command for the channel is unanswered, unsolicited does nothing.
 func (t *table) unsolicited(k kind, name string) {
 	if c := t.channels[name]; c != nil && k == unsubscribe && c.acked {
 		c.asked, c.acked = false, false
@@ -189,8 +189,8 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	return o, nil
 }
 
-// unsubscribedAlready reports whether the connection has no subscriptions in the server's view, which happens in Valkey
-// after slots have moved.
+// unsubscribedAlready reports whether err means that the connection has no subscriptions on the server. That happens
+// in Valkey after slots have moved.
 func unsubscribedAlready(err *transport.ServerError) bool { return transport.IsCode(err, "NOSUB") }
 
 // refuseChannel fails a channel's listeners, unless a later command for it is unanswered.
@@ -202,8 +202,8 @@ func (t *table) refuseChannel(c *channel, err error) {
 	t.failChannel(c, err)
 }
 
-// refuseBatch subscribes to each channel of a refused SUBSCRIBE separately. A refused UNSUBSCRIBE is not repeated:
-// its messages are ignored.
+// refuseBatch subscribes to each channel of a refused SUBSCRIBE separately. A refused UNSUBSCRIBE is not repeated,
+// because messages on its channels are ignored.
 func (t *table) refuseBatch(o *op) {
 	for _, c := range o.rest {
 		if c.unanswered--; c.unanswered > 0 {
@@ -244,7 +244,6 @@ func (t *table) deliver(name, payload []byte) {
 	}
 }
 
-// count returns the number of listeners, and of those not yet established.
 func (t *table) count() (listeners, pending int) {
 	for _, c := range t.channels {
 		listeners += len(c.listeners)
@@ -257,7 +256,7 @@ func (t *table) count() (listeners, pending int) {
 	return listeners, pending
 }
 
-// pauseTime is how long a channel refused for now pauses.
+// pauseTime is how long a channel pauses after it was refused temporarily.
 const pauseTime = time.Second
 
 func passing(err *transport.ServerError) bool {
@@ -273,7 +272,7 @@ func ofSlot(err *transport.ServerError) bool {
 	return transport.IsCode(err, "CLUSTERDOWN") || transport.IsCode(err, "TRYAGAIN")
 }
 
-// hasOthers reports whether the server serves another channel, or may do so. The refused command must have been
+// hasOthers reports whether the server serves, or may serve, another channel. The refused command must have been
 // removed.
 func (t *table) hasOthers() bool {
 	if slices.ContainsFunc(t.ops, func(o *op) bool { return o.kind == subscribe }) {
@@ -287,7 +286,8 @@ func (t *table) hasOthers() bool {
 	return false
 }
 
-// pause pauses the channel of a refused SUBSCRIBE, unless a later command is unanswered. Established listeners wait.
+// pause pauses the channel of a refused SUBSCRIBE, unless a later command is unanswered. Established listeners keep
+// waiting.
 func (t *table) pause(o *op, err error) {
 	c := o.rest[0]
 	o.again, c.alone = c.alone, true
@@ -299,8 +299,8 @@ func (t *table) pause(o *op, err error) {
 	c.failPending(err)
 }
 
-// resume marks paused channels whose pause is over. The first look begins the pause. They stay in the table, so that
-// new listeners also wait.
+// resume marks the paused channels if their pause is over. The first call begins the pause. Paused channels stay in
+// the table, so that new listeners also wait.
 func (t *table) resume(now time.Duration) {
 	switch {
 	case len(t.paused) == 0:
