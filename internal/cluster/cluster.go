@@ -1,8 +1,9 @@
-// Package cluster is a transport to a Redis or Valkey Cluster. A call that a node redirects has not
-// run, and is sent to the named node, at most [maxHops] times. Other errors go to the caller. A
-// call whose connection breaks is uncertain and never resent. Cluster.mu guards the table, the
-// nodes and the set of subscriptions; each subscription has a mutex below it. Neither is held
-// across I/O or while a done callback runs.
+// Package cluster implements a transport to a Redis or Valkey Cluster. A call that a node redirects
+// has not run, so it is sent to the other node, at most [maxHops] times. Other errors are returned
+// to the caller. If a connection breaks during a call, its outcome is unknown, and it is not sent
+// again. Cluster.mu guards the table, the nodes and the set of subscriptions. Each subscription has
+// its own mutex, which may be locked while Cluster.mu is held. Neither is held across I/O or while
+// a done callback runs.
 package cluster
 
 import (
@@ -22,18 +23,18 @@ type Cluster struct {
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // refresher, settler, and nodes being closed
-	due    chan struct{}  // cap 1: a refresh is due
+	due    chan struct{}  // cap 1; receives a value when a refresh is due
 
-	wake chan struct{} // cap 1: there are unsettled subscriptions
+	wake chan struct{} // cap 1; receives a value when subscriptions are unsettled
 
 	mu        sync.Mutex // not held across I/O or while a done callback runs
 	closed    bool
 	running   bool                // refresher and settler have started
 	table     [slots]*node        // nil if the master is unknown
-	replicas  map[string][]string // by master's address
+	replicas  map[string][]string // by the master's address
 	refreshed chan struct{}       // closed after the next refresh
 	err       error               // why the last refresh failed
-	waiting   []*routedCall       // for a refresh
+	waiting   []*routedCall       // calls waiting for a refresh
 	subs      map[*subscription]struct{}
 	unsettled []*subscription  // may have to move to another node
 	nodes     map[string]*node // by address
@@ -54,7 +55,8 @@ var (
 	_ builtin.Leader        = (*Cluster)(nil)
 )
 
-// New returns a transport that connects on first use. It panics if cfg lacks a field.
+// New returns a transport that connects when it is first used. It panics if a field of cfg is
+// missing.
 func New(cfg Config) *Cluster {
 	c := &Cluster{
 		cfg:       cfg.withDefaults(),
@@ -82,7 +84,7 @@ func (c *Cluster) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(c)
 }
 
-// Lead implements builtin.Leader. It waits for the first node only.
+// Lead implements builtin.Leader. It waits only for the first node to which it sends the call.
 func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller builtin.Caller) {
 	t := c.newRoutedCall(call, done)
 	t.ctx, t.caller = ctx, caller
@@ -126,7 +128,6 @@ func (c *Cluster) reconnected(n *node) {
 	}
 }
 
-// broadcast closes the channel and replaces it.
 func broadcast(channel *chan struct{}) {
 	close(*channel)
 	*channel = make(chan struct{})
@@ -153,7 +154,7 @@ func (c *Cluster) Fence(ctx context.Context, call *transport.Call) error {
 	c.mu.Lock()
 	n := c.byTag[call.Conn()&^(1<<tagShift-1)]
 	if call.Conn() == 0 && call.NumKeys > 0 {
-		n = c.table[transport.HashSlot(call.Key(0))] // it knows why there is no ID
+		n = c.table[transport.HashSlot(call.Key(0))] // this node knows why there is no ID
 	}
 	c.mu.Unlock()
 	if n == nil {
@@ -162,7 +163,7 @@ func (c *Cluster) Fence(ctx context.Context, call *transport.Call) error {
 	return n.mux.Fence(ctx, call)
 }
 
-// begin runs on first use. c.mu is held.
+// begin is called with c.mu held.
 func (c *Cluster) begin() {
 	if c.running || c.closed {
 		return
@@ -172,7 +173,7 @@ func (c *Cluster) begin() {
 	c.wg.Go(c.runSettler)
 }
 
-// refresh does not wait.
+// refresh does not wait for the refresh.
 func (c *Cluster) refresh() {
 	select {
 	case c.due <- struct{}{}:

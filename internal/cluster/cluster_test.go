@@ -14,14 +14,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The nodes of most worlds, and a key and channel of the first one.
+// The nodes in most worlds, and a name for a key and a channel on the first node.
 const (
 	one = "10.0.0.1:1"
 	two = "10.0.0.2:1"
 	key = "redlatch:{bar}" // slot 5061
 )
 
-// inWorld runs body on fake time.
+// inWorld runs body in a synctest bubble, with a cluster of two nodes.
 func inWorld(t *testing.T, body func(w *world)) {
 	t.Helper()
 	t.Parallel()

@@ -15,13 +15,13 @@ import (
 
 // Config configures a [Cluster]. All fields are required.
 type Config struct {
-	// Seeds are addresses, host:port, of nodes.
+	// Seeds contains the addresses of nodes, in the form host:port.
 	Seeds []string
 
 	// Dial connects to the node at addr; see mux.Config and pubsub.Config.
 	Dial redisconn.NodeDial
 
-	// Publish is the publish command of scripts: PUBLISH or SPUBLISH.
+	// Publish is the command with which scripts publish: PUBLISH or SPUBLISH.
 	Publish string
 
 	// Conn configures all connections. Its dial functions and client name are not used.
@@ -38,9 +38,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Open returns a transport to the cluster that contains the nodes at seeds, host:port. With
-// transport.ShardingAuto it asks a node how messages are published, bounded by ctx; the error wraps
-// transport.ErrNotSent if no node answers.
+// Open returns a transport to the cluster that contains the nodes at seeds, in the form host:port.
+// With transport.ShardingAuto, it queries a node to find out how messages are published. ctx limits
+// that query. If no node answers, the error wraps transport.ErrNotSent.
 func Open(
 	ctx context.Context, seeds []string, dial redisconn.NodeDial, sharding transport.Sharding, conn redisconn.Config,
 ) (*Cluster, error) {
@@ -56,9 +56,9 @@ func Open(
 	return New(cfg), nil
 }
 
-// publishCommand decides between PUBLISH and SPUBLISH. With ShardingAuto it sends PUBSUB
-// SHARDNUMSUB to one seed after another, until one that serves clients answers, as Redisson does.
-// The error wraps transport.ErrNotSent if there is none.
+// publishCommand returns PUBLISH or SPUBLISH. With ShardingAuto, it sends PUBSUB SHARDNUMSUB to the
+// seeds in order, as Redisson does, until a node that serves clients answers. If there is none, the
+// error wraps transport.ErrNotSent.
 func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
 	switch mode {
 	case transport.ShardingOn:
@@ -75,16 +75,16 @@ func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (s
 		case err == nil && !unable(refusal):
 			return "PUBLISH", nil
 		case err == nil:
-			err = errors.New(refusal.Error()) // decides nothing
+			err = errors.New(refusal.Error()) // this says nothing about the command
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
 	}
 	return "", fmt.Errorf("%w: cannot reach any cluster node: %w", transport.ErrNotSent, errors.Join(errs...))
 }
 
-// ask asks the node at addr whether it can count subscribers to shard channels. refusal is its
-// error reply, if any. An error from the caller's dial function is returned as err, even if it is a
-// *ServerError.
+// ask queries whether the node at addr can count subscribers to shard channels. refusal is the
+// node's error reply, if any. An error from the caller's dial function is returned as err, even if
+// it is a *ServerError.
 func (c *Config) ask(ctx context.Context, addr string) (refusal *transport.ServerError, err error) {
 	dialing, cancel := context.WithTimeout(ctx, c.Conn.DialTimeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 )
 
 // Listeners implements transport.Counter. It queries the masters and their replicas for both kinds
-// of subscriptions and returns the larger number, since a waiter uses either or both. The kind that
-// is not published to may be unknown or forbidden.
+// of subscriptions, and returns the larger number, because a waiter uses either kind or both. The
+// servers may not know or permit the kind that is not used to publish.
 func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if len(channels) == 0 {
 		return nil, nil
@@ -33,7 +33,7 @@ func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, e
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return nil, err // one only: they may belong to different classes
+			return nil, err // only one error, because they may belong to different classes
 		}
 	}
 	return counts, nil
@@ -42,10 +42,11 @@ func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, e
 type group struct {
 	node     *node
 	channels []string
-	places   []int // indexes of the numbers
+	places   []int // indexes of the channels in the result
 }
 
-// group counts the nodes as busy; [group.count] ends that.
+// group groups channels by their masters. It counts a pending call at each master, which
+// [group.count] ends.
 func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error) {
 	if err := c.await(ctx, channels); err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error
 	return groups, nil
 }
 
-// await waits for a refresh if the master of a slot is unknown.
+// await waits for a refresh if the master of a channel's slot is unknown.
 func (c *Cluster) await(ctx context.Context, channels []string) error {
 	c.mu.Lock()
 	known := true

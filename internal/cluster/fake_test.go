@@ -26,28 +26,28 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a cluster in memory. The value of a key counts its writes.
+// world is a cluster in memory and a client of it. The value of a key is the number of its writes.
 type world struct {
 	*Cluster
 	*testing.T
 
-	mu      sync.Mutex // guards what follows and the nodes
+	mu      sync.Mutex // guards the fields below and the servers
 	owner   [slots]string
 	values  map[string]int64
 	servers map[string]*server
-	lacks   string // a command that no server knows
+	lacks   string // a command that the servers do not know
 }
 
 type server struct {
 	w        *world
 	addr     string
 	down     bool
-	silent   bool                 // reads and answers nothing
+	silent   bool                 // it neither reads nor answers
 	slow     time.Duration        // how long it takes to answer CLUSTER
-	full     func(conns int) bool // rejects so many connections
+	full     func(conns int) bool // whether it rejects the last of conns connections
 	refuses  map[string]string    // error replies by command
-	gate     chan struct{}        // dials wait until it is closed, if not nil
-	lies     string               // where it sends all calls
+	gate     chan struct{}        // if not nil, dials wait until it is closed
+	lies     string               // the address to which it redirects all calls
 	unready  string               // a key whose slot it does not serve yet
 	lied     int
 	conns    map[net.Conn]bool
@@ -56,10 +56,10 @@ type server struct {
 	replicas []string
 	subs     map[string][]net.Conn // by kind and channel
 	acks     int                   // replicas that have the writes
-	hold     chan struct{}         // WAIT waits until it is closed, if not nil
+	hold     chan struct{}         // if not nil, WAIT waits until it is closed
 }
 
-// newWorld returns a cluster of masters that share the slots.
+// newWorld returns a cluster whose masters share the slots equally.
 func newWorld(t *testing.T, publish string, masters ...string) *world {
 	t.Helper()
 	w := &world{T: t, values: map[string]int64{}, servers: map[string]*server{}}
@@ -109,7 +109,7 @@ func (w *world) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	return redis.NewConn(ours, 0, 0), nil
 }
 
-// do changes the world.
+// do calls f with w.mu held.
 func (w *world) do(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *world) do(f func()) {
 // move gives the slot of key to another node.
 func (w *world) move(key, to string) { w.do(func() { w.owner[transport.HashSlot(key)] = to }) }
 
-// takeOver gives all slots of a node, or of none if it is "", to another.
+// takeOver gives all slots of a node to another. If from is "", these are the slots without a node.
 func (w *world) takeOver(from, to string) {
 	w.do(func() {
 		for slot, addr := range w.owner {
@@ -175,7 +175,7 @@ func (s *server) serve(c net.Conn) {
 	}
 }
 
-// delay delays a reply to CLUSTER.
+// delay delays the reply to CLUSTER.
 func (s *server) delay(command string) {
 	var d time.Duration
 	s.w.do(func() { d = s.slow })
@@ -184,7 +184,7 @@ func (s *server) delay(command string) {
 	}
 }
 
-// await delays a reply to WAIT.
+// await delays the reply to WAIT.
 func (s *server) await(command string) {
 	var hold chan struct{}
 	s.w.do(func() { hold = s.hold })
@@ -194,7 +194,7 @@ func (s *server) await(command string) {
 	}
 }
 
-// answer returns the reply. w.mu is held.
+// answer returns the reply to a command. It is called with w.mu held.
 func (s *server) answer(c net.Conn, words []string, asking bool) string {
 	if words[0] == s.w.lacks {
 		return "-ERR unknown command\r\n"
@@ -258,7 +258,7 @@ func span2text(first, last int, nodes []string) string {
 	return text
 }
 
-// redirect returns the redirection of a call for key, or "".
+// redirect returns the redirection of a call with the given key, or "".
 func (s *server) redirect(key string, asking bool) string {
 	slot := transport.HashSlot(key)
 	switch {
@@ -297,7 +297,7 @@ func push(word, channel string) string {
 	return "*3\r\n" + redistest.Bulk(word) + redistest.Bulk(channel) + ":1\r\n"
 }
 
-// drop ends the shard subscriptions to a channel at node one, which tells its subscribers.
+// drop ends the shard subscriptions to a channel on node one and notifies the subscribers.
 func (w *world) drop(channel string) {
 	w.do(func() {
 		for _, c := range w.servers[one].subs["SHARDNUMSUB"+channel] {
@@ -307,13 +307,13 @@ func (w *world) drop(channel string) {
 	})
 }
 
-// listeners returns the number of subscribers at a node.
+// listeners returns the number of subscribers on a node.
 func (w *world) listeners(addr, kind, channel string) (n int) {
 	w.do(func() { n = len(w.servers[addr].subs[kind+channel]) })
 	return n
 }
 
-// publish sends a message to the subscribers at a node.
+// publish sends a message to the subscribers on a node.
 func (w *world) publish(addr, kind, channel, payload string) {
 	word := map[string]string{"NUMSUB": "message", "SHARDNUMSUB": "smessage"}[kind]
 	var all []net.Conn
@@ -324,7 +324,7 @@ func (w *world) publish(addr, kind, channel, payload string) {
 	}
 }
 
-// await returns the value received within a minute.
+// await returns the value that came must deliver within a minute.
 func await[T any](w *world, came <-chan T) (first T) {
 	w.Helper()
 	select {

@@ -28,7 +28,7 @@ type kind int
 const (
 	classic kind = iota // SUBSCRIBE
 	sharded             // SSUBSCRIBE
-	kinds               // the number of kinds
+	kinds
 )
 
 func published(command string) kind {
@@ -54,7 +54,8 @@ type node struct {
 	served      bool      // it is or was a master
 }
 
-// node does no I/O. c.mu is held.
+// node returns the node at addr, and creates it if necessary. It does not do I/O. It is called with
+// c.mu held.
 func (c *Cluster) node(addr string) *node {
 	if n := c.nodes[addr]; n != nil {
 		return n
@@ -91,8 +92,8 @@ func (c *Cluster) muxConfig(addr string) mux.Config {
 	}
 }
 
-// replaced reports whether n, which owes replies, is no longer a master. If it is one, it requests
-// a refresh. A node that has never been a master is only slow.
+// replaced reports whether n, from which a reply is late, is no longer a master. If it still is
+// one, it requests a refresh. A node that has never been a master is only slow.
 func (c *Cluster) replaced(n *node) bool {
 	c.mu.Lock()
 	master, served := n.left.IsZero(), n.served
@@ -112,7 +113,7 @@ func (n *node) close() {
 	_ = n.mux.Close()
 }
 
-// retire closes unused nodes that ceased to be masters a minute ago. c.mu is held.
+// retire closes unused nodes that ceased to be masters a minute ago. It is called with c.mu held.
 func (c *Cluster) retire(now time.Time) {
 	for addr, n := range c.nodes {
 		if n.left.IsZero() || now.Sub(n.left) < formerTime || n.pending > 0 || n.channelSubs > 0 {
@@ -133,7 +134,8 @@ type Master struct {
 // Addr returns the master's host:port.
 func (m Master) Addr() string { return m.node.addr }
 
-// Start implements transport.Transport for this server: a redirection is an error.
+// Start implements transport.Transport. It does not follow redirections, but returns them as
+// errors.
 func (m Master) Start(call *transport.Call, done transport.Done) {
 	m.of.mu.Lock()
 	m.node.pending++
@@ -149,11 +151,11 @@ func (m Master) Start(call *transport.Call, done transport.Done) {
 	})
 }
 
-// Close does nothing: the connection belongs to the cluster.
+// Close does nothing, because the connection belongs to the cluster.
 func (Master) Close() error { return nil }
 
-// Masters returns the masters of all slots. It requests the topology if it is not known yet,
-// bounded by ctx.
+// Masters returns the masters of all slots. If they are not known yet, it waits for a refresh until
+// ctx ends.
 func (c *Cluster) Masters(ctx context.Context) (all []Master, err error) {
 	if err := c.await(ctx, []string{""}); err != nil {
 		return nil, err

@@ -46,8 +46,8 @@ type finding struct {
 	err   error
 }
 
-// ask queries one node after another and returns the first answer, or the first error if there is
-// none.
+// ask queries a node, and further nodes if it fails or its answer is late. It returns the first
+// answer, or the first error if there is no answer.
 func (c *Cluster) ask() ([]span, error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Conn.Command,
 		fmt.Errorf("no reply within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
@@ -84,7 +84,6 @@ func (c *Cluster) ask() ([]span, error) {
 	return nil, first
 }
 
-// askOne does not wait.
 func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	c.mu.Lock()
 	n.pending++
@@ -106,7 +105,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	})
 }
 
-// informants puts masters first, each group in random order.
+// informants returns the masters and then the other seeds, both in random order.
 func (c *Cluster) informants() []*node {
 	seeds := c.cfg.Seeds
 	c.mu.Lock()
@@ -135,7 +134,8 @@ func shuffle(nodes []*node) {
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 }
 
-// finish resumes calls and subscriptions that wait for a refresh.
+// finish stores the result of a refresh, and resumes the calls and subscriptions that are waiting
+// for it.
 func (c *Cluster) finish(spans []span, err error) {
 	c.mu.Lock()
 	if c.closed {
@@ -177,7 +177,7 @@ func unserved(err error) error {
 	return fmt.Errorf("%w: cannot find the node that serves the slot: %w", transport.ErrNotSent, err)
 }
 
-// install stores spans and reports whether a slot has moved. c.mu is held.
+// install stores spans and reports whether a slot has moved. It is called with c.mu held.
 func (c *Cluster) install(spans []span) bool {
 	var table [slots]*node
 	replicas := map[string][]string{}
@@ -211,9 +211,9 @@ func (c *Cluster) install(spans []span) bool {
 	return moved
 }
 
-// release sends the waiting calls, in order, and returns those without a known master. The caller
-// must hold c.mu. No done callback runs here, because muxes are closed with c.mu held only if the
-// cluster is closed.
+// release sends the waiting calls in order, and returns the calls without a known master. The
+// caller must hold c.mu. No done callback runs here, because the muxes of masters are open until
+// the cluster is closed.
 func (c *Cluster) release() (failed []*routedCall) {
 	waiting := c.waiting
 	c.waiting = nil

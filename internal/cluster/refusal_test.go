@@ -177,7 +177,7 @@ func (w *world) unserve(key string) {
 	w.drop(key)
 }
 
-// times counts the commands of one kind sent to a node.
+// times returns how often a command was sent to a node.
 func (w *world) times(addr, command string) (n int) {
 	w.do(func() { n = count(w.servers[addr].asked, command) })
 	return n

@@ -19,7 +19,8 @@ type copied struct {
 	err   error
 }
 
-// replicate starts INCR. The channel has room for a second outcome.
+// replicate starts INCR and returns a channel for its outcome. The channel has room for an
+// erroneous second outcome.
 func (w *world) replicate(key string, timeout time.Duration) <-chan copied {
 	came := make(chan copied, 2)
 	w.Replicate(incr(key), 1, timeout, func(reply any, have int64, err error) { came <- copied{reply, have, err} })

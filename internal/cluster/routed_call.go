@@ -18,17 +18,17 @@ type routedCall struct {
 	c      *Cluster
 	call   *transport.Call
 	done   transport.Done
-	sync   *syncing // nil if there is no wait for replicas
+	sync   *syncing // nil unless the call waits for replicas
 	slot   int      // -1 if any node will do
 	hops   int
 	node   *node // where it was sent last
 	asking bool  // node is importing the slot
-	// away are the nodes to which a call for any node could not be sent, and why is the first error.
+	// away contains the nodes to which a call for any node could not be sent, and why is the first error.
 	away []*node
 	why  error
 
-	// The caller may wait for the first node: see Cluster.Lead.
-	ctx    context.Context //nolint:containedctx // of that caller
+	// Set if the caller waits for the first node; see Cluster.Lead.
+	ctx    context.Context //nolint:containedctx // the caller's
 	caller builtin.Caller
 }
 
@@ -40,8 +40,8 @@ func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *rout
 	return t
 }
 
-// depart sends the call to its master, or queues it for a refresh if the master is unknown. It returns
-// false if the call was not sent.
+// depart sends the call to its master. If the master is unknown, it queues the call until a refresh. It returns false
+// if the call was not sent.
 func (t *routedCall) depart() bool {
 	c := t.c
 	c.mu.Lock()
@@ -65,7 +65,7 @@ func (t *routedCall) depart() bool {
 	return true
 }
 
-// board counts the call at n. c.mu is held.
+// board is called with c.mu held.
 func (t *routedCall) board(n *node) {
 	n.pending++
 	t.node = n
@@ -84,7 +84,8 @@ func (t *routedCall) send() {
 	}
 }
 
-// For slot -1, master returns any master that is not in except, or nil. c.mu is held.
+// master returns the master of slot, or nil if it is unknown. For slot -1, it returns any master that is not in
+// except. It is called with c.mu held.
 func (c *Cluster) master(slot int, except ...*node) *node {
 	if slot >= 0 {
 		return c.table[slot]
@@ -174,7 +175,7 @@ func (t *routedCall) redirect(r redirection, why error) {
 	t.send()
 }
 
-// c.mu is held.
+// settle makes n the master of slot. It is called with c.mu held.
 func (c *Cluster) settle(slot int, n *node) {
 	n.left, n.served = time.Time{}, true
 	if c.table[slot] == n {
@@ -191,8 +192,8 @@ func (c *Cluster) settle(slot int, n *node) {
 
 type syncing struct {
 	replicas int
-	until    time.Time // over all nodes that the call is sent to
-	have     int64     // replicas known to have the write
+	until    time.Time // for all nodes together
+	have     int64     // replicas that are known to have the write
 }
 
 // Replicate implements transport.Replicator. It sends the call and WAIT to the master of the first
@@ -210,7 +211,7 @@ func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Dur
 }
 
 // replicated is the done callback for a call that was sent to a node. If another node now serves the slot,
-// acknowledgments from the old node's replicas do not count.
+// acknowledgments from replicas of the old node do not count.
 func (t *routedCall) replicated(reply any, have int64, err error) {
 	c := t.c
 	c.mu.Lock()

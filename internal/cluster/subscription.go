@@ -9,10 +9,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// subscription is one listener on one channel. It uses both SUBSCRIBE and SSUBSCRIBE on the master
-// of its slot, since peers may publish either way. It is established when both are acknowledged, or
-// the published kind is and the other is refused. Before that it fails if the node cannot be
-// reached; afterwards it moves with its slot, which leaves a gap.
+// A subscription is one listener on one channel. It uses both SUBSCRIBE and SSUBSCRIBE on the
+// master of its slot, because peers may publish either way. It is established when both are
+// acknowledged, or when the kind used to publish is acknowledged and the other one is refused.
+// Before that, it fails if the node cannot be reached. After that, it moves with its slot, which
+// causes a gap.
 type subscription struct {
 	c       *Cluster
 	channel string
@@ -20,13 +21,13 @@ type subscription struct {
 	events  chan transport.Event
 	ready   chan struct{} // closed when established or failed
 
-	at *node // where it subscribes; guarded by Cluster.mu and written under moving
+	at *node // where it subscribes; guarded by Cluster.mu, and changed only with moving held
 
-	// moving is held while channel subscriptions are attached and detached, with no other mutex
-	// held and never in a callback of a subscriber.
+	// moving is held while channel subscriptions are attached and detached. It must not be locked
+	// while another mutex is held, or in a callback of a subscriber.
 	moving sync.Mutex
 
-	mu          sync.Mutex         // below Cluster.mu
+	mu          sync.Mutex         // may be locked with Cluster.mu held
 	channelSubs [kinds]*channelSub // nil if none
 	established bool
 	gap         bool // to be reported when all channel subscriptions are acknowledged
@@ -86,8 +87,8 @@ func (s *subscription) Close() {
 	s.settle()
 }
 
-// settle moves s to the master of its slot, or nowhere if it is over. If there is no master, s stays
-// where it is, since its node will report a new one.
+// settle moves s to the master of its slot, or detaches it if it is over. If there is no master, s
+// stays where it is, because its node will report a new one.
 func (s *subscription) settle() {
 	s.moving.Lock()
 	defer s.moving.Unlock()
@@ -123,7 +124,7 @@ func (s *subscription) settle() {
 }
 
 // replace gives s new channel subscriptions on n, or none if n is nil, and returns the old and the
-// new ones. c.mu is held.
+// new ones. It is called with c.mu held.
 func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	c := s.c
 	if s.at != nil {
@@ -144,7 +145,8 @@ func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	return old, channelSubs
 }
 
-// complete establishes s, or reports its gap, once it has been acknowledged. s.mu is held.
+// complete establishes s, or reports its gap, once it has been acknowledged. It is called with s.mu
+// held.
 func (s *subscription) complete() {
 	for _, l := range s.channelSubs {
 		if l != nil && !l.acked && !l.refused {
@@ -163,7 +165,7 @@ func (s *subscription) complete() {
 	}
 }
 
-// offer adds the event to a pending one. s.mu is held, so the send cannot block.
+// offer sends the event, or adds it to a pending event. It cannot block because s.mu is held.
 func (s *subscription) offer(e transport.Event) {
 	select {
 	case first := <-s.events:
@@ -212,7 +214,7 @@ func (s *subscription) failLocked(err error) {
 type channelSub struct {
 	s    *subscription
 	kind kind
-	addr string // the node's
+	addr string
 	on   *pubsub.Subscriber
 	stop func() // guarded by subscription.moving
 
@@ -221,7 +223,7 @@ type channelSub struct {
 
 var _ pubsub.Sink = (*channelSub)(nil)
 
-// s.mu is held.
+// current is called with s.mu held.
 func (l *channelSub) current() bool { return !l.s.over && l.s.channelSubs[l.kind] == l }
 
 func (l *channelSub) Acked(again bool) {
@@ -271,13 +273,13 @@ func (l *channelSub) Failed(err error) {
 	}
 	s.mu.Unlock()
 	if lost {
-		c.refresh() // then it is attached again
+		c.refresh() // after that, it is attached again
 		return
 	}
 	c.channelSubFailed(l, err, r, moved)
 }
 
-// channelSubFailed runs with the subscriber's lock held.
+// channelSubFailed is called with the subscriber's lock held.
 func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, moved bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,7 +299,7 @@ func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, move
 	}
 }
 
-// c.mu is held.
+// unsettle lets the settler settle s. It is called with c.mu held.
 func (c *Cluster) unsettle(s *subscription) {
 	c.unsettled = append(c.unsettled, s)
 	select {
@@ -323,7 +325,7 @@ func (c *Cluster) runSettler() {
 	}
 }
 
-// evictLocked ends pending subscriptions without a node. c.mu is held.
+// evictLocked ends pending subscriptions whose slot has no master. It is called with c.mu held.
 func (c *Cluster) evictLocked(err error) {
 	for s := range c.subs {
 		if s.at == nil && c.table[s.slot] == nil && s.failPending(unserved(err)) {
@@ -332,7 +334,7 @@ func (c *Cluster) evictLocked(err error) {
 	}
 }
 
-// unsubscribed handles a missing connection for kind k to n.
+// unsubscribed handles the loss of n's connection for subscriptions of kind k.
 func (c *Cluster) unsubscribed(n *node, k kind) {
 	c.mu.Lock()
 	for s := range c.subs {

@@ -10,7 +10,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// slots is how many a cluster has.
 const slots = 16384
 
 type span struct {
@@ -19,7 +18,8 @@ type span struct {
 	replicas    []string
 }
 
-// spansOf decodes the reply to CLUSTER SLOTS of the node at from, which replaces unknown hosts.
+// spansOf decodes the reply to CLUSTER SLOTS from the node at from. If a host is missing in the
+// reply, it is the host of from.
 func spansOf(reply any, from string) ([]span, error) {
 	all, ok := reply.([]any)
 	if !ok || len(all) > slots {
@@ -66,7 +66,8 @@ func spanOf(reply any, from string) (s span, err error) {
 	return s, nil
 }
 
-// address joins host and port. An empty host means the host of from; "?" means that it is unknown.
+// address joins host and port. An empty host means the host of from. If host is "?", which means
+// that it is unknown, address returns "".
 func address(host, port, from string) string {
 	switch host {
 	case "":
@@ -90,10 +91,10 @@ func text(reply any) string {
 type redirection struct {
 	slot   int
 	addr   string // "" if the node does not know it yet
-	asking bool   // for this call only
+	asking bool   // the redirection applies to this call only
 }
 
-// redirected processes an error from the node at from.
+// redirected decodes err, which the node at from returned. ok reports whether it is a redirection.
 func redirected(err error, from string) (r redirection, ok bool) {
 	var refusal *transport.ServerError
 	if !errors.As(err, &refusal) {
@@ -118,7 +119,7 @@ func redirected(err error, from string) (r redirection, ok bool) {
 	return r, err == nil
 }
 
-// outdated reports whether err may mean an outdated table.
+// outdated reports whether err may mean that the table is outdated.
 func outdated(err error) bool {
 	if errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrUncertain) {
 		return true
