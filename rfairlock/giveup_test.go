@@ -91,6 +91,7 @@ func TestU26CanceledWaiterLeavesQueue(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				b := queued(ctx, t, srv, rfairlock.New(client, "job"))
+				synctest.Wait() // for the attempt's reply
 				cancel()
 				err := b.w.failed(t, promptly)
 				require.ErrorIs(t, err, context.Canceled)
