@@ -6,22 +6,23 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The scripts of the fair lock. All except [FairGiveUp] and [FairInspect] first remove overdue waiters
-// from the head of the queue.
+// The scripts for the fair lock. All of them except [FairGiveUp] and [FairInspect] first remove overdue waiters from
+// the head of the queue.
 var (
-	FairTry           = load("fair_try", guard)     // acquires the lock if no other owner is before this one
-	FairAcquire       = load("fair_acquire", guard) // [FairTry], but queues the owner otherwise
-	FairReenter       = load("fair_reenter")        // reenters it; may run twice with a target
+	FairTry           = load("fair_try", guard)     // acquires the lock if no other owner is ahead in the queue
+	FairAcquire       = load("fair_acquire", guard) // [FairTry], but adds the owner to the queue on failure
+	FairReenter       = load("fair_reenter")        // reenters the lock; may run twice with a target
 	FairRelease       = load("fair_release")        // lowers an unshared count to a target; may run late or twice
 	FairReleaseShared = load("fair_release_shared") // lowers a shared count by one, with Redisson's latch
-	FairForceRelease  = load("fair_force_release")  // frees it regardless of its holder, and wakes the next
+	FairForceRelease  = load("fair_force_release")  // frees the lock regardless of its holder, and notifies the next waiter
 	FairGiveUp        = load("fair_give_up")        // removes owners from the queue; may run twice
 	FairInspect       = load("fair_inspect")        // reads the lock and its queue
 )
 
-// Fair fills calls to the scripts of one fair lock. now is the caller's clock in int64 milliseconds since 1970.
+// Fair fills calls to the scripts for one fair lock. The argument now is the time on the caller's clock in int64
+// milliseconds since 1970.
 type Fair struct {
-	// The names of the lock, its other keys and its channel, all strings.
+	// The names of the lock, its other keys and its channel, all of which are strings.
 	Key, Queue, Timeouts, Channel any
 	Publish                       any // PUBLISH or SPUBLISH
 	Tokens
@@ -46,13 +47,13 @@ func (f *Fair) take(c *transport.Call, plain, fenced *transport.Script, args ...
 	c.Args = append(c.Args, tell)
 }
 
-// Try fills c with [FairTry] or [FencedFairTry], whose refusal names the holder.
+// Try fills c with [FairTry] or [FencedFairTry]. If the lock is not acquired, the reply names the holder.
 func (f *Fair) Try(c *transport.Call, now, owner, wait, lease any) {
 	f.take(c, FairTry, FencedFairTry, now, owner, wait, lease)
 }
 
-// Acquire fills c with [FairAcquire] or [FencedFairAcquire], whose refusal names the holder and the
-// next waiter.
+// Acquire fills c with [FairAcquire] or [FencedFairAcquire]. If the lock is not acquired, the reply names the holder
+// and the next waiter.
 func (f *Fair) Acquire(c *transport.Call, now, owner, wait, lease any) {
 	f.take(c, FairAcquire, FencedFairAcquire, now, owner, wait, lease)
 }
@@ -82,7 +83,7 @@ func (f *Fair) ForceRelease(c *transport.Call, now any) {
 	f.fill(c, FairForceRelease, now, f.Publish, protocol.MessageUnlock)
 }
 
-// GiveUp fills c with [FairGiveUp], or adds the owner to such a call for the same lock.
+// GiveUp fills c with [FairGiveUp]. If c is already such a call for this lock, GiveUp adds the owner to it.
 func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 	if c.Script == FairGiveUp {
 		c.Args = append(c.Args, owner, wait)
@@ -91,44 +92,43 @@ func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 	f.fill(c, FairGiveUp, now, owner, wait, f.Publish, protocol.MessageUnlock)
 }
 
-// Inspect fills c with [FairInspect] for the queue positions from first to last. The argument listeners is the number
-// of these places, from the first, whose listeners the script counts; count is the PUBSUB subcommand that it uses for
-// this.
+// Inspect fills c with [FairInspect] for the places in the queue from first to last. The script counts the subscribers
+// for as many of these places as the argument listeners says, with the PUBSUB subcommand count.
 func (f *Fair) Inspect(c *transport.Call, listeners, count any, first, last int64) {
 	f.fill(c, FairInspect, listeners, count, first, last)
 }
 
-// The scripts that maintain the queue of a fair lock, which Redisson lacks. None of them removes
-// overdue waiters.
+// The scripts that maintain the queue of a fair lock. Redisson does not have such scripts. They do not remove overdue
+// waiters.
 var (
-	FairHeartbeat = load("fair_heartbeat") // keeps the places of one process's waiters, and reads the front
-	FairEvict     = load("fair_evict")     // evicts dead owners from the front; may run twice
-	FairNudge     = load("fair_nudge")     // wakes the first in the queue of a free lock again
+	FairHeartbeat = load("fair_heartbeat") // keeps a process's waiters in the queue, and reads the front of the queue
+	FairEvict     = load("fair_evict")     // evicts dead owners from the front of the queue; may run twice
+	FairNudge     = load("fair_nudge")     // notifies the first waiter of a free lock again
 )
 
-// Beat has the parameters of a heartbeat.
+// Beat holds the parameters of a heartbeat.
 type Beat struct {
-	// Keep is the minimum time for which waiters are kept, and FairWait is the wait of an owner that doesn't set one.
-	// Both are int64 milliseconds.
+	// Keep is the minimum time for which waiters stay in the queue. FairWait is the wait of an owner that does not set
+	// one. Both are int64 milliseconds.
 	Keep, FairWait any
-	// Window is the number of places to return.
+	// Window is the maximum number of waiters to return from the front of the queue.
 	Window int
 	// Waiters is the number of calls to [AddWaiter] that follow.
 	Waiters int
 }
 
-// Heartbeat begins a call to [FairHeartbeat]. To complete it, call [AddWaiter] for each waiter in this process and then
-// [AddOther] for each other known owner.
+// Heartbeat fills c with the beginning of a call to [FairHeartbeat]. To complete it, call [AddWaiter] for each waiter
+// in this process and then [AddOther] for each other known owner.
 func (f *Fair) Heartbeat(c *transport.Call, now any, b Beat) {
 	f.fill(c, FairHeartbeat, now, b.Keep, b.FairWait, int64(b.Window), int64(b.Waiters))
 }
 
-// AddWaiter adds an owner in this process and the wait with which it was queued.
+// AddWaiter adds an owner in this process, and the wait with which it was queued.
 func AddWaiter(c *transport.Call, owner string, wait any) {
 	c.Args = append(c.Args, owner, wait)
 }
 
-// AddOther adds an owner of another process.
+// AddOther adds an owner in another process.
 func AddOther(c *transport.Call, other reply.Other) {
 	var lives any = "0"
 	if other.Living {
@@ -137,7 +137,7 @@ func AddOther(c *transport.Call, other reply.Other) {
 	c.Args = append(c.Args, other.Owner, other.Wait, lives)
 }
 
-// Evict fills c with [FairEvict]; dead is in the order of the queue, and keep is as in [Beat].
+// Evict fills c with [FairEvict]. The owners in dead must be in the order of the queue. For keep, see [Beat].
 func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
 	f.fill(c, FairEvict, now, keep, f.Publish, protocol.MessageUnlock)
 	for _, place := range dead {

@@ -1,10 +1,11 @@
-// Package luasrc contains the Lua scripts that change locks, and fills calls to them. The comment at the top of a file
-// is the script's contract; a test compares it with the code. docs/protocol.md lists KEYS and ARGV. The line "-- Uses:"
-// in a header names the functions in shared/ that the file calls. The scripts run on Redis 6.0 or later, Valkey and
-// package embedded, so they never convert numbers to strings, do not rely on the order of hash fields, unpack at most a
-// thousand values, and use only the libraries string and math and no global variables. Each script has at least one
-// key, because some servers reject scripts without keys. Functions in shared/ read neither KEYS nor ARGV. A change to a
-// script's arguments also changes its method here and docs/protocol.md.
+// Package luasrc contains the Lua scripts that change locks, and functions that build the calls to them. The comment at
+// the top of each file is the script's contract, which a test compares with the code. Its line "-- Uses:" names the
+// functions in shared/ that the file calls. Functions in shared/ do not read KEYS or ARGV. If you change a script's
+// arguments, also change its method here and docs/protocol.md.
+//
+// The scripts run on Redis 6.0 or later, on Valkey and in package embedded. Therefore they never convert numbers to
+// strings, rely on the order of hash fields, unpack more than a thousand values, define global variables, or use any
+// library except string and math. Each script has at least one key, because some servers reject scripts without keys.
 package luasrc
 
 import (
@@ -17,16 +18,16 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// files has the scripts and, in shared/, the fragments: functions used by several scripts.
+// files contains the scripts and, in shared/, the fragments, which are functions that several scripts use.
 //
 //go:embed *.lua shared/*.lua
 var files embed.FS
 
-// undeclared makes Dragonfly accept keys that are not among KEYS. Other servers take it for a comment.
-// It must be the first line.
+// undeclared makes Dragonfly accept keys that are not listed in KEYS. To other servers it is a comment. It must be the
+// first line of the script.
 const undeclared = "--!df flags=allow-undeclared-keys\n"
 
-// load returns the script of a file, preceded by the given text and the file's fragments.
+// load returns the script in the named file, preceded by the given texts and the fragments that it uses.
 func load(name string, before ...string) *transport.Script {
 	joined := map[string]bool{}
 	text := strings.Join(before, "") + join(files, name+".lua", joined)
@@ -36,9 +37,9 @@ func load(name string, before ...string) *transport.Script {
 	return transport.NewScript(name, text)
 }
 
-// guard precedes scripts that publish, or whose release will. If a call ends with the publish
-// command, the channel and engine.GuardArg, and the user may not publish there, the script fails
-// before it changes anything. Before Redis 7, and without ACL checks in scripts, the script runs.
+// guard is the beginning of scripts that publish, or that acquire a lock whose release publishes. If the last arguments
+// of a call are the publish command, the channel and engine.GuardArg, and the user may not publish to that channel, the
+// script fails before it changes anything. Servers without redis.acl_check_cmd, such as Redis 6, skip this check.
 const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
     local publish, channel = ARGV[#ARGV - 2], ARGV[#ARGV - 1]
     local known, may = pcall(redis.acl_check_cmd, publish, channel, '')
@@ -49,7 +50,8 @@ const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
 end
 `
 
-// join returns a file's text preceded by all its fragments, each included once. It panics if a file does not exist.
+// join returns the text of a file, preceded by the fragments that it uses and that are not yet in joined. It panics if
+// a file does not exist.
 func join(files fs.FS, file string, joined map[string]bool) string {
 	text, err := fs.ReadFile(files, file)
 	if err != nil {
@@ -66,7 +68,7 @@ func join(files fs.FS, file string, joined map[string]bool) string {
 	return all.String()
 }
 
-// fragments returns the names on the line "-- Uses:".
+// fragments returns the names that are listed in the line "-- Uses:".
 func fragments(text string) []string {
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "--") {

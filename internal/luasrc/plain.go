@@ -7,35 +7,35 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The scripts of the plain lock. A count is shared if several processes may use its owner.
+// The scripts for the plain lock. A count is shared if several processes may use the same owner.
 var (
 	Acquire       = load("acquire", guard) // acquires or reenters a lock
 	Reenter       = load("reenter")        // reenters a lock; may run twice with a target
 	Release       = load("release")        // lowers an unshared count to a target; may run late or twice
 	ReleaseShared = load("release_shared") // lowers a shared count by one, with Redisson's latch
 	ForceRelease  = load("force_release")  // frees a lock regardless of its holder
-	Pass          = load("pass")           // passes a lock to an heir without a message
+	Pass          = load("pass")           // passes a lock to an heir without sending a message
 	Inspect       = load("inspect")        // reads a lock
-	Renew         = load("renew")          // extends leases, also of fair locks
-	Replicate     = load("replicate")      // rewrites a lock unchanged for WAIT, also fair locks
-	Foreign       = load("foreign")        // detects a hash of another program
-	KindOf        = load("kind_of")        // names the kind of object under a key
+	Renew         = load("renew")          // extends leases of plain and fair locks
+	Replicate     = load("replicate")      // rewrites a plain or fair lock unchanged, for WAIT
+	Foreign       = load("foreign")        // detects a hash that another program wrote
+	KindOf        = load("kind_of")        // returns the kind of object that is stored under a key
 )
 
 const tell = "1"
 
-// latchMillis is the TTL of a latch, the least of Redisson's.
+// latchMillis is the TTL of a latch in milliseconds. Redisson never uses a shorter one.
 var latchMillis any = int64(16_000)
 
-// fill fills c, which must be reset. The first args are the keys.
+// fill sets the script and appends the arguments of c, which must be empty. The first args are the keys.
 func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
 	c.Script, c.NumKeys = script, keys
 	c.Args = append(c.Args, args...)
 }
 
-// Plain fills calls to the scripts of one plain lock. Each method expects a reset call and leaves
-// Urgent and Vital unchanged. Owners are strings; leases and waits are int64 milliseconds. The
-// caller boxes them once.
+// Plain fills calls to the scripts for one plain lock. Each method requires an empty call, and does not change its
+// Urgent and Vital fields. Owners are strings, and leases and waits are int64 milliseconds. They have type any so that
+// the caller can convert them to interfaces once instead of once per call.
 type Plain struct {
 	// The names of the lock and its channel, both strings.
 	Key, Channel any
@@ -43,7 +43,7 @@ type Plain struct {
 	Tokens
 }
 
-// Acquire fills c with [Acquire] or [FencedAcquire], whose refusal names the holder.
+// Acquire fills c with [Acquire] or [FencedAcquire]. If the lock is held, the reply names the holder.
 func (p *Plain) Acquire(c *transport.Call, owner, lease any) {
 	if p.Counter != nil {
 		fill(c, FencedAcquire, 2, p.Key, p.Counter, owner, lease, p.Least)
@@ -88,12 +88,12 @@ func (p *Plain) Pass(c *transport.Call, owner, heir, lease any) {
 // Inspect fills c with [Inspect].
 func (p *Plain) Inspect(c *transport.Call) { fill(c, Inspect, 1, p.Key) }
 
-// FillRenew fills c with [Renew] for n locks, which lock returns in order.
+// FillRenew fills c with [Renew] for n locks. It calls lock for each i from 0 to n-1.
 func FillRenew(c *transport.Call, n int, lock func(i int) (key, owner, lease any)) {
 	fillRenew(c, Renew, n, 0, lock)
 }
 
-// fillRenew leaves room for gap more arguments after the keys.
+// fillRenew leaves room for gap additional arguments after the keys.
 func fillRenew(c *transport.Call, script *transport.Script, n, gap int, hold func(i int) (key, owner, lease any)) {
 	c.Script, c.NumKeys = script, n
 	c.Args = slices.Grow(c.Args, 3*n+gap)[:3*n+gap]
@@ -111,7 +111,7 @@ func FillKindOf(c *transport.Call, key any) { fill(c, KindOf, 1, key) }
 // FillForeign fills c with [Foreign].
 func FillForeign(c *transport.Call, key any) { fill(c, Foreign, 1, key) }
 
-// The scripts that grant locks with tokens, plain and fair.
+// The scripts that grant plain and fair locks with fencing tokens.
 var (
 	FencedAcquire     = load("fenced_acquire", guard)      // [Acquire] with the next token
 	FencedReenter     = load("fenced_reenter")             // [Reenter] with the next token
@@ -119,32 +119,32 @@ var (
 	FencedFairTry     = load("fenced_fair_try", guard)     // [FairTry] with the next token
 	FencedFairAcquire = load("fenced_fair_acquire", guard) // [FairAcquire] with the next token
 	FencedFairReenter = load("fenced_fair_reenter")        // [FairReenter] with the next token
-	Raise             = load("raise")                      // raises a counter of tokens; may run twice
+	Raise             = load("raise")                      // raises a token counter; may run twice
 )
 
-// ErrBehind is the error text of a script whose counter is below the least value.
+// ErrBehind is the error text with which a script fails if the counter is below Least.
 const ErrBehind = "FENCE_EPOCH"
 
-// Tokens makes a lock fenced: its grants give tokens. The zero value is a lock without tokens.
+// Tokens configures a fenced lock, each grant of which has a token. The zero value is for a lock without tokens.
 type Tokens struct {
-	// Counter is the name of the lock's counter, a string, or nil.
+	// Counter is the name of the lock's counter as a string, or nil if the lock has no tokens.
 	Counter any
-	// Least is the least value of the counter, an int64; 0 allows any value.
+	// Least is the minimum value of the counter as an int64. 0 allows any value.
 	Least any
 }
 
 // FillRaise fills c with [Raise].
 func FillRaise(c *transport.Call, counter, least any) { fill(c, Raise, 1, counter, least) }
 
-// The scripts of several plain locks.
+// The scripts for several plain locks.
 var (
-	AcquireAll = load("acquire_all", guard) // acquires many plain locks of one slot, or none
+	AcquireAll = load("acquire_all", guard) // acquires all the given plain locks, or none of them
 	ReleaseAll = load("release_all")        // releases an owner's locks; may run late or twice
 )
 
-// All fills calls to the scripts for several plain locks in one slot.
+// All fills calls to the scripts for several plain locks in the same slot.
 type All struct {
-	// The names of the locks, each once, and of their channels, all strings.
+	// The names of the locks, without duplicates, and of their channels. All of them are strings.
 	Keys, Channels []any
 	Publish        any // PUBLISH or SPUBLISH
 }

@@ -5,10 +5,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The scripts of the read/write lock. The writer also uses [Reenter] and [Renew], both roles [Replicate].
+// The scripts for the read/write lock. The writer also uses [Reenter] and [Renew], and both roles use [Replicate].
 var (
 	ReadAcquire           = load("read_acquire", guard)  // acquires the lock as a reader
-	ReadReenter           = load("read_reenter")         // reenters it as a reader; may run twice with a target
+	ReadReenter           = load("read_reenter")         // reenters the lock as a reader; may run twice with a target
 	ReadRelease           = load("read_release")         // lowers an unshared count to a target; may run late or twice
 	ReadReleaseShared     = load("read_release_shared")  // lowers a shared count by one, with Redisson's latch
 	ReadRenew             = load("read_renew")           // extends the leases of readers
@@ -25,22 +25,22 @@ type Role struct {
 	acquire, reenter, release, releaseShared *transport.Script
 
 	// keys is the number of keys of acquire and reenter. For a reader, they include the channel, so that the script
-	// does not run while the slot is being moved: the keys of the individual holds cannot be declared.
+	// does not run while the slot is being moved, because the keys of the individual holds cannot be declared.
 	keys int
 
-	mode, message any // boxed once
+	mode, message any
 }
 
-// The roles. A writer is given by its protocol.WriterField.
+// The roles. The methods of ReadWrite identify a writer by its protocol.WriterField.
 var (
 	Reader = Role{ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, 2, protocol.ModeRead, protocol.MessageUnlock}
 	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, 1, protocol.ModeWrite, protocol.MessageWriterLeft}
 )
 
-// ReadWrite fills calls to the scripts for one role of one lock.
+// ReadWrite fills calls to the scripts for one read/write lock in one role.
 type ReadWrite struct {
 	Role *Role
-	// The names of the lock and its channel, both strings.
+	// The names of the lock and its channel, both of which are strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }

@@ -5,18 +5,18 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The scripts of semaphores whose permits have ids.
+// The scripts for semaphores whose permits have IDs.
 var (
-	PermitAcquire   = load("permit_acquire", guard) // acquires permits for new ids
-	PermitRelease   = load("permit_release", guard) // releases permits by their ids; may run late or twice
+	PermitAcquire   = load("permit_acquire", guard) // acquires permits with new IDs
+	PermitRelease   = load("permit_release", guard) // releases permits by their IDs; may run late or twice
 	PermitRenew     = load("permit_renew")          // extends the leases of permits
 	PermitReplicate = load("permit_replicate")      // rewrites the leases of permits unchanged for WAIT
 	PermitCount     = load("permit_count")          // counts the available and the acquired permits
-	PermitSet       = load("permit_set", guard)     // sets the number of permits, acquired ones included; may run twice
+	PermitSet       = load("permit_set", guard)     // sets the number of permits, including acquired ones; may run twice
 	PermitInspect   = load("permit_inspect")        // reads a semaphore and its acquired permits
 )
 
-// The scripts of a semaphore that only counts. The last two also serve permits with ids.
+// The scripts for a semaphore that only counts its permits. The last two also work for permits with IDs.
 var (
 	SemaphoreAcquire         = load("semaphore_acquire", guard)          // acquires permits; must not run twice
 	SemaphoreDrain           = load("semaphore_drain", guard)            // acquires all available permits; must not run twice
@@ -25,10 +25,10 @@ var (
 	SemaphoreTrySet          = load("semaphore_try_set", guard)          // creates a semaphore; may run twice
 )
 
-// Counter fills calls to the scripts of one semaphore that only counts. Numbers of permits are
+// Counter fills calls to the scripts for one semaphore that only counts its permits. Numbers of permits are of type
 // int64.
 type Counter struct {
-	// The names of the semaphore and its channel, both strings.
+	// The names of the semaphore and its channel, both of which are strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }
@@ -49,19 +49,19 @@ func (s *Counter) Add(c *transport.Call, n any) {
 	fill(c, SemaphoreAdd, 2, s.Key, s.Channel, n, s.Publish)
 }
 
-// TrySet fills c with [SemaphoreTrySet]; the TTL is in milliseconds, 0 for none.
+// TrySet fills c with [SemaphoreTrySet]. The TTL is in milliseconds, or 0 if the semaphore does not expire.
 func (s *Counter) TrySet(c *transport.Call, n, ttl int64) {
 	fill(c, SemaphoreTrySet, 2, s.Key, s.Channel, n, s.Publish, ttl)
 }
 
-// IDSize is the size of a permit's id in bytes.
+// IDSize is the size of a permit's ID in bytes.
 const IDSize = 16
 
-// Permits fills calls to the scripts of one semaphore whose permits have ids. ids is a string of
-// concatenated ids of [IDSize] bytes; now is in milliseconds since 1970.
+// Permits fills calls to the scripts for one semaphore whose permits have IDs. The argument ids is a string of
+// concatenated IDs, each of which is [IDSize] bytes long, and now is in milliseconds since 1970.
 type Permits struct {
 	Counter
-	// Permits is the key of the sorted set, a string.
+	// Permits is the key of the sorted set as a string.
 	Permits any
 }
 
@@ -70,8 +70,8 @@ func (s *Permits) Acquire(c *transport.Call, now int64, ids, lease any) {
 	fill(c, PermitAcquire, 3, s.Key, s.Permits, s.Channel, now, ids, lease, s.Publish)
 }
 
-// Release fills c with [PermitRelease]. size is that of each id, which differs from [IDSize] for
-// permits made by hand.
+// Release fills c with [PermitRelease]. The argument size is the size of each ID in bytes. It is not [IDSize] if the
+// permits were created manually.
 func (s *Permits) Release(c *transport.Call, now int64, ids any, size int64) {
 	fill(c, PermitRelease, 3, s.Key, s.Permits, s.Channel, now, ids, size, s.Publish)
 }
@@ -87,28 +87,28 @@ func (s *Permits) Set(c *transport.Call, n int64) {
 	fill(c, PermitSet, 3, s.Key, s.Permits, s.Channel, n, s.Publish)
 }
 
-// Inspect fills c with [PermitInspect] for the permits from first to last, 0, -1 for all.
+// Inspect fills c with [PermitInspect] for the permits from first to last. Use 0 and -1 for all permits.
 func (s *Permits) Inspect(c *transport.Call, first, last int64) {
 	fill(c, PermitInspect, 2, s.Key, s.Permits, first, last)
 }
 
-// FillPermitRenew fills c with [PermitRenew] for n holds, which permits returns in order; key is
+// FillPermitRenew fills c with [PermitRenew] for n holds. It calls permits for each i from 0 to n-1. The key is that of
 // the sorted set.
 func FillPermitRenew(c *transport.Call, now int64, n int, permits func(i int) (key, ids, lease any)) {
 	fillRenew(c, PermitRenew, n, 1, permits)
 	c.Args[n] = now
 }
 
-// The scripts of the count-down latch.
+// The scripts for the count-down latch.
 var (
 	LatchSet       = load("latch_set", guard)        // sets the count of a latch that has none
 	LatchCountDown = load("latch_count_down", guard) // lowers the count by one; must not run twice
 	LatchDelete    = load("latch_delete", guard)     // deletes the count
 )
 
-// Latch fills calls to the scripts of one count-down latch.
+// Latch fills calls to the scripts for one count-down latch.
 type Latch struct {
-	// The names of the latch and its channel, both strings.
+	// The names of the latch and its channel, both of which are strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
 }
