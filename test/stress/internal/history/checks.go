@@ -9,33 +9,32 @@ import (
 	"time"
 )
 
-// Finding is a violation.
+// Finding is a violation that a check found.
 type Finding struct {
 	Check string
 	What  string
 }
 
-// String returns the check and the finding.
 func (f Finding) String() string { return f.Check + ": " + f.What }
 
 func found(check, format string, args ...any) Finding {
 	return Finding{check, fmt.Sprintf(format, args...)}
 }
 
-// Overlap is two holds that exclude each other and were valid at the same time.
+// Overlap is a pair of conflicting holds that were valid at the same time.
 type Overlap struct {
-	// Span is when both were valid; First was granted first.
+	// First was granted before Second. Both were valid in Span.
 	First, Second *Hold
 	Span          Span
-	// After is the end of the overlap relative to the fault that caused the loss of the lock.
+	// After is the time between the fault that caused the server to lose the lock and the end of the overlap.
 	After   Time
 	Excused bool
 }
 
-// latency is the time of a renewal beyond its period: a command timeout and a new connection.
+// latency is the longest time for which a renewal may be late: a command timeout plus a reconnection.
 const latency = 3 * time.Second
 
-// Overlaps returns all overlaps. After a data loss they are excused for one renewal period.
+// Overlaps returns all overlaps. An overlap that ends within one renewal period of a data loss is excused.
 func (s *Story) Overlaps() []Overlap {
 	var all []Overlap
 	for _, key := range sortedKeys(s.ByKey) {
@@ -53,7 +52,8 @@ func (s *Story) Overlaps() []Overlap {
 	return all
 }
 
-// exclude: an owner must not write while it reads.
+// exclude reports whether two holds conflict. An owner's own holds conflict only if it acquired the write lock while it
+// held the read lock.
 func exclude(first, second *Hold) bool {
 	if first.Owner == second.Owner {
 		return first.Read && !second.Read && second.Outer == ""
@@ -61,8 +61,8 @@ func exclude(first, second *Hold) bool {
 	return !first.Read || !second.Read
 }
 
-// excuse looks for the fault that caused the loss of the first hold. If both holds were requested concurrently, it also
-// tries the second hold: the server may have granted them in the other order.
+// excuse looks for the fault that made the server lose the first hold. If both holds were requested concurrently, it
+// also tries the second hold, because the server may have granted them in the opposite order.
 func (s *Story) excuse(o Overlap) Overlap {
 	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.sent < o.First.From {
 		o.excuse(s.Faults, o.Second)
@@ -70,7 +70,9 @@ func (s *Story) excuse(o Overlap) Overlap {
 	return o
 }
 
-// excuse considers the first fault only: if it did not end the hold in time, a later one is not the reason.
+// excuse stops at the first fault that began while the hold was valid: if the hold did not end soon enough after that
+// fault, a later one is not the reason for the overlap. It does not stop at evictions, which may not have affected the
+// key.
 func (o *Overlap) excuse(faults []Record, h *Hold) {
 	period := h.Lease
 	if h.Renewed {
@@ -87,7 +89,7 @@ func (o *Overlap) excuse(faults []Record, h *Hold) {
 	}
 }
 
-// Evicted is the fault with which the server loses unknown keys.
+// Evicted is the Op of a fault in which the server loses an unknown set of keys.
 const Evicted = "evicted"
 
 // String describes the overlap.
@@ -115,11 +117,11 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// grain is the resolution of the server's clock plus the error of sampling a busy process.
+// grain allows for the resolution of the server's clock and for inexact samples on a busy machine.
 const grain = 20 * time.Millisecond
 
-// checkAudits: the hold must end at least its loss margin before the key can expire, and the owner's count must be its
-// depth. After a successful unlock the owner must be gone.
+// checkAudits checks that each hold ends at least its loss margin before the key can expire, that the owner's count on
+// the server matches its depth, and that the owner is gone after its last unlock has succeeded.
 func (s *Story) checkAudits() (findings []Finding) {
 	for _, a := range s.Audits {
 		h := s.Holds[a.Hold]
@@ -147,7 +149,8 @@ func (s *Story) checkAudits() (findings []Finding) {
 	return findings
 }
 
-// checkCalls does not count the time for which the process was stopped.
+// checkCalls checks that each call returned within its time limit, not counting the time during which its process was
+// stopped.
 func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	for _, id := range sortedKeys(s.Calls) {
 		c := s.Calls[id]
@@ -166,7 +169,8 @@ func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	return findings
 }
 
-// stood allows for overlapping stops: the fault, and the stall that the process noticed.
+// stood returns for how long process p was stopped. Its stops may overlap, because a process that was stopped by a
+// fault usually reports the stall as well.
 func (s *Story) stood(p string, in Span) (sum Time) {
 	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	for _, stop := range stops {
@@ -177,7 +181,7 @@ func (s *Story) stood(p string, in Span) (sum Time) {
 	return sum
 }
 
-// checkEarly: no hold is lost before its deadline while the server still has it.
+// checkEarly checks that no hold was lost before its deadline unless the server lost it.
 func (s *Story) checkEarly() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -209,7 +213,8 @@ func (s *Story) forgotten(h *Hold, at Time) bool {
 	return false
 }
 
-// checkReentries: a proof is rejected after the server lost its hold.
+// checkReentries checks that a proof was rejected if the server had lost its hold, and that nested holds have the same
+// owner.
 func (s *Story) checkReentries() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -232,7 +237,8 @@ func (s *Story) checkReentries() (findings []Finding) {
 	return findings
 }
 
-// checkTokens: a call that began after a grant must get a higher token, unless the server lost data in between.
+// checkTokens checks that a call that began after another grant got a higher token than that grant, unless the server
+// lost data in between.
 func (s *Story) checkTokens() (findings []Finding) {
 	for _, key := range sortedKeys(s.ByKey) {
 		granted := slices.DeleteFunc(slices.Clone(s.ByKey[key]), func(h *Hold) bool { return h.Token == 0 })

@@ -1,9 +1,10 @@
 //go:build linux
 
-// Package history records how several processes used locks, and checks it. Each process appends records to its own file
-// with one write(2) each, so that they survive if it is killed. Times are CLOCK_MONOTONIC, which all processes on a
-// machine share. The life of a hold is Call, Return, Grant, Valid (repeated), Give, Return; or Over instead of Give;
-// with Marks and Audits in between. See [Story.Judge] for the checks.
+// Package history records how several processes use locks, and checks that the locks worked. Each process appends its
+// records to its own file, each with a single write(2), so that they survive if the process is killed. Times are
+// readings of CLOCK_MONOTONIC, which all processes on a machine share. A hold is recorded as Call, Return, Grant, any
+// number of Valids, then Give and Return, or Over if it was lost. There may be Marks and Audits in between.
+// [Story.Judge] runs the checks.
 package history
 
 import (
@@ -20,7 +21,7 @@ import (
 // Time is a reading of CLOCK_MONOTONIC, or the difference between two.
 type Time = time.Duration
 
-// Now reads the clock that all processes share.
+// Now returns the current time.
 func Now() Time {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -32,45 +33,45 @@ func Now() Time {
 // Kind is the kind of a record.
 type Kind string
 
-// Unless stated otherwise, T is after the event.
+// The kinds of records. Unless stated otherwise, T was read after the event.
 const (
-	// Life begins a client: Owner is its UUID.
+	// Life is the start of a client. Owner is the client's UUID.
 	Life Kind = "life"
-	// LifeOver precedes the close of a client or the end of its process.
+	// LifeOver is written before a client is closed or its process exits.
 	LifeOver Kind = "life-over"
-	// Call is the start of the call with this ID: T is the time before it, Wait is its time limit, and Hold is its hold
-	// or the source of its proof.
+	// Call is the start of the call with this ID. T was read before the call, and Wait is its time limit. Hold is the
+	// hold that it ends, or the hold whose proof it uses.
 	Call   Kind = "call"
 	Return Kind = "return"
-	// Grant is a hold of the call with this ID: Outer is the hold whose proof was used.
+	// Grant is a hold that the call with this ID acquired. Outer is the hold whose proof was used, if any.
 	Grant Kind = "grant"
-	// Valid is a sample: T is the time before Err returned nil, and Until is T plus the remaining time.
+	// Valid is a sample of a valid hold. T was read before Err returned nil, and Until is T plus the remaining time.
 	Valid Kind = "valid"
-	// Over is the first sample with an error: Until is the time of the last valid sample.
+	// Over is the first sample with an error. Until is the time of the last valid sample.
 	Over Kind = "over"
-	// Give precedes the end of a hold by Op.
+	// Give is written before the hold is ended by the operation Op.
 	Give Kind = "give"
-	// Kept cancels a Give: the hold remains.
+	// Kept cancels a Give because the hold was not ended.
 	Kept Kind = "kept"
-	// Mark is an entry on the server without faults, after which Err was nil.
+	// Mark is a stream entry that the holder added on the server without faults. Err returned nil afterwards.
 	Mark Kind = "mark"
-	// Audit is the server's state, read after a sample that was taken at Until. Depth is 0 if unknown. Unless Exact is
-	// set, Count may be higher than Depth, because an inner unlock may be resolved in the background.
+	// Audit is the server's state, read after a sample that was taken at Until. Depth is 0 if it is unknown. Unless
+	// Exact is set, Count may be higher than Depth, because an inner unlock may be resolved in the background.
 	Audit Kind = "audit"
-	// Absent is the owner's count after a successful unlock.
+	// Absent is the owner's count on the server, read after a successful unlock.
 	Absent Kind = "absent"
-	// Stock is a semaphore's state between T and Until. If Exact is set, no permit can have been lost.
+	// Stock is a semaphore's state, read between T and Until. If Exact is set, no permit can have been lost.
 	Stock Kind = "stock"
-	// Fault is the injected fault named by Op, which lasted from T until Until. Key is the forgotten key, or "*" if the
-	// server forgot all keys.
+	// Fault is an injected fault that lasted from T to Until. Op is its name. Key is the key that the server lost, or
+	// "*" if it lost all keys.
 	Fault Kind = "fault"
 	// Stop reports that process P was stopped between T, which was read before the stop, and Until.
 	Stop Kind = "stop"
-	// Kill reports that process P was killed after T.
+	// Kill reports that process P was killed. T was read before the kill.
 	Kill Kind = "kill"
 )
 
-// Stalled is the Op of a Stop that the process noticed itself.
+// Stalled is the Op of a Stop that the process detected itself.
 const Stalled = "stalled"
 
 // Record is one line of a history.
@@ -86,7 +87,7 @@ type Record struct {
 	Owner string `json:"owner,omitempty"`
 	Entry string `json:"entry,omitempty"`
 	Err   string `json:"err,omitempty"`
-	// Until is the end of the span from T.
+	// Until is the end of the interval that begins at T.
 	Until   Time  `json:"until,omitempty"`
 	Wait    Time  `json:"wait,omitempty"`
 	Lease   Time  `json:"lease,omitempty"`
@@ -98,7 +99,7 @@ type Record struct {
 	Count   int64 `json:"count,omitempty"`
 	Depth   int64 `json:"depth,omitempty"`
 	Exact   bool  `json:"exact,omitempty"`
-	// Permits is 0 for a lock; Most is the semaphore's size.
+	// Permits is 0 for a lock. Most is the semaphore's size.
 	Permits   int64 `json:"permits,omitempty"`
 	Most      int64 `json:"most,omitempty"`
 	Available int64 `json:"available,omitempty"`
@@ -110,7 +111,7 @@ type Writer struct {
 	process string
 }
 
-// Create opens or creates the file for process p.
+// Create opens the file to which process p appends its records, and creates it if necessary.
 func Create(path, p string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // the tester's own choice
 	if err != nil {
@@ -119,7 +120,8 @@ func Create(path, p string) (*Writer, error) {
 	return &Writer{file: f, process: p}, nil
 }
 
-// Write appends r, with the current time unless r has one. The kernel has it when Write returns.
+// Write appends r, and sets its time and process if they are zero. When Write returns, the record is in the kernel, so
+// it survives the process.
 func (w *Writer) Write(r Record) {
 	if r.T == 0 {
 		r.T = Now()
@@ -139,12 +141,13 @@ func (w *Writer) Write(r Record) {
 // Close closes the file.
 func (w *Writer) Close() error { return w.file.Close() }
 
-// Follower reads a growing history in parts.
+// Follower reads histories that are still being written.
 type Follower struct {
 	offsets map[string]int64
 }
 
-// Next returns the records since the last call. An incomplete last line is left for the next call.
+// Next returns the records that were added since the last call for the same path. It leaves an incomplete last line for
+// the next call.
 func (f *Follower) Next(path string) ([]Record, error) {
 	if f.offsets == nil {
 		f.offsets = map[string]int64{}
@@ -181,16 +184,16 @@ func readFrom(path string, offset int64) (string, error) {
 	return string(text), err
 }
 
-// Owners tracks which owners the server may still have although no caller is inside.
+// Owners tracks the owners that may still hold locks on the server although no caller uses them.
 type Owners struct {
-	alive map[string]string
-	dead  map[string]bool
-	left  map[string]string // why
-	holds map[string]string
+	alive map[string]string // the client's UUID -> its process
+	dead  map[string]bool   // processes that were killed
+	left  map[string]string // owner -> why the server may still have it
+	holds map[string]string // hold -> owner
 	calls map[string]Record
 }
 
-// Add adds records that are later than earlier ones.
+// Add adds records, which must be later than all records that were added before.
 func (o *Owners) Add(records []Record) {
 	if o.alive == nil {
 		o.alive, o.dead, o.left = map[string]string{}, map[string]bool{}, map[string]string{}
@@ -240,7 +243,7 @@ func (o *Owners) add(rec Record) {
 // Excuse records why the server may keep an owner.
 func (o *Owners) Excuse(owner, why string) { o.left[owner] = why }
 
-// Explains returns why the server may still have an owner while no caller is active, or "".
+// Explains returns why the server may still have an owner that no caller uses, or "" if it should not have it.
 func (o *Owners) Explains(owner string) string {
 	id, _, _ := strings.Cut(owner, ":")
 	if _, alive := o.alive[id]; !alive {

@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// checkPermits finds moments at which holds had more permits than were set. A hold is assumed to have its permits as
-// late and as briefly as its calls and samples allow, so a violation is proven if they don't fit. A model checker could
-// not prove more, because calls in doubt may have had the permits that a rejected attempt needed.
+// checkPermits finds times at which more permits were held than the semaphore has. It assumes that each hold had its
+// permits for the shortest time that its calls and samples allow, so each violation that it finds is real. A model
+// checker could not prove more, because a call with an uncertain result may have held the permits for which a rejected
+// attempt was waiting.
 func (s *Story) checkPermits() (findings []Finding) {
 	for _, key := range sortedKeys(s.BySemaphore) {
 		if s.mayForget(key) {
@@ -70,8 +71,9 @@ func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
 	return findings
 }
 
-// checkStocks: available and taken permits are never more than were set, nor fewer unless some may have been lost. No
-// more permits are available than are left over by the holds that were valid throughout the query.
+// checkStocks checks that available and acquired permits never add up to more than the semaphore has, or to fewer
+// unless some may have been lost. It also checks that the holds that were valid throughout the query and the available
+// permits did not together exceed the semaphore's size.
 func (s *Story) checkStocks() (findings []Finding) {
 	for _, q := range s.Stocks {
 		if s.mayForget(q.Key) {
@@ -120,9 +122,9 @@ func (p place) compare(q place) int { return cmp.Or(cmp.Compare(p.ms, q.ms), cmp
 
 func (p place) String() string { return fmt.Sprintf("%d-%d", p.ms, p.n) }
 
-// stay is an owner's time inside in one role, from its first mark to its last.
+// stay is the time from an owner's first mark on a key to its last, as a reader or as a writer.
 type stay struct {
-	hold        *Hold // the first hold to leave one
+	hold        *Hold // the hold that left the first mark
 	first, last place
 	end         Time
 }
@@ -156,8 +158,9 @@ func (s *Story) stays() map[string][]*stay {
 	return byKey
 }
 
-// checkMarks finds interleaved marks of two owners, unless the server lost data. Marks are entries on a server without
-// faults, followed by a check that the hold is still valid, so they need no clock.
+// checkMarks finds marks of different owners that are interleaved, unless the server lost data. Since marks are entries
+// on a server without faults, and each is followed by a check that the hold is still valid, this does not depend on
+// clocks.
 func (s *Story) checkMarks() (findings []Finding) {
 	byKey := s.stays()
 	for _, key := range sortedKeys(byKey) {
@@ -185,10 +188,10 @@ func (s *Story) marksExcused(a, b *stay) bool {
 	return s.excuse(Overlap{First: a.hold, Second: b.hold, Span: Span{b.hold.From, min(a.end, b.end)}}).Excused
 }
 
-// Idle is a span in which a lock was free and had waiters.
+// Idle is an interval in which a lock was free although it had waiters.
 type Idle struct {
-	// Span is the time from the reply to the unlock until the next grant, and Calm is its longest part unaffected by
-	// faults.
+	// Span begins when the unlock returned, and ends with the next grant. Calm is the longest part of it that was not
+	// affected by faults.
 	Key  string
 	Span Span
 	Calm Time
@@ -197,7 +200,7 @@ type Idle struct {
 // Aftermath returns how long a fault may affect a lock.
 type Aftermath func(fault Record, key string) time.Duration
 
-// LongestIdle returns the idle span with the longest calm part.
+// LongestIdle returns the Idle with the highest Calm.
 func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 	waits := map[string][]*Made{}
 	for _, c := range s.Calls {
@@ -217,7 +220,7 @@ func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 
 func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longest Idle) {
 	for _, h := range holds {
-		// Only the last hold of an owner frees the lock.
+		// The lock becomes free only with the last hold of its owner.
 		if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
 			i := Idle{Key: h.Key, Span: Span{u.Returned, s.until(holds, waits, u, atLeastOne(h.Permits))}}
 			i.Calm = calm(i.Span, excused)
@@ -237,7 +240,7 @@ func outlived(holds []*Hold, h *Hold, at Time) bool {
 	})
 }
 
-// until returns until when a waiter could have acquired some of the freed permits, or the lock.
+// until returns the end of the interval in which a waiter could have acquired the lock or some of the freed permits.
 func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) Time {
 	to := unlock.Returned
 	for _, w := range waits {
@@ -248,7 +251,7 @@ func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) T
 	return to
 }
 
-// takenFrom returns when the holds granted after at had more than spare permits.
+// takenFrom returns the time at which the holds that were granted after at had acquired more than spare permits.
 func takenFrom(holds []*Hold, at Time, spare int64) Time {
 	first, _ := slices.BinarySearchFunc(holds, at, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+1) })
 	for _, h := range holds[first:] {
@@ -279,7 +282,7 @@ func (s *Story) excuses(key string, after Aftermath) []Span {
 	return spans
 }
 
-// calm returns the longest part of a span outside the others, which are sorted.
+// calm returns the length of the longest part of a span that the others, which are sorted, do not cover.
 func calm(in Span, others []Span) (longest Time) {
 	from := in.From
 	for _, o := range others {

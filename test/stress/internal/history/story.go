@@ -12,25 +12,26 @@ import (
 // Hold is the history of one hold.
 type Hold struct {
 	ID, P, Key, Owner, Outer string
-	// Called is the start of its call. It was valid at least from From to To.
+	// Called is the time at which the call that acquired the hold began. The hold was valid at least from From to To.
 	Called, From, To Time
 	Lease, Margin    Time
 	Renewed          bool
 	Token            int64
 	Read             bool
 	Permits, Most    int64
-	// Cause is the reason for a loss.
+	// Cause is the error with which the hold was lost.
 	Cause string
-	// Early is how long before its deadline it was seen to have ended.
+	// Early is how long before its deadline the hold was found to be lost, or 0.
 	Early Time
 
-	// sent is derived from the first deadline, because the lease starts when the attempt is sent.
+	// sent is the time at which the attempt that succeeded was sent. It is derived from the first deadline, because the
+	// lease starts at that time.
 	sent                Time
 	lastValid, deadline Time
 	over, given         Time
 }
 
-// Story is the assembled history.
+// Story is a history that was assembled from the records of all processes.
 type Story struct {
 	Holds                         map[string]*Hold
 	ByKey, BySemaphore            map[string][]*Hold
@@ -38,7 +39,7 @@ type Story struct {
 	Freed                         map[string]*Made
 	Marks, Audits, Stocks, Faults []Record
 	Stops                         map[string][]Span
-	// Stalls are the Stops that a process noticed itself or the machine caused.
+	// Stalls are the Stops that were detected by the stopped process itself.
 	Stalls []Span
 	Kills  map[string]Time
 	Ended  Time
@@ -47,7 +48,7 @@ type Story struct {
 // Made is a call.
 type Made struct {
 	Record
-	// Returned is when it returned, or 0.
+	// Returned is the time at which the call returned, or 0 if it has not.
 	Returned Time
 	Err      string
 }
@@ -168,10 +169,11 @@ func (h *Hold) sample(r Record) {
 	}
 }
 
-// end determines until when the hold was certainly valid, so that two overlapping holds were both believed valid, however
-// busy the machine is. A sample is a time, then Err() == nil, then Remaining(): two lower bounds. A process that was
-// stopped or later killed cannot have seen its hold end, so its hold is valid until the last sample's deadline or the
-// kill; if the end was seen before the deadline, until the last sample.
+// end sets h.To to a time until which the process certainly considered the hold valid, so that an overlap is real even
+// if the machine is busy. Each sample reads the clock before it calls Err and Remaining, so both results are lower
+// bounds. By default, the hold is valid until its last known deadline, because a process that was stopped cannot have
+// noticed the end of its hold. If the process found the hold lost before the deadline, it is only valid until the last
+// valid sample. A hold never outlasts the start of its unlock or the kill of its process.
 func (s *Story) end(h *Hold) {
 	h.To = h.deadline
 	if h.over > 0 && h.over < h.deadline {
@@ -190,18 +192,19 @@ func (s *Story) end(h *Hold) {
 	h.To = min(h.To, s.Ended)
 }
 
-// Valid returns when the hold was valid.
+// Valid returns the interval in which the hold was certainly valid.
 func (h *Hold) Valid() Span { return Span{h.From, h.To} }
 
 // Limits are the tolerances of the checks.
 type Limits struct {
+	// Slack is how much longer than its time limit a call may take.
 	Slack time.Duration
-	// Idle is how long a lock with waiters may be free without faults.
+	// Idle is how long a lock that has waiters may be free while no fault affects it.
 	Idle      time.Duration
 	Aftermath Aftermath
 }
 
-// Judge runs every check. Most findings are excused while the server was made to forget.
+// Judge runs all checks. Most of them excuse violations that follow from a fault in which the server lost data.
 func (s *Story) Judge(l Limits) []Finding {
 	var all []Finding
 	for _, check := range []func() []Finding{

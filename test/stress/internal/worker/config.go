@@ -1,9 +1,10 @@
 //go:build linux
 
-// Package worker is a client process in the nemesis run. It acquires locks at random in every supported way and records
-// its calls for package history. It reads commands and writes answers line by line, and exits when its input ends. Once
-// it has been drained, no caller is holding a lock or waiting for one, but the client is still resolving calls in
-// doubt. One goroutine samples every live hold. Audits and marks bypass the proxy in front of the locks.
+// Package worker implements a client process of the nemesis run, which injects faults while clients use locks. It
+// acquires locks at random in every supported way and records its calls for package history. It reads one command per
+// line, writes one reply per line, and exits when its input ends. After the command drain, no caller is holding a lock
+// or waiting for one. However, the client may still be resolving calls whose results are uncertain. One goroutine
+// samples all live holds. Audits and marks bypass the proxy in front of the locks' server.
 package worker
 
 import (
@@ -27,8 +28,8 @@ import (
 // Config configures a process.
 type Config struct {
 	Process string `json:"process"`
-	// URL is where clients reach the locks. Direct reaches the same server without the injected faults. MarkServer is a
-	// server without faults.
+	// URL is the address at which clients reach the locks. Direct is the same server without the injected faults.
+	// MarkServer is a server without faults.
 	URL        string `json:"url"`
 	Direct     string `json:"direct"`
 	MarkServer string `json:"mark_server"`
@@ -41,7 +42,7 @@ type Config struct {
 
 // Key is a lock or a semaphore.
 type Key struct {
-	// Permits is the size of a semaphore; Counter selects one without IDs.
+	// Permits is the size of a semaphore, or 0 for a lock. If Counter is set, the permits do not have IDs.
 	Name      string        `json:"name"`
 	Fair      bool          `json:"fair"`
 	Fenced    bool          `json:"fenced"`
@@ -53,12 +54,12 @@ type Key struct {
 	Lease     time.Duration `json:"lease"`
 }
 
-// Habits are the shares of sessions, from 0 to 1, that differ from Lock, work, Unlock.
+// Habits are the fractions of sessions, from 0 to 1, that do something else than Lock, work and Unlock.
 type Habits struct {
 	Try      float64 `json:"try"`
-	Cancel   float64 `json:"cancel"`   // soon
-	Together float64 `json:"together"` // as the lock is unlocked
-	Fixed    float64 `json:"fixed"`    // not renewed
+	Cancel   float64 `json:"cancel"`   // shortly after the call
+	Together float64 `json:"together"` // while the lock is being unlocked
+	Fixed    float64 `json:"fixed"`    // leases that are not renewed
 	MaxHold  float64 `json:"maxhold"`
 	Reenter  float64 `json:"reenter"`
 	Expire   float64 `json:"expire"`
@@ -70,7 +71,7 @@ type Habits struct {
 	Rest time.Duration `json:"rest"`
 }
 
-// Usual returns the habits of a run that looks for everything.
+// Usual returns the habits for a run that covers everything.
 func Usual() Habits {
 	return Habits{
 		Try: 0.2, Cancel: 0.2, Together: 0.05, Fixed: 0.1, MaxHold: 0.1, Reenter: 0.25,
@@ -81,13 +82,13 @@ func Usual() Habits {
 // Bounds of the clients.
 const (
 	CommandTimeout = time.Second
-	// PollCap is long, so that a lost wake-up shows.
+	// PollCap is long, so that a lost notification is noticed.
 	PollCap = 30 * time.Second
 	// Grace is the shortest grace period.
 	Grace    = 5 * time.Second
 	patience = 20 * time.Second
-	// overhead is how long a call may take beyond its wait: one attempt, and a second one after its script was loaded,
-	// each on a new connection.
+	// overhead is how long a call may take in addition to its wait. It allows for one attempt and for another one after
+	// the script has been loaded, each on a new connection.
 	overhead = 4 * CommandTimeout
 )
 
@@ -100,8 +101,8 @@ func (c *Config) client() (*redlatch.Client, error) {
 		redlatch.WithDeadWaiterGrace(Grace), redlatch.WithWatchdogTimeout(c.shortest()))
 }
 
-// At returns the semaphore's name in a round: permits of killed processes are lost, so a counter has a new name in
-// each.
+// At returns the semaphore's name in a round. A counter has a new name in each round, because the permits of killed
+// processes are lost.
 func (k Key) At(round int) string {
 	if k.Counter {
 		return fmt.Sprintf("%s.%d", k.Name, round)
@@ -109,7 +110,7 @@ func (k Key) At(round int) string {
 	return k.Name
 }
 
-// shortest returns the shortest lease: a silent connection must be dropped within it.
+// shortest returns the shortest lease, within which the client must detect a dead connection.
 func (c *Config) shortest() time.Duration {
 	least := c.Keys[0].Lease
 	for _, k := range c.Keys {
@@ -118,7 +119,7 @@ func (c *Config) shortest() time.Duration {
 	return least
 }
 
-// Lock returns the lock, in a role if it is a read/write lock.
+// Lock returns the lock. For a read/write lock, reads selects the role.
 func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 	var l *rfencedlock.Lock
 	switch {
@@ -135,7 +136,7 @@ func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 	default:
 		return rlock.New(client, k.Name)
 	}
-	plain := &rlock.Lock{} // whose holds have the tokens of l
+	plain := &rlock.Lock{} // its holds have the tokens of l
 	*hold.Of(plain) = *hold.Of(l)
 	return plain
 }
@@ -194,7 +195,8 @@ func do(pool *redis.Pool, cmd string, args ...any) (any, error) {
 	return c.Do(cmd, args...)
 }
 
-// mark writes a record only if the hold is still valid.
+// mark adds an entry to the key's stream on the server without faults. It records the entry only if the hold is still
+// valid afterwards.
 func (a *auditor) mark(key string, h *sampledHold) {
 	if h.hold.Err() != nil {
 		return
@@ -207,8 +209,8 @@ func (a *auditor) mark(key string, h *sampledHold) {
 
 const look = `return {redis.call('HGET', KEYS[1], ARGV[1]) or '0', redis.call('PTTL', KEYS[1])}`
 
-// audit calls inside after the server's reply. inside returns the owner's depth, which is 0 if unknown, and whether the
-// server's count must equal it.
+// audit records the owner's count and the TTL on the server. It calls inside after the server has replied. The function
+// returns the owner's depth, or 0 if it is unknown, and whether the server's count must be equal to it.
 func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, exact bool)) {
 	at := history.Now()
 	if h.hold.Err() != nil {

@@ -41,7 +41,7 @@ func (s *permitSession) run() {
 	s.give(h)
 }
 
-// take returns nil if it fails.
+// take acquires permits in a random way. It returns nil if that fails.
 func (s *permitSession) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	lease, terms := s.terms()
@@ -69,7 +69,7 @@ func (s *permitSession) take() *sampledHold {
 	}
 }
 
-// terms returns a lease; a negative one is not renewed.
+// terms returns a lease and its options. A negative lease is not renewed.
 func (s *permitSession) terms() (time.Duration, []rlock.Option) {
 	habits, lease := &s.w.cfg.Habits, s.key.Lease
 	switch {
@@ -151,7 +151,7 @@ func (s *permitSession) give(h *sampledHold) {
 		if h.permits != nil {
 			return h.permits.Release()
 		}
-		// A drained process must release its permits.
+		// A process must release its permits even if it is being drained.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), overhead)
 		defer cancel()
 		return rsemaphore.New(s.client, s.key.Name).Release(ctx, s.n)
@@ -161,7 +161,7 @@ func (s *permitSession) give(h *sampledHold) {
 	}
 }
 
-// counted is the hold of a counter's permits, which only a release ends.
+// counted is a hold of a counter's permits, which ends only when they are released.
 type counted struct{}
 
 func (counted) Err() error { return nil }
@@ -170,7 +170,8 @@ func (counted) Remaining() time.Duration { return time.Hour }
 
 func (counted) Context(parent context.Context) context.Context { return parent }
 
-// lookAtPermits returns how many of the given permits a semaphore contains, and the shortest of their remaining leases.
+// lookAtPermits returns how many of the given permits a semaphore contains, and the shortest of their remaining leases
+// in milliseconds.
 const lookAtPermits = `local left, n, now = -1, 0, redis.call('TIME')
 for i = 1, #ARGV do
   local ends = redis.call('ZSCORE', KEYS[1], (string.gsub(ARGV[i], '..', function(c) return string.char(tonumber(c, 16)) end)))

@@ -20,15 +20,15 @@ import (
 
 type session struct {
 	w      *worker
-	ctx    context.Context // ends at drain
+	ctx    context.Context // canceled when the process is drained
 	rnd    *rand.Rand
 	key    Key
 	client *redlatch.Client
 	lock   *rlock.Lock
 	reads  bool
 	inside []*sampledHold // live holds, outermost first
-	unsure bool           // an unknown outcome makes the server's count unknown
-	left   bool           // an inner unlock may be resolved later
+	unsure bool           // whether the server's count is unknown
+	left   bool           // whether an inner unlock may be resolved later
 }
 
 func (s *session) chance(p float64) bool { return s.rnd.Float64() < p }
@@ -50,7 +50,7 @@ func (s *session) run() {
 	}
 }
 
-// take returns nil if it fails.
+// take acquires the lock in a random way. It returns nil if that fails.
 func (s *session) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	if habits.HandOver > 0 && s.chance(0.5) {
@@ -99,7 +99,7 @@ func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
 	}
 }
 
-// call makes and records one acquiring call. A negative lease is not renewed.
+// call calls f, which acquires the lock, and records the call. A negative lease is not renewed.
 func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease time.Duration,
 	f func(context.Context) (*rlock.Hold, error),
 ) *sampledHold {
@@ -118,7 +118,7 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 		s.unsure = s.unsure || errors.Is(err, redlatch.ErrUncertain) || outer != nil
 		return nil
 	}
-	// A history identifies holders by owner, so owners must not recur.
+	// A history identifies holders by their owners, so the client must not reuse an owner.
 	inner.Of(hold).Fail()
 	h := &sampledHold{id: id, hold: hold, lock: hold, reads: reads, field: hold.Owner().String(), lease: max(lease, -lease)}
 	if s.key.ReadWrite && !reads {
@@ -156,7 +156,7 @@ func (s *session) use(h *sampledHold, depth int) {
 	s.w.auditor.mark(s.key.Name, h)
 }
 
-// audit compares counts, unless a hold has ended since.
+// audit lets the history compare the counts unless a hold has ended in between.
 func (s *session) audit(h *sampledHold) {
 	s.w.auditor.audit(s.key.Name, h, func() (depth int64, exact bool) {
 		for _, in := range s.inside {
@@ -191,7 +191,7 @@ func (s *session) role() string {
 	return s.key.Name
 }
 
-// reenter enters the lock again with a hold's proof. A writer sometimes reads.
+// reenter acquires the lock again with the proof of a hold. A writer sometimes acquires the read lock.
 func (s *session) reenter(outer *sampledHold, depth int) {
 	if s.key.ReadWrite && !s.reads && s.chance(0.5) {
 		lock := s.lock
@@ -226,7 +226,7 @@ func (s *session) give(h *sampledHold) {
 	}
 }
 
-// leave does not free the lock.
+// leave ends a hold with an operation that does not free the lock, and reports whether it succeeded.
 func (s *session) leave(op string, h *sampledHold, f func() error) bool {
 	s.w.sampler.remove(h)
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: op})
@@ -244,7 +244,7 @@ func (s *session) unlock(h *sampledHold) {
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: "unlock"})
 	if s.made("unlock", h, func() error {
 		if s.chance(s.w.cfg.Habits.Together) {
-			// To hit a caller that is just leaving; a timer is not exact enough.
+			// This aims at a caller that is just returning. A timer would not be exact enough.
 			go s.w.group.cancelAllIn(s.between(0, 300*time.Microsecond))
 		}
 		return h.lock.Unlock()

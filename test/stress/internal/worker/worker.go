@@ -35,7 +35,7 @@ type worker struct {
 	round   int // written while no caller is at work
 }
 
-// Serve executes the lines of in until its end or quit.
+// Serve executes the commands that it reads from in until the end of the input or the command quit.
 func Serve(cfg Config, in io.Reader, out io.Writer) error {
 	log, err := history.Create(cfg.History, cfg.Process)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *worker) ready() error {
 	return nil
 }
 
-// rest drains the callers.
+// begin starts the callers. The function that it returns stops them, and waits until they have stopped.
 func (w *worker) begin() (rest func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -158,7 +158,7 @@ func (w *worker) close(op string, client *redlatch.Client, wait time.Duration, f
 	w.log.Write(history.Record{Kind: history.LifeOver, Owner: client.ID().String()})
 }
 
-// end returns the number of leaked goroutines, once it no longer decreases.
+// end closes the client, and returns the lowest number of goroutines in the following half second.
 func (w *worker) end() (left int) {
 	w.close("close", w.current.Load(), 0, (*redlatch.Client).Close)
 	w.sampler.close()
@@ -203,7 +203,7 @@ func (l *loop) close() {
 	<-l.done
 }
 
-// watchStalls shares nothing with the tested code, so that this cannot delay it.
+// watchStalls does not share any state with the code under test, so that the code cannot delay it.
 func watchStalls(log *history.Writer) *loop {
 	before := history.Now()
 	return every(stallTick, func() {
@@ -216,7 +216,7 @@ func watchStalls(log *history.Writer) *loop {
 
 const (
 	samplePause = 20 * time.Millisecond
-	// minMove is the change of a deadline that is recorded, staleness the longest time without a record.
+	// A sample is recorded if the deadline has moved by more than minMove or the last record is older than staleness.
 	minMove   = 100 * time.Millisecond
 	staleness = 300 * time.Millisecond
 )
@@ -277,8 +277,8 @@ func (s *sampler) sampleAll() {
 	}
 }
 
-// sample is called with b.mu held. It reads the time first, so that a recorded hold never lasts longer than the
-// hold itself reports.
+// sample is called with s.mu held. It reads the time first, so that a recorded hold never lasts longer than the hold
+// itself reports.
 func (s *sampler) sample(h *sampledHold) {
 	at := history.Now()
 	err := h.hold.Err()
@@ -295,7 +295,7 @@ func (s *sampler) sample(h *sampledHold) {
 	}
 }
 
-// cancelGroup cancels all its callers together.
+// cancelGroup cancels the calls of several callers at the same moment.
 type cancelGroup struct {
 	mu     sync.Mutex // guards the fields below
 	ctx    context.Context
@@ -311,7 +311,8 @@ func (c *cancelGroup) context() context.Context {
 	return c.ctx
 }
 
-// cancelAll cancels all joined callers before any can leave.
+// cancelAll cancels the context of all calls that have joined the group, so that all of them are canceled before the
+// first one returns.
 func (c *cancelGroup) cancelAll() {
 	c.mu.Lock()
 	cancel := c.cancel
