@@ -1,4 +1,4 @@
-// Package callers provides clients and calls with time limits to the tests of locks.
+// Package callers provides clients, and calls with time limits, for tests of locks.
 package callers
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Soon bounds every wait for an event that should happen.
+// Soon is the time limit for events that should happen.
 const Soon = 30 * time.Second
 
-// Connect opens a client that is closed with the test.
+// Connect opens a client that is closed when the test ends.
 func Connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	c, err := redlatch.Open(t.Context(), url, opts...)
@@ -29,7 +29,7 @@ func Connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client
 	return c
 }
 
-// InProcess opens a client of an in-memory server, for fake time. It is closed with the test.
+// InProcess opens a client of an in-memory server. It works with fake time, and is closed when the test ends.
 func InProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	c, err := redlatch.New(srv.Server.Dial, opts...)
@@ -38,7 +38,7 @@ func InProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option)
 	return c
 }
 
-// Over opens a client of an in-memory server on the transport that wrap returns.
+// Over opens a client of an in-memory server that uses the transport returned by wrap.
 func Over(t *testing.T, srv *redistest.MiniServer, wrap func(transport.Transport) transport.Transport, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	c, err := redlatch.NewWithTransport(wrap(redisconn.NewRedigo(redisconn.Config{
@@ -50,7 +50,7 @@ func Over(t *testing.T, srv *redistest.MiniServer, wrap func(transport.Transport
 	return c
 }
 
-// Stalling is Over for a transport that can delay calls and replies.
+// Stalling is Over with a transport that can delay calls and replies.
 func Stalling(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) (*faketransport.Stalling, *redlatch.Client) {
 	t.Helper()
 	tr := &faketransport.Stalling{}
@@ -60,7 +60,7 @@ func Stalling(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) 
 	}, opts...)
 }
 
-// Within returns a context that ends after Soon, or with the test.
+// Within returns a context that is canceled after Soon or when the test ends.
 func Within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Soon)
@@ -93,7 +93,7 @@ func Later[Hold any](call func() (Hold, error)) <-chan Acquired[Hold] {
 	return came
 }
 
-// Must returns the hold, which must come within a bound.
+// Must returns the hold. The test fails if the call does not return it within the bound.
 func Must[Hold any](t *testing.T, came <-chan Acquired[Hold], bound time.Duration) Hold {
 	t.Helper()
 	select {

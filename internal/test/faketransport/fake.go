@@ -1,4 +1,4 @@
-// Package faketransport is a transport whose outcomes a test chooses.
+// Package faketransport provides fake transports for tests.
 package faketransport
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Fake is a transport whose outcomes the test chooses.
+// Fake is a transport for which the test chooses the results of calls.
 type Fake struct {
-	Conn   int64 // for Claim; 0 if unknown
-	Queues bool  // calls are queued, not sent
+	Conn   int64 // passed to Claim; 0 if unknown
+	Queues bool  // whether calls are queued instead of sent
 	Answer func(c *SentCall) (reply any, err error, ok bool)
 
 	mu     sync.Mutex // guards the fields below; not held while done runs
@@ -28,7 +28,7 @@ type Fake struct {
 
 // SentCall is a call that has been started.
 type SentCall struct {
-	// Call may be reused after its end.
+	// Call may be reused after the call has ended.
 	Call   *transport.Call
 	Name   string
 	At     time.Time
@@ -37,7 +37,7 @@ type SentCall struct {
 	once   sync.Once
 }
 
-// Ends ends the call once.
+// Ends ends the call. Further calls to Ends have no effect.
 func (c *SentCall) Ends(reply any, err error) { c.once.Do(func() { c.done(reply, err) }) }
 
 var errFakeClosed = fmt.Errorf("%w: %w", transport.ErrUncertain, transport.ErrClosed)
@@ -86,14 +86,14 @@ func (f *Fake) Close() error {
 	return nil
 }
 
-// Sent returns the calls so far.
+// Sent returns all calls that have been started.
 func (f *Fake) Sent() []*SentCall {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]*SentCall(nil), f.calls...)
 }
 
-// Last returns the latest call.
+// Last returns the call that was started last.
 func (f *Fake) Last(t *testing.T) *SentCall {
 	t.Helper()
 	calls := f.Sent()
@@ -101,7 +101,7 @@ func (f *Fake) Last(t *testing.T) *SentCall {
 	return calls[len(calls)-1]
 }
 
-// Fencing is a transport that can kill connections.
+// Fencing is a Fake that can kill connections.
 type Fencing struct {
 	*Fake
 	Kill func(ctx context.Context) error
@@ -118,14 +118,14 @@ func (f *Fencing) Fence(ctx context.Context, _ *transport.Call) error {
 	return f.Kill(ctx)
 }
 
-// Times returns the times of all fences.
+// Times returns the times of all calls to Fence.
 func (f *Fencing) Times() []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]time.Time(nil), f.fenced...)
 }
 
-// Reconnecting is a transport that reports reconnects.
+// Reconnecting is a Fake that implements transport.Reconnecter.
 type Reconnecting struct {
 	*Fake
 	Back chan struct{}
@@ -134,7 +134,7 @@ type Reconnecting struct {
 // Reconnected implements transport.Reconnecter.
 func (r *Reconnecting) Reconnected() <-chan struct{} { return r.Back }
 
-// Log is a log.
+// Log is an io.Writer that records log messages.
 type Log struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -147,17 +147,16 @@ func (d *Log) Write(p []byte) (int, error) {
 	return d.buf.Write(p)
 }
 
-// String returns the text so far.
 func (d *Log) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.buf.String()
 }
 
-// Count returns how often text was logged.
+// Count returns how many times text has been logged.
 func (d *Log) Count(text string) int { return strings.Count(d.String(), text) }
 
-// Distant is a transport with delayed replies.
+// Distant is a transport that delays replies.
 type Distant struct {
 	transport.Transport
 
@@ -174,5 +173,5 @@ func (d *Distant) Start(call *transport.Call, done transport.Done) {
 	})
 }
 
-// Wait waits for delayed replies.
+// Wait waits until all delayed replies have been delivered.
 func (d *Distant) Wait() { d.replies.Wait() }

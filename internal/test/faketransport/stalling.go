@@ -14,7 +14,7 @@ type Stalling struct {
 
 	started atomic.Int64
 
-	mu              sync.Mutex // guards what follows
+	mu              sync.Mutex // guards the fields below
 	stalls, mutes   bool
 	calls, outcomes []func()
 }
@@ -40,8 +40,7 @@ func (s *Stalling) Start(call *transport.Call, done transport.Done) {
 	start(call)
 }
 
-// InFlight claims a call and returns the copy that the network delivers: it runs even if the caller has
-// left since.
+// InFlight claims a call and returns a copy that, like a call on the network, runs even if the caller has returned.
 func InFlight(call *transport.Call) *transport.Call {
 	call.Claim(0)
 	return &transport.Call{
@@ -69,11 +68,11 @@ func (s *Stalling) set(mode *bool, all *[]func(), on bool) {
 	}
 }
 
-// Stall delays calls until it is called with false.
+// Stall delays calls until Stall(false) is called.
 func (s *Stalling) Stall(on bool) { s.set(&s.stalls, &s.calls, on) }
 
-// Mute runs calls and delays their replies until it is called with false.
+// Mute runs calls, but delays their replies until Mute(false) is called.
 func (s *Stalling) Mute(on bool) { s.set(&s.mutes, &s.outcomes, on) }
 
-// Started returns the number of calls so far.
+// Started returns the number of calls that have been started.
 func (s *Stalling) Started() int64 { return s.started.Load() }

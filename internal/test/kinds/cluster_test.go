@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Keys and channels of a name must share a slot, which Redisson's names for some do not.
+// All keys and channels for a name must be in the same slot. For some names, those that Redisson uses are not.
 func TestClusterRejectsNamesSpanningSlots(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)

@@ -1,4 +1,4 @@
-// Package kinds_test tests what all kinds of locks, semaphores and latches have in common.
+// Package kinds_test tests the behavior that all kinds of locks, semaphores and latches have in common.
 package kinds_test
 
 import (
@@ -31,10 +31,10 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // enter acquires an object and returns the call that releases it.
 type enter func(ctx context.Context) (leave func() error, err error)
 
-// object is a kind of lock, semaphore or latch. While one client has it with hold, another waits in
-// wait.
+// object is a kind of lock, semaphore or latch. After one client has acquired it with hold, the wait of another client
+// blocks.
 type object struct {
-	kind       string // in errors
+	kind       string // as in error messages
 	hold, wait func(c *redlatch.Client, name string) enter
 }
 
@@ -44,7 +44,7 @@ const (
 	lockKind, readWriteKind, numberKind = "a plain, fair or fenced lock", "a read/write lock", "a semaphore or a count-down latch"
 )
 
-// locking returns an enter for a call that returns a hold.
+// locking converts a call that returns a hold to an enter.
 func locking[H interface{ Unlock() error }](call func(context.Context, ...rlock.Option) (H, error), opts ...rlock.Option) enter {
 	return func(ctx context.Context) (func() error, error) {
 		h, err := call(ctx, opts...)
@@ -135,7 +135,7 @@ var objects = map[string]object{
 	}},
 }
 
-// pairs returns each pair of a key of a and a key of b; `make test` has every fourth.
+// pairs returns all pairs of a key of a and a key of b. With `make test`, it returns every fourth pair.
 func pairs[A, B any](t *testing.T, a map[string]A, b map[string]B) (all [][2]string) {
 	t.Helper()
 	for _, first := range slices.Sorted(maps.Keys(a)) {
@@ -146,7 +146,7 @@ func pairs[A, B any](t *testing.T, a map[string]A, b map[string]B) (all [][2]str
 	return testlevel.Part(all, 4, t.Name())
 }
 
-// The renewals are due at the same time.
+// All renewals are due at the same time.
 func TestKindsRenewTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
@@ -172,7 +172,7 @@ func TestKindsRenewTogether(t *testing.T) {
 	})
 }
 
-// Not parallel: the subtests share the server's memory.
+// The subtests are not parallel because they share the server's memory.
 func TestUnlockSucceedsOnOutOfMemoryServer(t *testing.T) {
 	s := redistest.Start(t)
 	c := callers.Connect(t, s.URL())

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// refusals maps error replies to whether they can pass: see docs/reliability.md, Refusals.
+// refusals maps error replies to whether they are temporary. See the section "Refusals" in docs/reliability.md.
 var refusals = map[string]bool{
 	"LOADING Redis is loading the dataset in memory":                               true,
 	"BUSY Redis is busy running a script":                                          true,
@@ -38,7 +38,7 @@ var refusals = map[string]bool{
 	"ERR unknown command 'EVALSHA'":                                   false,
 }
 
-// eachRefusal runs a test for each refusal and each kind, in a bubble. `make test` has a part of the pairs.
+// eachRefusal runs a test in a bubble for each kind and refusal. With `make test`, it runs only some of these pairs.
 func eachRefusal(t *testing.T, test func(t *testing.T, srv *embedded.Server, refusal string, passes bool, hold, wait enter)) {
 	t.Helper()
 	for _, pair := range pairs(t, objects, refusals) {
@@ -106,11 +106,11 @@ func TestWaiterTimeoutNamesRefusal(t *testing.T) {
 	})
 }
 
-// A new call retries a refusal that can pass for one command timeout, and returns others immediately.
+// A new call that gets a temporary refusal is retried for one command timeout. Other refusals are returned immediately.
 func TestNewCallReturnsRefusalAfterOneCommandTimeout(t *testing.T) {
 	eachRefusal(t, func(t *testing.T, srv *embedded.Server, refusal string, passes bool, hold, wait enter) {
 		t.Helper()
-		for _, call := range []enter{hold, wait} { // loads the scripts
+		for _, call := range []enter{hold, wait} { // load the scripts
 			leave, err := call(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, leave())
@@ -149,7 +149,7 @@ func TestLossNamesRefusedRenewal(t *testing.T) {
 					require.ErrorIs(t, err, redlatch.ErrLost)
 					require.ErrorIs(t, err, redlatch.LossNotRenewed)
 					var server *transport.ServerError
-					if refusal[:8] != "READONLY" { // the client reconnects, and PING fails
+					if refusal[:8] != "READONLY" { // after READONLY, the client reconnects, and PING fails
 						require.ErrorAs(t, err, &server)
 						require.Equal(t, refusal, server.Text)
 						require.ErrorContains(t, err, "the lease was not renewed in time: the server rejected its renewal: redis: "+refusal)
@@ -162,7 +162,7 @@ func TestLossNamesRefusedRenewal(t *testing.T) {
 	}
 }
 
-// The server refuses renewals for a while, then renews, and then disappears.
+// The server refuses renewals for a while, then accepts them, and then becomes unreachable.
 func TestLossDoesNotNameEarlierRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())

@@ -17,7 +17,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// excluded reports whether the caller waits: to a plain lock, every hash may be a lock.
+// excluded reports whether the caller waits for the existing object instead of returning an error. A plain lock also
+// waits if the key is a hash of another kind of lock.
 func excluded(caller, there object) bool {
 	return caller.kind == there.kind || caller.kind == lockKind && there.kind == readWriteKind
 }
@@ -47,7 +48,7 @@ func TestWrongKindErrorNamesExistingKind(t *testing.T) {
 	}
 }
 
-// A server may have room for a client's first connection only.
+// The server accepts only the client's first connection.
 func TestWaitersPollWhenSubscribeFails(t *testing.T) {
 	for kind, o := range objects {
 		t.Run(kind, func(t *testing.T) {

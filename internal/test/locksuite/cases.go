@@ -85,8 +85,8 @@ func everyQuestion(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// sleeper returns the lock on another client, whose waiters need a message to acquire it soon. called counts those that
-// a heartbeat woke instead; one may overtake its message, if the machine stalls before a release.
+// sleeper returns the lock on another client, whose waiters need a message to acquire the lock soon. called counts the
+// waiters that were woken by a heartbeat instead, which may be faster than the message if the machine stalls.
 func (s suite) sleeper(t *testing.T, name string) (l *rlock.Lock, called *atomic.Int64) {
 	t.Helper()
 	called = new(atomic.Int64)
@@ -141,7 +141,7 @@ func wokenByPeers(t *testing.T, s suite) {
 
 func manyRenewed(t *testing.T, s suite) {
 	t.Helper()
-	const lease = 12 * time.Second // longer than a machine stalls
+	const lease = 12 * time.Second // longer than the machine may stall
 	many := testlevel.Rounds(30, 200)
 	c := s.Client(t, redlatch.WithWatchdogTimeout(lease))
 	holds, ends := make([]*rlock.Hold, many), make([]time.Time, many)
@@ -246,8 +246,8 @@ func deadWaiter(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// LeavesInTime loses the replies from hush to speak. Lock must return when its context ends, after one acquire, and
-// release the lock.
+// LeavesInTime checks that Lock makes only one attempt while replies are lost, returns when its context ends, and
+// releases the lock. Replies are lost after hush until speak is called.
 func (d Deployment) LeavesInTime(t *testing.T, hush, speak func()) {
 	t.Helper()
 	for _, kind := range Kinds {
@@ -283,7 +283,7 @@ type patient struct{}
 func (patient) Started()    {}
 func (patient) Waits() bool { return true }
 
-// Leads checks that a lone caller's Lead returns. It closes the transport.
+// Leads checks that Lead returns if there are no other callers. It closes the transport.
 func Leads(t *testing.T, tr transport.Transport) {
 	t.Helper()
 	defer func() { require.NoError(t, tr.Close()) }()

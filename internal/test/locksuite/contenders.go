@@ -40,13 +40,14 @@ type contendedLock struct {
 	mu      sync.Mutex // guards the fields below
 	inside  int
 	took    int
-	twice   int // while another worker was inside
+	twice   int // acquisitions while another worker held the lock
 	last    time.Time
 	longest time.Duration
 	lost    int
 }
 
-// StartContenders starts workers per name, which retry until Stop.
+// StartContenders starts the given number of workers for each name. They acquire and release the lock until Stop is
+// called.
 func (d Deployment) StartContenders(tb testing.TB, kind Kind, workers int, names ...string) *Contenders {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -124,7 +125,7 @@ func (c *Contenders) note(err error) {
 	c.errs[fmt.Sprintf("other: %v", err)]++
 }
 
-// AwaitProgress waits until each lock was acquired another n times.
+// AwaitProgress waits until each lock has been acquired another n times.
 func (c *Contenders) AwaitProgress(n int) {
 	c.tb.Helper()
 	for _, l := range c.locks {
@@ -142,9 +143,9 @@ func (l *contendedLock) taken() int {
 // Verdict is the result of Contenders.
 type Verdict struct {
 	Taken   int
-	Twice   int // while another worker held the lock
+	Twice   int // acquisitions while another worker held the lock
 	Lost    int
-	Longest time.Duration // without an acquisition of a lock
+	Longest time.Duration // the longest time in which a lock was not acquired
 	Errors  map[string]int
 }
 
@@ -167,7 +168,7 @@ func (c *Contenders) Stop() Verdict {
 	return v
 }
 
-// Exclusive is Stop, and fails the test if two workers held a lock.
+// Exclusive is like Stop, but fails the test if two workers held a lock at the same time.
 func (c *Contenders) Exclusive() Verdict {
 	c.tb.Helper()
 	v := c.Stop()
@@ -176,8 +177,8 @@ func (c *Contenders) Exclusive() Verdict {
 	return v
 }
 
-// ManyWaiters has a thousand waiters share one transport in a cluster, with one connection per master for each way to
-// subscribe.
+// ManyWaiters checks that a thousand waiters in a cluster can share one transport, which opens only one connection per
+// master and kind of subscription.
 func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, name string) transport.Transport) {
 	t.Helper()
 	const waiters = 1000
@@ -233,7 +234,8 @@ func listening(t *testing.T, c *redistest.Cluster, name string) (counts []int) {
 	return counts
 }
 
-// ManyHolds holds 3,000 locks in a cluster, 50,000 with REDLATCH_OVERLOAD=full, renewed without additional goroutines.
+// ManyHolds checks that 3,000 holds in a cluster, or 50,000 with REDLATCH_OVERLOAD=full, are renewed without additional
+// goroutines.
 func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) transport.Transport) {
 	t.Helper()
 	many, lease := 3000, 18*time.Second
@@ -244,7 +246,7 @@ func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) tran
 	}
 	c := redistest.StartCluster(t, 3, 0)
 	m := manyHolds{t: t, label: redistest.Key(t), many: many, lease: lease}
-	// Goroutines inherit the label.
+	// The goroutines of the client inherit the label, by which they are counted.
 	pprof.Do(t.Context(), pprof.Labels("many", m.label), func(ctx context.Context) { m.run(ctx, open(t, c)) })
 }
 

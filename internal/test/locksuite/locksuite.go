@@ -1,5 +1,5 @@
-// Package locksuite tests every kind of lock on any transport and deployment. Cases run in parallel on one deployment
-// and do not break it. Tests that do use [Contenders].
+// Package locksuite tests all kinds of locks on any transport and deployment. The cases of the suite run in parallel on
+// one deployment, so they do not break it. Tests that break the deployment use [Contenders].
 package locksuite
 
 import (
@@ -28,20 +28,20 @@ import (
 
 const (
 	soon     = callers.Soon
-	released = 10 * time.Second // bounds a release in the background; leases are longer
+	released = 10 * time.Second // limit for a release in the background; leases are longer
 )
 
-// Deployment is where the suite runs.
+// Deployment describes the servers on which the suite runs.
 type Deployment struct {
 	// New returns a transport for one client.
 	New func(tb testing.TB) transport.Transport
-	// Open optionally replaces New.
+	// Open, if not nil, is used instead of New.
 	Open func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client
 	// Do runs a command on the master that serves key.
 	Do func(tb testing.TB, key, cmd string, args ...any) any
-	// Publish lists the commands that peers may publish with, the transport's first.
+	// Publish lists the commands with which peers may publish. The first one is that of the transport.
 	Publish []string
-	// Uncounted: subscribers cannot be counted, so dead waiters stay until their deadlines.
+	// Uncounted reports that the servers cannot count subscribers, so dead waiters stay until their deadlines.
 	Uncounted bool
 }
 
@@ -63,7 +63,7 @@ func OnServer(s interface {
 // Kind is a kind of lock.
 type Kind struct {
 	Name      string
-	Queues    bool // on the server
+	Queues    bool // whether waiters are queued on the server
 	New       func(c *redlatch.Client, name string) *rlock.Lock
 	ReadWrite bool
 }
@@ -78,7 +78,7 @@ func (k Kind) channel(name string) string {
 // Kinds are the kinds of locks for [Run].
 var Kinds = []Kind{{Name: "plain", New: rlock.New}, {Name: "fair", Queues: true, New: rfairlock.New}}
 
-// Fenced are the locks with tokens.
+// Fenced are the kinds of locks that have fencing tokens.
 var Fenced = []Kind{
 	{Name: "fenced", New: withoutTokens(rfencedlock.New)}, {Name: "fair-fenced", Queues: true, New: withoutTokens(rfencedlock.NewFair)},
 }
@@ -103,7 +103,7 @@ func withoutTokens(
 	}
 }
 
-// Client opens a client on a new transport.
+// Client opens a client with its own transport. It is closed when the test ends.
 func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
 	tb.Helper()
 	c := d.opened(tb, opts...)
@@ -139,7 +139,7 @@ func Run(t *testing.T, d Deployment) {
 	}
 }
 
-// RunInMemory runs a kind's cases on in-memory servers in fake time.
+// RunInMemory runs all cases for one kind on in-memory servers with fake time.
 func RunInMemory(t *testing.T, k Kind) {
 	t.Helper()
 	d := Deployment{Uncounted: true}
@@ -202,7 +202,8 @@ func (s suite) free(t *testing.T, name string) {
 	}, released, 5*time.Millisecond, "%s is left on the server", name)
 }
 
-// listening waits for n subscribers, one per client unless the server queues.
+// listening waits until n waiters have subscribed. Waiters that are not queued on the server share one subscription per
+// client.
 func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	t.Helper()
 	is := func() bool { return s.listenersOf(t, l.Name()) >= int64(n) }

@@ -30,7 +30,7 @@ func TestLocksOnTheBuiltInTransport(t *testing.T) {
 	})
 }
 
-// services are the commands that managed services lack, as in docs/topologies.md.
+// services maps managed services to the commands that they do not support, as listed in docs/topologies.md.
 var services = map[string][]string{
 	"Aiven for Caching":              {"acl", "config", "role"},
 	"Azure Cache for Redis":          {"config"},
@@ -49,7 +49,7 @@ func TestManualListsServices(t *testing.T) {
 	}
 }
 
-// Two servers lack what the six services lack: one has no CLIENT at all, the other a part of it.
+// Two servers are enough for the six services: one does not support CLIENT at all, and the other supports a part of it.
 func TestLocksOnManagedServices(t *testing.T) {
 	testlevel.All(t, "two more servers")
 	t.Parallel()

@@ -20,14 +20,14 @@ const missing = 300 * time.Millisecond
 
 // Replicas are the masters and replicas of a deployment.
 type Replicas struct {
-	Masters []*redistest.Server // of all locks
+	Masters []*redistest.Server // serve all locks
 	Servers []*redistest.Server
 	Each    int
-	Watched bool                             // Sentinels send INFO to the masters
-	Move    func(tb testing.TB, name string) // if there are several masters
+	Watched bool                             // whether Sentinels send INFO to the masters
+	Move    func(tb testing.TB, name string) // moves a lock to another master; nil if there is only one
 }
 
-// ReplicasOf returns the replicas of a cluster with one replica per master.
+// ReplicasOf returns the masters and replicas of a cluster that has one replica per master.
 func ReplicasOf(c *redistest.Cluster) Replicas {
 	nodes := c.Nodes()
 	return Replicas{
@@ -46,8 +46,8 @@ func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
 	c.MoveSlot(tb, transport.HashSlot(name), to, func() { time.Sleep(50 * time.Millisecond) })
 }
 
-// WaitsForReplicas checks redlatch.WithReplicaSync. It freezes the replicas, so it must not run in parallel with other
-// tests of the deployment.
+// WaitsForReplicas checks redlatch.WithReplicaSync. It pauses the replicas, so it must not run in parallel with other
+// tests on the same deployment.
 func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	t.Helper()
 	d.askNoReplica(t, r)
@@ -92,7 +92,7 @@ func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 	require.NoError(t, hold.Unlock())
 }
 
-// askNoReplica: without the option, clients send neither WAIT nor INFO and open no extra connection.
+// askNoReplica checks that without the option, clients do not send WAIT or INFO or open additional connections.
 func (d Deployment) askNoReplica(t *testing.T, r Replicas) {
 	t.Helper()
 	name := redistest.Key(t)

@@ -2,7 +2,7 @@
 package monitor
 
 import (
-	"crypto/sha1" //nolint:gosec // how Redis names scripts
+	"crypto/sha1" //nolint:gosec // Redis identifies scripts by it
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// ErrBadLine is returned for a line that is not from MONITOR.
+// ErrBadLine is returned for a line that MONITOR does not print for a command.
 var ErrBadLine = errors.New("monitor: bad line")
 
 // Line is a line of MONITOR.
 type Line struct {
-	// Time is the server's time: "1795266126.110435".
+	// Time is the server's time, such as "1795266126.110435".
 	Time string
 	DB   string
-	// Source is the client's address, or "lua" for a script.
+	// Source is the client's address, or "lua" if a script called the command.
 	Source string
 	Args   []string
 }
@@ -109,7 +109,7 @@ func hexByte(text string) (c byte, length int) {
 
 func digit(c byte) int { return strings.IndexByte("0123456789abcdef", c) }
 
-// Call is a client's command or script.
+// Call is a command or script that a client called.
 type Call struct {
 	Line
 
@@ -120,12 +120,12 @@ type Call struct {
 // Name returns the command's upper-case name.
 func (c Call) Name() string { return strings.ToUpper(c.Args[0]) }
 
-// Tape converts lines to calls. The zero Tape is ready for one goroutine.
+// Tape converts lines to calls. The zero value is ready to use. A Tape is not safe for concurrent use.
 type Tape struct {
-	scripts map[string]string // by SHA-1
+	scripts map[string]string // SHA-1 -> text
 }
 
-// Add adds the next line. ok is false for a script's command and for an EVALSHA of an unknown script.
+// Add adds the next line. It returns false for commands that scripts call, and for EVALSHA of an unknown script.
 func (t *Tape) Add(line Line) (call Call, ok bool, err error) {
 	if line.FromScript() {
 		return Call{}, false, nil
@@ -160,11 +160,12 @@ func (t *Tape) learn(text string) {
 	if t.scripts == nil {
 		t.scripts = map[string]string{}
 	}
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // how Redis names scripts
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // Redis identifies scripts by it
 	t.scripts[hex.EncodeToString(sum[:])] = text
 }
 
-// LongestRead returns the most places that a command reads from keys of n members, and that command.
+// LongestRead returns the line that reads the most elements, if each key has n elements, and their number. The reads of
+// a script count for the command that called it.
 func LongestRead(lines []Line, n int) (most int, by Line) {
 	read, sent := 0, Line{}
 	for _, line := range lines {

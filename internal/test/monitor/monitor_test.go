@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// everyByte has each byte value once, then text that looks like escapes.
+// everyByte returns a string with all byte values, followed by text that looks like escapes.
 func everyByte() string {
 	b := make([]byte, 256)
 	for i := range b {

@@ -1,4 +1,4 @@
-// Package observed makes an observer from one function for all events.
+// Package observed provides observers that pass all events to one function.
 package observed
 
 import (
@@ -7,17 +7,17 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Opened is the event of a new client.
+// Opened is the event for a new client.
 type Opened struct {
 	Client *redlatch.Client
 }
 
-// Closed is the event of a closed client.
+// Closed is the event for a closed client.
 type Closed struct {
 	Client *redlatch.Client
 }
 
-// By returns an observer that passes all events to see and returns its contexts.
+// By returns an observer that passes all events to see, and that returns the contexts that see returns.
 func By(see func(ctx context.Context, event any) context.Context) redlatch.Observer {
 	alone := func(event any) { see(context.Background(), event) }
 	return redlatch.Observer{

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Command contains a command's fields; see the Java program.
+// Command contains the fields of a command for the Java program.
 type Command map[string]any
 
-// With returns the command with added or replaced fields.
+// With returns a copy of the command in which the given fields are added or replaced.
 func (c Command) With(fields Command) Command {
 	all := maps.Clone(c)
 	maps.Copy(all, fields)
@@ -25,13 +25,13 @@ func (c Command) line(id int64) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// ErrTimeout is returned by Wait, which may then be called again.
+// ErrTimeout is returned by Call.Wait. After this error, Wait may be called again.
 var ErrTimeout = errors.New("no reply from the Redisson peer in time")
 
-// Call is a started command.
+// Call is a command that has been started.
 type Call struct{ reply chan Reply }
 
-// Wait returns the reply, an *Exception, ErrGone or ErrTimeout.
+// Wait returns the reply. The error is an *Exception, ErrGone or ErrTimeout.
 func (c *Call) Wait(atMost time.Duration) (Reply, error) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -49,13 +49,12 @@ func (c *Call) Wait(atMost time.Duration) (Reply, error) {
 	}
 }
 
-// Exception is an exception of a Java call. Class omits the package.
+// Exception is an exception that a Java call has thrown. Class is its name without the package.
 type Exception struct{ Class, Message string }
 
-// Error returns the class and the message.
 func (e *Exception) Error() string { return fmt.Sprintf("%s: %s", e.Class, e.Message) }
 
-// Reply is the outcome of a command.
+// Reply is the reply to a command.
 type Reply struct {
 	ID             int64
 	Value          json.RawMessage
@@ -71,10 +70,10 @@ func (r Reply) Into(v any) error {
 	return nil
 }
 
-// Began returns the start of Java's work.
+// Began returns the time at which the Java program began to run the command.
 func (r Reply) Began() time.Time { return time.UnixMicro(r.From) }
 
-// Ended returns the end of Java's work.
+// Ended returns the time at which the Java program finished the command.
 func (r Reply) Ended() time.Time { return time.UnixMicro(r.To) }
 
 type tail struct {

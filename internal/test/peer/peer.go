@@ -1,6 +1,5 @@
-// Package peer controls a live Redisson in a Java process, built by scripts/compat.sh. A Peer's goroutine reads the
-// replies, which come in any order. Without the Java program a test is skipped, or fails with CI=true or
-// REDLATCH_COMPAT=1.
+// Package peer controls a Java process that runs Redisson. The Java program is built by scripts/compat.sh. If it is
+// missing, a test is skipped, or fails if CI=true or REDLATCH_COMPAT=1 is set.
 package peer
 
 import (
@@ -18,7 +17,7 @@ import (
 	"time"
 )
 
-// ErrGone is returned for open calls when the process ends.
+// ErrGone is returned for calls that have not been answered when the process exits.
 var ErrGone = errors.New("the Redisson peer has ended")
 
 const (
@@ -43,7 +42,7 @@ type Peer struct {
 	ended bool
 }
 
-// Start starts the process until the end of the test.
+// Start starts a process that runs until the test ends.
 func Start(tb testing.TB, program Program) *Peer {
 	tb.Helper()
 	p, err := start(program)
@@ -149,7 +148,7 @@ func (p *Peer) expect(id int64) *Call {
 	return call
 }
 
-// Go starts a command. Commands of one thread run in order.
+// Go starts a command. Commands for the same thread run in order.
 func (p *Peer) Go(command Command) *Call {
 	p.write.Lock()
 	defer p.write.Unlock()
@@ -166,13 +165,13 @@ func (p *Peer) Go(command Command) *Call {
 	return call
 }
 
-// Halt crashes the process (Runtime.halt).
+// Halt crashes the process with Runtime.halt.
 func (p *Peer) Halt() {
 	p.Go(Command{"op": "halt"})
 	p.await()
 }
 
-// Close ends the process; its locks expire. It may be called again.
+// Close ends the process without releasing its locks, which expire. It is idempotent.
 func (p *Peer) Close() {
 	_ = p.stdin.Close()
 	p.await()
@@ -188,21 +187,21 @@ func (p *Peer) await() {
 	<-p.gone
 }
 
-// Stderr returns the end of the process's stderr.
+// Stderr returns the last part of the process's standard error.
 func (p *Peer) Stderr() string { return p.stderr.String() }
 
-// ErrMissing means that the program or a dependency is missing.
+// ErrMissing is returned if the Java program or one of its dependencies is missing.
 var ErrMissing = errors.New("the Redisson peer is not ready")
 
 const mainClass = "dev.redlatch.peer.Main"
 
-// Program is a peer that can be started.
+// Program is a Java program that can be started.
 type Program struct {
 	Version         string
 	java, classPath string
 }
 
-// Look returns the program with a release of Redisson. root is the module's folder.
+// Look returns the program for a release of Redisson. The argument root is the folder of the module.
 func Look(tb testing.TB, root, release string) (Program, error) {
 	tb.Helper()
 	program, err := find(root, release)
@@ -212,7 +211,7 @@ func Look(tb testing.TB, root, release string) (Program, error) {
 	return program, err
 }
 
-// Find is Look for tests that are skipped without the program; loss names the missing coverage.
+// Find is like Look, but skips the test if the program is missing. The argument loss says what is not tested then.
 func Find(tb testing.TB, root, release, loss string) Program {
 	tb.Helper()
 	program, err := Look(tb, root, release)
@@ -222,7 +221,7 @@ func Find(tb testing.TB, root, release, loss string) Program {
 	return program
 }
 
-// find returns an error that wraps ErrMissing, with instructions.
+// find returns an error that wraps ErrMissing and tells users how to install the missing part.
 func find(root, version string) (Program, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
@@ -236,13 +235,13 @@ func find(root, version string) (Program, error) {
 	if _, err := os.Stat(filepath.Join(target, "classes.sum")); err != nil {
 		return Program{}, missing("not built", version)
 	}
-	jars, err := os.ReadFile(filepath.Join(target, "classpath", version+".txt")) //nolint:gosec // the tester's own files
+	jars, err := os.ReadFile(filepath.Join(target, "classpath", version+".txt")) //nolint:gosec // the path is trusted
 	if err != nil {
 		return Program{}, missing("release "+version+" not resolved", version)
 	}
 	path := append([]string{classes}, filepath.SplitList(strings.TrimSpace(string(jars)))...)
 	for _, entry := range path {
-		if _, err := os.Stat(entry); err != nil { //nolint:gosec // the tester's own files
+		if _, err := os.Stat(entry); err != nil { //nolint:gosec // the path is trusted
 			return Program{}, missing(entry+" is gone", version)
 		}
 	}
@@ -257,9 +256,9 @@ func missing(what, version string) error {
 	return fmt.Errorf("%w: %s; run scripts/compat.sh %s", ErrMissing, what, version)
 }
 
-// The JVM is short-lived, so it skips the optimizing compiler and the parallel collector.
+// The process is short-lived, so it uses neither the optimizing compiler nor the parallel garbage collector.
 func (p Program) command() *exec.Cmd {
-	//nolint:gosec // a program and jars of the tester's own
+	//nolint:gosec // the program and the class path are trusted
 	return exec.Command(p.java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
 		"-cp", p.classPath, mainClass)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// OK runs redlatch, which must succeed, and returns its standard output.
+// OK runs redlatch and returns its standard output. The test fails if redlatch fails.
 func OK(t *testing.T, url string, args ...string) string {
 	t.Helper()
 	got := Finish(t, url, args...)
@@ -19,8 +19,8 @@ func OK(t *testing.T, url string, args ...string) string {
 	return got.Stdout
 }
 
-// Fails requires the exit code, and one line that contains says but not the password, of a command that starts no
-// process.
+// Fails runs redlatch with a command that does not start another process. It requires the given exit code and a single
+// line on standard error that contains says and does not contain the password.
 func Fails(t *testing.T, url string, code int, says string, args ...string) Outcome {
 	t.Helper()
 	got := finish(t, url, args, "demo", "hold", "release", "__guard")
@@ -31,7 +31,7 @@ func Fails(t *testing.T, url string, code int, says string, args ...string) Outc
 	return got
 }
 
-// Subscribe makes a subscribed connection.
+// Subscribe returns a connection that is subscribed to the channels.
 func Subscribe(t *testing.T, s redistest.Target, channels ...string) redis.Conn {
 	t.Helper()
 	c := s.Dial(t)
@@ -56,7 +56,7 @@ func AwaitSubscribers(t *testing.T, s redistest.Target, channel string, n int) {
 	}, 2*Soon, PollEvery)
 }
 
-// Open returns a client that is closed with the test.
+// Open returns a client that is closed when the test ends.
 func Open(t *testing.T, s redistest.Target, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), s.URL(), opts...)
@@ -65,7 +65,7 @@ func Open(t *testing.T, s redistest.Target, opts ...redlatch.Option) *redlatch.C
 	return client
 }
 
-// JSON returns a JSON object.
+// JSON parses a JSON object.
 func JSON(t *testing.T, text string) (object map[string]any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(text), &object), text)

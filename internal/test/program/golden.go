@@ -25,7 +25,8 @@ const columns = 80
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Golden compares text, after tidy, with the golden file. With -update it writes the file.
+// Golden replaces values that vary between runs in text and compares the result with the golden file. With -update, it
+// writes the file.
 func Golden(t *testing.T, name, text string, ids ...string) {
 	t.Helper()
 	got := tidy(text, ids)
@@ -39,13 +40,13 @@ func Golden(t *testing.T, name, text string, ids ...string) {
 	require.Equal(t, string(want), got)
 }
 
-// JavaID and OtherJavaID replace random UUIDs.
+// JavaID and OtherJavaID replace random UUIDs in golden files.
 const (
 	JavaID      = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
 	OtherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
 )
 
-// untidy lists values that vary between runs. Replacements keep column widths.
+// untidy lists values that vary between runs. The replacements do not change the widths of columns.
 var untidy = []struct {
 	what *regexp.Regexp
 	with func(found string) string
@@ -66,7 +67,7 @@ var untidy = []struct {
 	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
 }
 
-// note matches a note of status, whose line breaks depend on the length of times.
+// note matches a note in the output of status. Its line breaks depend on the length of the times in it.
 var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 
 func tidy(text string, ids []string) string {
@@ -83,24 +84,25 @@ func tidy(text string, ids []string) string {
 	})
 }
 
-// Fits requires output that fits a terminal.
+// Fits requires that the output is not empty and fits a terminal.
 func Fits(t *testing.T, text string) {
 	t.Helper()
 	require.NotEmpty(t, text)
 	Narrow(t, text)
 }
 
-// rightAligned replaces a time in the next-to-last column, whose width is constant.
+// rightAligned replaces a time in the next-to-last column and keeps the column's width.
 func rightAligned(s string) string {
 	words := strings.Fields(s)
 	end := strings.Index(s, words[0]) + len(words[0])
 	return fmt.Sprintf("%*s", end, "TIME") + s[end:]
 }
 
-// Words joins broken lines.
+// Words joins lines and removes repeated spaces.
 func Words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Narrow keeps the last column free, because some terminals wrap a full line. Commands may be longer.
+// Narrow requires that lines leave the last column of the terminal empty, because some terminals wrap full lines. Lines
+// that contain a command to copy may be longer.
 func Narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -114,10 +116,10 @@ func Narrow(t *testing.T, text string) {
 // Interrupt is the signal of Ctrl-C.
 var Interrupt = os.Interrupt
 
-// CodeInterrupted is the exit code after Interrupt.
+// CodeInterrupted is the exit code of a program that was ended by Interrupt.
 const CodeInterrupted = 130
 
-// ToEvent returns the lines up to an event.
+// ToEvent returns the lines up to the first line that contains event.
 func ToEvent(p *Process, event string) (lines []string) {
 	p.t.Helper()
 	for {
@@ -129,7 +131,7 @@ func ToEvent(p *Process, event string) (lines []string) {
 	}
 }
 
-// AwaitPassed returns the line of the acquire by another owner.
+// AwaitPassed returns the line that reports that another owner acquired the lock.
 func AwaitPassed(p *Process) string {
 	p.t.Helper()
 	for {
@@ -139,7 +141,7 @@ func AwaitPassed(p *Process) string {
 	}
 }
 
-// Events reads JSON output up to an event.
+// Events reads JSON output up to the event last.
 func Events(p *Process, last string) (all []map[string]any) {
 	p.t.Helper()
 	for _, line := range ToEvent(p, `"event":"`+last+`"`) {
@@ -151,13 +153,13 @@ func Events(p *Process, last string) (all []map[string]any) {
 }
 
 const (
-	// RedissonOwner is an owner of Redisson.
+	// RedissonOwner is an owner in a Redisson client.
 	RedissonOwner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
-	// SomeOwner is an owner of Redlatch, whose client started at RedlatchSince.
+	// SomeOwner is an owner in a Redlatch client that was started at RedlatchSince.
 	SomeOwner = "0193e6c0-6f00-7000-8000-000000000001:7"
-	// RedlatchOwner is SomeOwner where other kinds of owners occur.
+	// RedlatchOwner is SomeOwner in tests that also have other kinds of owners.
 	RedlatchOwner = SomeOwner
-	// RedlatchSince is as in text output.
+	// RedlatchSince has the format of text output.
 	RedlatchSince = "2024-12-21T01:06:31Z"
 	// LabelText is the label of a Redlatch client.
 	LabelText = "billing@host-3 pid 812"
@@ -166,12 +168,12 @@ const (
 // ClientID is the ID of another Redlatch client.
 var ClientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
 
-// These scripts run until a signal.
+// These scripts run until they receive a signal.
 const (
-	// EndsOnSIGTERM ends with SIGTERM, and prints that it did.
-	// A child that has just been forked may miss the signal, so no child runs for long or keeps the output open.
+	// EndsOnSIGTERM prints a line and exits after SIGTERM. A child that has just been forked may miss the signal, so
+	// children do not run for long or keep the output open.
 	EndsOnSIGTERM = `trap 'echo term; exit 0' TERM; echo up; while :; do sleep 1 >/dev/null 2>&1 & wait; done`
-	// IgnoresSIGTERM ends with SIGKILL alone.
+	// IgnoresSIGTERM exits only after SIGKILL.
 	IgnoresSIGTERM = `trap '' TERM; echo up; sleep 600 & wait`
 )
 
@@ -184,7 +186,7 @@ func Enqueue(t *testing.T, s redistest.Target, name, owner string, deadline time
 	}
 }
 
-// Listen subscribes to the channel of owner's waiter.
+// Listen subscribes to the channel on which the owner is notified as a waiter.
 func Listen(t *testing.T, s redistest.Target, name, owner string) {
 	t.Helper()
 	Subscribe(t, s, protocol.OwnerChannel(name, owner))
@@ -198,7 +200,7 @@ func QueueOf(t *testing.T, s redistest.Target, name string) []string {
 	return queue
 }
 
-// HeldBy creates a held lock.
+// HeldBy creates a lock that is held by owner, and returns its name.
 func HeldBy(t *testing.T, s redistest.Target, owner string, lease time.Duration) (name string) {
 	t.Helper()
 	name = redistest.Key(t)
@@ -213,10 +215,10 @@ func Exists(t *testing.T, s redistest.Target, name string) bool {
 	return s.Do(t, "EXISTS", name) == int64(1)
 }
 
-// LongOwner returns the n-th waiter, from 0.
+// LongOwner returns the n-th waiter in a LongQueue, counting from 0.
 func LongOwner(n int) string { return codec.NewOwner(uuid.MustParse(JavaID), int64(1000+n)).String() }
 
-// LongQueue creates a held lock with n waiters, one minute apart.
+// LongQueue creates a held lock with n waiters whose deadlines are one minute apart.
 func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	t.Helper()
 	c := s.Dial(t)
@@ -232,7 +234,7 @@ func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	require.NoError(t, err)
 }
 
-// BusyDemo starts a demo that has finished rounds, and returns its keys' prefix.
+// BusyDemo starts a demo, waits until it has finished rounds, and returns the prefix of its keys.
 func BusyDemo(t *testing.T, s *redistest.Server) (p *Process, prefix string) {
 	t.Helper()
 	p = Start(t, NoServer(t), "demo", "--duration", "1h", "--redis", s.URL())

@@ -1,5 +1,5 @@
-// Package program runs redlatch as a program for the tests of its commands. TestMain calls Main; Start and Finish run
-// the test binary again with Env set, so the race detector watches both.
+// Package program runs redlatch as a program for the tests of its commands. TestMain must call Main. Start and Finish
+// run the test binary again with Env set, so that the race detector also covers the program.
 package program
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Env makes the test binary run as the program.
+// Env is the environment variable that makes the test binary run as redlatch.
 const Env = "REDLATCH_TEST_AS_PROGRAM"
 
-// Main runs the tests or, if Env is set, the commands.
+// Main runs the tests or, if Env is set, redlatch with the given commands.
 func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int, commands ...C) {
 	run := func(args []string) int { return execute(context.Background(), args, commands...) }
 	switch os.Getenv(Env) {
@@ -45,7 +45,8 @@ func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int
 	redistest.Main(m)
 }
 
-// heedSignals stops ignoring signals that were ignored by the shell or nohup: child processes would inherit that.
+// heedSignals resets signals that the shell or nohup made this process ignore, because child processes would inherit
+// this.
 func heedSignals() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		if signal.Ignored(s) {
@@ -54,10 +55,10 @@ func heedSignals() {
 	}
 }
 
-// Soon bounds waits on a slow machine.
+// Soon is the time limit for events that should happen, even on a slow machine.
 const Soon = 10 * time.Second
 
-// PollEvery is the interval of polls.
+// PollEvery is the interval at which tests poll.
 const PollEvery = 5 * time.Millisecond
 
 // Process is one run of redlatch.
@@ -71,13 +72,13 @@ type Process struct {
 	pipe   *os.File
 }
 
-// Start starts redlatch with the server at url, until the test ends.
+// Start starts redlatch with the server at url. It is stopped when the test ends.
 func Start(t *testing.T, url string, args ...string) *Process {
 	t.Helper()
 	return StartWith(t, []string{"REDIS_URL=" + url}, args...)
 }
 
-// StartWith is Start with environment variables.
+// StartWith is like Start, but sets environment variables instead of the URL.
 func StartWith(t *testing.T, env []string, args ...string) *Process {
 	t.Helper()
 	p, err := StartIn(t, nil, env, args...)
@@ -85,7 +86,7 @@ func StartWith(t *testing.T, env []string, args ...string) *Process {
 	return p
 }
 
-// StartIn is StartWith with process attributes.
+// StartIn is like StartWith, but also sets process attributes and returns errors.
 func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...string) (*Process, error) {
 	t.Helper()
 	p := &Process{t: t, Cmd: command(context.WithoutCancel(t.Context()), t, env, args...)}
@@ -100,7 +101,7 @@ func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...stri
 	p.pipe, ok = out.(*os.File)
 	require.True(t, ok)
 	p.stdout = bufio.NewReader(out)
-	p.Cmd.WaitDelay = time.Second // for children that keep standard error open
+	p.Cmd.WaitDelay = time.Second // children may keep standard error open
 	if err := p.Cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -130,13 +131,13 @@ func (p *Process) Line() string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// Rest reads standard output until redlatch and its children have ended.
+// Rest returns the rest of standard output. It waits until redlatch and its children have exited.
 func (p *Process) Rest() string {
 	p.t.Helper()
 	return p.RestWithin(2 * Soon)
 }
 
-// RestWithin is Rest with a limit.
+// RestWithin is Rest with a time limit.
 func (p *Process) RestWithin(limit time.Duration) string {
 	p.t.Helper()
 	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(limit)))
@@ -145,7 +146,7 @@ func (p *Process) RestWithin(limit time.Duration) string {
 	return string(text)
 }
 
-// Code waits for the end and returns the exit code.
+// Code waits until the program has exited, and returns its exit code.
 func (p *Process) Code() int {
 	p.t.Helper()
 	err := p.Cmd.Wait()
@@ -156,13 +157,14 @@ func (p *Process) Code() int {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// Outcome is the outcome of a program. Code is -1 after a signal.
+// Outcome is the result of a program. Code is -1 if it was ended by a signal.
 type Outcome struct {
 	Code           int
 	Stdout, Stderr string
 }
 
-// Finish runs redlatch to its end, in a process that has run others if the command permits it.
+// Finish runs redlatch and waits until it has finished. If possible, it uses a process that has already run other
+// commands.
 func Finish(t *testing.T, url string, args ...string) Outcome {
 	t.Helper()
 	return finish(t, url, args, "demo", "hold", "release", "run", "__guard")
@@ -176,7 +178,7 @@ func finish(t *testing.T, url string, args []string, apart ...string) Outcome {
 	return finishInResident(t, url, args)
 }
 
-// FinishTo is Finish with standard output to a file.
+// FinishTo is like Finish, but writes standard output to a file.
 func FinishTo(t *testing.T, stdout *os.File, url string, args ...string) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*Soon)
@@ -189,27 +191,27 @@ func FinishTo(t *testing.T, stdout *os.File, url string, args ...string) Outcome
 	return Outcome{Code: cmd.ProcessState.ExitCode(), Stderr: stderr.String()}
 }
 
-// Outcome waits for the end.
+// Outcome waits until the program has exited, and returns its result.
 func (p *Process) Outcome(limit time.Duration) Outcome {
 	p.t.Helper()
 	out := p.RestWithin(limit)
 	return Outcome{p.Code(), out, p.Stderr.String()}
 }
 
-// OneLine requires one line with the program's prefix.
+// OneLine requires that text is a single line that begins with the program's name.
 func OneLine(t *testing.T, text string) {
 	t.Helper()
 	require.Equal(t, 1, strings.Count(text, "\n"), "%q", text)
 	require.True(t, strings.HasPrefix(text, "redlatch: "), "%q", text)
 }
 
-// NoServer returns a URL with a password and an address without a listener.
+// NoServer returns a URL with a password and an address that refuses connections.
 func NoServer(t *testing.T) string {
 	t.Helper()
 	return "redis://user:sesame@" + redistest.Refusing(t)
 }
 
-// WatchReads returns a function for the LongestRead since, on a queue of n waiters.
+// WatchReads starts MONITOR. The function that it returns reports the LongestRead since then on a queue of n waiters.
 func WatchReads(t *testing.T, s *redistest.Server, n int) (longest func() int) {
 	t.Helper()
 	watch := s.Dial(t)

@@ -19,8 +19,8 @@ const (
 	resident = "resident"
 )
 
-// A residentProgram runs many command lines sequentially, because a start with the race detector takes more processor
-// time than most commands.
+// A residentProgram is a process that runs many command lines sequentially, because with the race detector, starting a
+// process takes more CPU time than most commands.
 type residentProgram struct {
 	calls   *json.Encoder
 	replies *bufio.Reader
@@ -29,11 +29,11 @@ type residentProgram struct {
 }
 
 var idle struct {
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // guards the field all
 	all []*residentProgram
 }
 
-// call is a command line. Arguments and outputs may be invalid UTF-8.
+// call is a command line. Its arguments may be invalid UTF-8.
 type call struct {
 	URL, Dir string
 	Args     [][]byte
@@ -86,7 +86,7 @@ func takeIdle(t *testing.T) *residentProgram {
 	}
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(exe) //nolint:noctx // it outlives the test
+	cmd := exec.Command(exe) //nolint:noctx // the process outlives the test
 	cmd.Env = append(os.Environ(), Env+"="+resident, "GORACE=atexit_sleep_ms=0")
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func (c call) run(run func(args []string) int) (got reply, err error) {
 	return got, nil
 }
 
-// capture replaces a file with a pipe. The returned function restores the file and returns the output.
+// capture replaces a file with a pipe. The function that it returns restores the file and returns the captured output.
 func capture(file **os.File) (written func() []byte, err error) {
 	before := *file
 	r, w, err := os.Pipe()

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenTerminal returns a terminal and its keyboard and display.
+// OpenTerminal opens a pseudoterminal. It returns the terminal, and the file for its keyboard and display.
 func OpenTerminal(t *testing.T) (terminal, keys *os.File) {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -30,7 +30,7 @@ func OpenTerminal(t *testing.T) (terminal, keys *os.File) {
 
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
-// OnTerminal runs redlatch on a terminal of 80 columns.
+// OnTerminal runs redlatch on a terminal with 80 columns, and returns its output.
 func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	t.Helper()
 	terminal, keys := OpenTerminal(t)
@@ -44,8 +44,8 @@ func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	require.NoError(t, cmd.Start())
 	require.NoError(t, terminal.Close())
-	shown, _ := io.ReadAll(keys) // fails when no process has the terminal open
+	shown, _ := io.ReadAll(keys) // fails when all processes have closed the terminal
 	_ = cmd.Wait()
-	// The terminal echoed typed input early, including the newline.
+	// The terminal has already echoed the typed input, including the newline.
 	return escapes.ReplaceAllString(strings.NewReplacer("\r", "", "[y/N] ", "[y/N]\n").Replace(string(shown)), "")
 }

@@ -23,18 +23,18 @@ const (
 	clusterWait = 40 * time.Second
 )
 
-// Cluster is a Redis or Valkey Cluster on loopback. It is safe for concurrent use, except methods that move slots or
-// masters.
+// Cluster is a Redis or Valkey Cluster on loopback addresses. It is safe for concurrent use, except for methods that
+// move slots or promote replicas.
 type Cluster struct {
 	nodes    []*Server // masters first, then replicas
 	busPorts []int
 
 	mu      sync.Mutex      // guards guesses
-	guesses map[int]*Server // last known owner by slot
+	guesses map[int]*Server // slot -> last known owner
 }
 
-// StartCluster starts masters, each with the given number of replicas, and waits until every node serves its slots and
-// every replica is in sync. It needs Valkey, Redis 7 or WithRedis6.
+// StartCluster starts the given number of masters, each with the given number of replicas. It waits until every node
+// serves its slots and every replica is in sync. It requires Valkey or Redis 7; for Redis 6, use WithRedis6.
 func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster {
 	tb.Helper()
 	common := []Option{WithArgs(
@@ -44,7 +44,8 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 	)}
 	c := &Cluster{guesses: map[int]*Server{}}
 	for range masters * (1 + replicas) {
-		// The default bus port, 10000 above the node's, may be in the range of outgoing connections.
+		// The default bus port is 10000 higher than the node's port, which may be in the range used for outgoing
+		// connections.
 		bus, more := UnusedPort(tb), slices.Clone(common)
 		if !newConfig(opts).redis6 {
 			more = append(more, WithArgs("--cluster-port", strconv.Itoa(bus)))
@@ -69,7 +70,7 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 	return c
 }
 
-// WithoutShardedPubSub makes a server behave as Redis 6.
+// WithoutShardedPubSub makes a server behave like Redis 6, which does not have sharded pub/sub.
 func WithoutShardedPubSub() Option {
 	return WithArgs(
 		"--rename-command", "SPUBLISH", "",
@@ -79,7 +80,7 @@ func WithoutShardedPubSub() Option {
 	)
 }
 
-// EachCluster runs body in parallel on Redis and Valkey with three masters and one replica each.
+// EachCluster runs body in parallel on a Redis Cluster and a Valkey Cluster. Each has three masters with one replica.
 func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, StartCluster(t, 3, 1)) })
@@ -92,7 +93,7 @@ func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
 func (c *Cluster) introduce(tb testing.TB) {
 	tb.Helper()
 	for i, s := range c.nodes {
-		// Distinct epochs save the nodes a collision.
+		// Distinct epochs prevent collisions, which the nodes would have to resolve.
 		s.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 	}
 	for i, s := range c.nodes {
@@ -105,7 +106,7 @@ func (c *Cluster) introduce(tb testing.TB) {
 func (c *Cluster) shareOut(tb testing.TB, masters int) {
 	tb.Helper()
 	for i, s := range c.nodes[:masters] {
-		part := []any{"ADDSLOTS"} // Redis 6 has no ADDSLOTSRANGE
+		part := []any{"ADDSLOTS"} // Redis 6 does not have ADDSLOTSRANGE
 		for slot := clusterSlots * i / masters; slot < clusterSlots*(i+1)/masters; slot++ {
 			part = append(part, slot)
 		}
@@ -148,7 +149,7 @@ func (*Cluster) await(tb testing.TB, what string, is func() bool) {
 // Nodes returns all nodes, the initial masters first.
 func (c *Cluster) Nodes() []*Server { return slices.Clone(c.nodes) }
 
-// Addrs returns the nodes' addresses, host:port.
+// Addrs returns the addresses of the nodes in the form host:port.
 func (c *Cluster) Addrs() []string {
 	addrs := make([]string, len(c.nodes))
 	for i, s := range c.nodes {
@@ -157,7 +158,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Node returns the node at addr, host:port.
+// Node returns the node with the address addr (host:port).
 func (c *Cluster) Node(tb testing.TB, addr string) *Server {
 	tb.Helper()
 	for _, s := range c.nodes {
@@ -169,7 +170,7 @@ func (c *Cluster) Node(tb testing.TB, addr string) *Server {
 	return nil
 }
 
-// Owner returns the master of key's slot according to most nodes that answer.
+// Owner returns the master that serves the slot of key according to most of the nodes that reply.
 func (c *Cluster) Owner(tb testing.TB, key string) *Server {
 	tb.Helper()
 	votes, best := map[string]int{}, ""
@@ -209,7 +210,7 @@ func (s *Server) ownerOf(slot int) (string, error) {
 	return "", fmt.Errorf("no node serves slot %d", slot)
 }
 
-// Do runs a command on the node of its first argument and follows redirections.
+// Do runs a command on the node that serves its first argument, and follows redirections.
 func (c *Cluster) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	key := ""
@@ -219,7 +220,7 @@ func (c *Cluster) Do(tb testing.TB, cmd string, args ...any) any {
 	return c.DoAt(tb, key, cmd, args...)
 }
 
-// DoAt runs a command on the node of key and follows redirections.
+// DoAt runs a command on the node that serves key, and follows redirections.
 func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 	tb.Helper()
 	var reply any
@@ -285,7 +286,7 @@ func redirection(err error) (word, addr string) {
 	return parts[0], parts[2]
 }
 
-// Each runs f for every node that answers.
+// Each calls f for every node that responds.
 func (c *Cluster) Each(f func(s *Server)) {
 	for _, s := range c.nodes {
 		if answers(s) {

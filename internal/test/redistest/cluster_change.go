@@ -22,14 +22,14 @@ func (c *Cluster) Replicas(tb testing.TB, master *Server) []*Server {
 	return replicas
 }
 
-// Failover runs CLUSTER FAILOVER and waits until master and replica know.
+// Failover runs CLUSTER FAILOVER on a replica, and waits until it and its former master have switched roles.
 func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	tb.Helper()
 	master, _ := replica.masterOf(tb)
 	asked := time.Time{}
 	c.await(tb, "the replica is the master", func() bool {
-		// Masters vote once per two node timeouts, so a failover soon after another one fails after five
-		// seconds.
+		// Masters vote at most once per two node timeouts. If a failover follows another one too closely, it fails
+		// after five seconds.
 		if time.Since(asked) > 6*time.Second {
 			replica.Do(tb, "CLUSTER", "FAILOVER")
 			asked = time.Now()
@@ -39,7 +39,7 @@ func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	c.await(tb, "the master is a replica", func() bool { return c.Node(tb, master).role(tb) == "slave" })
 }
 
-// AwaitOwner waits until all nodes that answer agree on an owner of key other than former.
+// AwaitOwner waits until all nodes that respond agree that the owner of key is a node other than former.
 func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server {
 	tb.Helper()
 	var owner *Server
@@ -50,7 +50,8 @@ func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server 
 	return owner
 }
 
-// agree ignores nodes that do not answer. A node that does not yet know of an election answers CLUSTERDOWN.
+// agree reports whether all nodes that respond know that owner serves key. A node that has not yet learned of an
+// election replies with CLUSTERDOWN.
 func (c *Cluster) agree(key string, owner *Server) bool {
 	for _, s := range c.nodes {
 		if !answers(s) {
@@ -64,8 +65,8 @@ func (c *Cluster) agree(key string, owner *Server) bool {
 	return answers(owner)
 }
 
-// MoveSlot moves a slot and its keys while both masters serve it. If between is not nil, it runs when both have marked
-// the slot and no key has moved.
+// MoveSlot moves a slot and its keys while both masters serve it. If between is not nil, MoveSlot calls it after both
+// masters have marked the slot and before it moves the keys.
 func (c *Cluster) MoveSlot(tb testing.TB, slot int, to *Server, between func()) {
 	tb.Helper()
 	from := c.ownerOfSlot(tb, slot)
@@ -91,7 +92,7 @@ func (c *Cluster) MoveSlot(tb testing.TB, slot int, to *Server, between func()) 
 		}
 		from.Do(tb, "MIGRATE", args...)
 	}
-	// The new owner first, so that the slot always has one.
+	// The new owner is notified first, so that the slot always has an owner.
 	for _, s := range append([]*Server{to, from}, c.nodes...) {
 		if s.role(tb) == "master" {
 			s.Do(tb, "CLUSTER", "SETSLOT", slot, "NODE", to.nodeID(tb))
@@ -174,11 +175,11 @@ func awaitTrue(tb testing.TB, bound time.Duration, what string, is func() bool) 
 	}
 }
 
-// StartReplica starts a replica of master and waits until it receives the master's messages. Start a master's replicas
-// one at a time.
+// StartReplica starts a replica of master, and waits until it receives the master's messages. The replicas of a master
+// must be started sequentially.
 func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	tb.Helper()
-	// By default a master delays the sync, to serve more replicas with it.
+	// By default, a master delays the sync so that it can serve several replicas at the same time.
 	master.Do(tb, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	before := len(master.Replicas(tb))
 	host, port, err := net.SplitHostPort(master.Addr())
@@ -194,7 +195,7 @@ func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	return replica
 }
 
-// Replicas returns the addresses of the replicas that are in sync.
+// Replicas returns the addresses of the server's replicas that are in sync.
 func (s *Server) Replicas(tb testing.TB) []string {
 	tb.Helper()
 	role, err := redis.Values(s.Do(tb, "ROLE"), nil)
@@ -216,8 +217,8 @@ func (s *Server) Replicas(tb testing.TB) []string {
 	return addrs
 }
 
-// Follow makes the server a replica of addr and waits until it is in sync. The master must have had a StartReplica
-// replica before.
+// Follow makes the server a replica of the server at addr, and waits until it is in sync. StartReplica must have been
+// called for that master before.
 func (s *Server) Follow(tb testing.TB, addr string) {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)

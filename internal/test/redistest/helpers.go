@@ -16,7 +16,7 @@ import (
 
 var keyCounter atomic.Int64
 
-// Key returns a unique lock name of letters, digits, '-' and '_' that begins with the test's name.
+// Key returns a unique lock name that begins with the test's name and consists of letters, digits, '-' and '_'.
 func Key(tb testing.TB) string {
 	tb.Helper()
 	const keep = 60
@@ -53,7 +53,7 @@ func (j *Journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Lines returns the lines that contain one of texts, or all if there are none.
+// Lines returns the lines that contain at least one of texts. Without texts, it returns all lines.
 func (j *Journal) Lines(texts ...string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -68,10 +68,10 @@ func (j *Journal) Lines(texts ...string) []string {
 
 var manual = filepath.Join("docs", "operations.md")
 
-// Password is the password of Rights' users.
+// Password is the password of the users that this package creates.
 const Password = "password"
 
-// Manual returns docs/operations.md.
+// Manual returns the text of docs/operations.md.
 func Manual(tb testing.TB) string {
 	tb.Helper()
 	text, err := os.ReadFile(upwards(manual))
@@ -81,7 +81,7 @@ func Manual(tb testing.TB) string {
 	return string(text)
 }
 
-// Rights returns the arguments of the ACL command below the manual's heading need.
+// Rights returns the arguments of the ACL command that the manual shows below the heading need.
 func Rights(tb testing.TB, need string) []any {
 	tb.Helper()
 	_, rest, found := strings.Cut(Manual(tb), "\n### "+need+"\n")
@@ -98,7 +98,8 @@ func Rights(tb testing.TB, need string) []any {
 	return args
 }
 
-// GiveRights gives the manual's user the rights for needs, applies more, and returns its URL.
+// GiveRights creates the user in the manual with the rights for needs, changes it by the additional rules in more, and
+// returns its URL.
 func (s *Server) GiveRights(tb testing.TB, needs []string, more ...any) string {
 	tb.Helper()
 	user := ""
@@ -113,12 +114,12 @@ func (s *Server) GiveRights(tb testing.TB, needs []string, more ...any) string {
 	return s.UserURL(user)
 }
 
-// UserURL returns the URL of a user with Password.
+// UserURL returns the URL with which a user whose password is Password connects.
 func (s *Server) UserURL(user string) string {
 	return (&url.URL{Scheme: "redis", Host: s.Addr(), User: url.UserPassword(user, Password)}).String()
 }
 
-// GiveLooks makes the manual's read-only user onlooker and returns its URL.
+// GiveLooks creates the manual's read-only user, onlooker, and returns its URL.
 func (s *Server) GiveLooks(tb testing.TB) string {
 	tb.Helper()
 	_, command, found := strings.Cut(Manual(tb), "\nACL SETUSER onlooker ")

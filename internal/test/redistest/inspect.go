@@ -27,14 +27,14 @@ type serverInfo struct {
 	pid     int
 }
 
-// Dial returns an authenticated connection without a read timeout, for one goroutine, until the test ends.
+// Dial returns an authenticated connection for one goroutine. It has no read timeout, and is closed when the test ends.
 func (s *Server) Dial(tb testing.TB) redis.Conn {
 	tb.Helper()
 	c, err := redis.Dial("tcp", s.Addr(), s.dialOptions()...)
 	return closedWith(tb, c, err)
 }
 
-// Do runs one command and returns redigo's reply. It is safe for concurrent use.
+// Do runs one command and returns the reply as redigo represents it. It is safe for concurrent use.
 func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	return poolDo(tb, s.pool, cmd, args...)
@@ -54,7 +54,7 @@ func (s *Server) Version() string {
 	return s.info.version
 }
 
-// BytesSent returns total_net_output_bytes, which CONFIG RESETSTAT resets.
+// BytesSent returns the server's total_net_output_bytes, which CONFIG RESETSTAT resets.
 func (s *Server) BytesSent(tb testing.TB) int {
 	tb.Helper()
 	_, after, _ := strings.Cut(s.text(tb, "INFO", "stats"), "total_net_output_bytes:")
@@ -66,8 +66,8 @@ func (s *Server) BytesSent(tb testing.TB) int {
 	return n
 }
 
-// CommandStats returns the number of calls to each command by its lower-case name (INFO commandstats), including
-// commands in scripts and the package's own. CONFIG RESETSTAT resets it.
+// CommandStats returns the number of calls to each command from INFO commandstats. The keys are the lower-case names of
+// the commands. Calls by scripts and by this package are included. CONFIG RESETSTAT resets the numbers.
 func (s *Server) CommandStats(tb testing.TB) map[string]int64 {
 	tb.Helper()
 	stats := map[string]int64{}
@@ -86,7 +86,7 @@ func (s *Server) CommandStats(tb testing.TB) map[string]int64 {
 	return stats
 }
 
-// KillClients kills all other connections of a kind, "normal" or "pubsub", and returns their number.
+// KillClients kills all other connections of the given kind, "normal" or "pubsub", and returns their number.
 func (s *Server) KillClients(tb testing.TB, kind string) int {
 	tb.Helper()
 	n, err := redis.Int(s.Do(tb, "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"), nil)
@@ -96,7 +96,7 @@ func (s *Server) KillClients(tb testing.TB, kind string) int {
 	return n
 }
 
-// Clients counts the server's connections except the package's own.
+// Clients returns the number of connections to the server, except those of this package.
 func (s *Server) Clients(tb testing.TB) int {
 	tb.Helper()
 	n := 0
@@ -108,7 +108,7 @@ func (s *Server) Clients(tb testing.TB) int {
 	return n
 }
 
-// Channels returns the channels with subscribers.
+// Channels returns the channels that have subscribers.
 func (s *Server) Channels(tb testing.TB) []string {
 	tb.Helper()
 	names, err := redis.Strings(s.Do(tb, "PUBSUB", "CHANNELS"), nil)
@@ -143,7 +143,8 @@ func (s *Server) askInfo(ctx context.Context) (serverInfo, error) {
 	return parseInfo(text)
 }
 
-// parseInfo prefers the version by name: forks of Redis report the one they are compatible with as redis_version.
+// parseInfo prefers the field for the version that has the server's name, because in redis_version forks report the
+// Redis version with which they are compatible.
 func parseInfo(text string) (serverInfo, error) {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(text) {
@@ -213,13 +214,13 @@ func poolDo(tb testing.TB, pool *redis.Pool, cmd string, args ...any) any {
 	return reply
 }
 
-// WithAppendOnly makes the server append each change to a file before it replies, for Restart and Expiries. It needs
-// Valkey or Redis 7.
+// WithAppendOnly makes the server append each change to a file before it replies, so that Restart preserves the data
+// and Expiries works. It requires Valkey or Redis 7.
 func WithAppendOnly() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "no") }
 
-// Expiries returns the last expiry that the server set for each key, even if the key is gone, from the append-only
-// file. It needs WithAppendOnly and works even if the server is dead. A change that is missing from the file was never
-// acknowledged.
+// Expiries returns the last expiry that the server set for each key, even if the key no longer exists. It reads the
+// append-only file, so it requires WithAppendOnly, but works even if the server is dead. The file contains all changes
+// that the server has acknowledged.
 func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "appendonlydir", "*.incr.aof"))
@@ -227,7 +228,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 		err = errors.New("append-only file is off; use WithAppendOnly")
 	}
 	expiries := map[string]time.Time{}
-	for _, name := range files { // in order: names end in numbers, and no rewrite occurs
+	for _, name := range files { // in the order of the numbers in their names; the server does not rewrite them
 		var text []byte
 		if text, err = os.ReadFile(name); err == nil {
 			err = readExpiries(bytes.NewReader(text), expiries)
@@ -242,7 +243,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	return expiries
 }
 
-// readExpiries parses an append-only file whose last command may be cut off.
+// readExpiries parses an append-only file. Its last command may be incomplete.
 func readExpiries(file io.Reader, expiries map[string]time.Time) error {
 	for in := bufio.NewReader(file); ; {
 		args, err := ReadCommand(in)
@@ -265,7 +266,7 @@ func readExpiries(file io.Reader, expiries map[string]time.Time) error {
 	}
 }
 
-// expiryIn relies on servers writing every expiry as PEXPIREAT or SET PXAT.
+// expiryIn relies on the fact that servers write all expiries as PEXPIREAT or SET PXAT.
 func expiryIn(args []string) (string, time.Time, error) {
 	ms := ""
 	switch name := strings.ToUpper(args[0]); {
@@ -285,7 +286,7 @@ func expiryIn(args []string) (string, time.Time, error) {
 	return args[1], time.UnixMilli(n), err
 }
 
-// Target is a real or in-memory server. It is safe for concurrent use.
+// Target is a real server or an in-memory server. Its methods are safe for concurrent use.
 type Target interface {
 	Addr() string
 	URL() string
@@ -293,8 +294,8 @@ type Target interface {
 	Do(tb testing.TB, cmd string, args ...any) any
 }
 
-// EachServer runs body on a fresh real server, an in-memory one and Valkey. Below the full test level it skips the last
-// two; under -short it runs in memory only.
+// EachServer runs body on a new real server, on an in-memory server and on Valkey. Below the full test level it skips
+// the last two. With -short it runs body only on the in-memory server.
 func EachServer(t *testing.T, body func(t *testing.T, target Target)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) { body(t, Start(t)) })

@@ -2,7 +2,7 @@ package redistest
 
 import (
 	"bufio"
-	"crypto/sha1" //nolint:gosec // servers name scripts by it
+	"crypto/sha1" //nolint:gosec // servers identify scripts by it
 	"encoding/hex"
 	"io"
 	"net"
@@ -13,19 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Limits selects the restrictions of a server that is not Redis.
+// Limits selects the restrictions that a server has in comparison with Redis.
 type Limits struct {
 	// Keyless rejects scripts without keys.
 	Keyless bool
-	// Undeclared rejects keys that a script does not declare.
+	// Undeclared rejects scripts that use undeclared keys.
 	Undeclared bool
-	// Flagged is Undeclared except for scripts with Dragonfly's flag.
+	// Flagged is like Undeclared, but accepts scripts that have Dragonfly's flag for undeclared keys.
 	Flagged bool
 	// Publish rejects PUBLISH and SPUBLISH in scripts.
 	Publish bool
 }
 
-// Prefixes for scripts. StrictKeys makes a script fail when it uses an undeclared key.
+// Prefixes for scripts. StrictKeys makes a script fail if it uses an undeclared key.
 const (
 	StrictKeys = `local redis = (function(server)
     local declared = {}
@@ -72,10 +72,10 @@ type limited struct {
 	limits Limits
 	server string
 	mu     sync.Mutex
-	texts  map[string]string // by digest, guarded by mu
+	texts  map[string]string // digest -> text; guarded by mu
 }
 
-// StartLimited returns the URL of a server with limited scripts.
+// StartLimited starts a server on which scripts are subject to the given limits, and returns its URL.
 func StartLimited(tb testing.TB, limits Limits) string {
 	tb.Helper()
 	l := &limited{limits: limits, server: Start(tb).Addr(), texts: map[string]string{}}

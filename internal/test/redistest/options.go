@@ -1,8 +1,10 @@
 // Package redistest provides tests with real servers ([Start], [StartCluster], [StartSentinels]), in-memory servers
-// ([Mini]) and a network that can fail ([Proxy]). Servers end with the test, on Linux also if its process is killed.
+// ([Mini]) and a network that can fail ([Proxy]). Servers are stopped when the test ends. On Linux, they are also
+// stopped if the process of the test is killed.
 //
-// REDLATCH_SERVER names the server program; the default is redis-server, else valkey-server, from PATH. REDLATCH_VALKEY
-// names Valkey; the default is that of `make setup`.
+// The environment variable REDLATCH_SERVER is the name or path of the server program. The default is redis-server or,
+// if it is not in PATH, valkey-server. REDLATCH_VALKEY is the name or path of Valkey. The default is the program that
+// `make setup` installed.
 package redistest
 
 import (
@@ -35,19 +37,19 @@ type config struct {
 	unixSocket bool
 	password   string
 	cpus       []int
-	redis6     bool // lacks the cluster-port option
+	redis6     bool // the program does not have the option cluster-port
 	sentinel   string
 }
 
-// WithBinary sets the server program by name or path.
+// WithBinary sets the name or path of the server program.
 func WithBinary(nameOrPath string) Option { return func(c *config) { c.binary = nameOrPath } }
 
-// WithRedis6 is WithBinary for a Redis 6, which StartCluster starts differently.
+// WithRedis6 is WithBinary for Redis 6, for which StartCluster uses different arguments.
 func WithRedis6(nameOrPath string) Option {
 	return func(c *config) { c.binary, c.redis6 = nameOrPath, true }
 }
 
-// WithArgs adds command-line arguments, which override earlier ones and the package's own.
+// WithArgs adds command-line arguments. They override the arguments of earlier options and of the package itself.
 func WithArgs(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
 }
@@ -58,7 +60,7 @@ func WithUnixSocket() Option { return func(c *config) { c.unixSocket = true } }
 // WithPassword sets the default user's password.
 func WithPassword(password string) Option { return func(c *config) { c.password = password } }
 
-// WithProcessors runs the server on these processors, on Linux.
+// WithProcessors runs the server on the given processors. It only works on Linux.
 func WithProcessors(cpus ...int) Option { return func(c *config) { c.cpus = cpus } }
 
 func newConfig(opts []Option) config {
@@ -76,7 +78,7 @@ func FindServer() (path string, err error) {
 	return cfg.binary, err
 }
 
-// findBinary does not follow links: valkey-server may be a link to a program that checks its name.
+// findBinary does not resolve symbolic links, because valkey-server may be a link to a program that checks its name.
 func (c *config) findBinary() error {
 	names := []string{"redis-server", "valkey-server"}
 	if c.binary != "" {
@@ -96,7 +98,7 @@ func (c *config) findBinary() error {
 		names, serverEnv)
 }
 
-// FreePort returns a free loopback port, or 0, below the range of outgoing connections.
+// FreePort returns a free loopback port below the range for outgoing connections, or 0 if it does not find one.
 func FreePort() int {
 	for range 1000 {
 		if port := 20000 + rand.IntN(12000); isFree(port) { //nolint:gosec // a port to try, not a secret
@@ -120,7 +122,7 @@ const valkeyEnv = "REDLATCH_VALKEY"
 
 var valkeyKept = filepath.Join(".servers", "valkey", "usr", "bin", "valkey-server")
 
-// StartValkey is Start with the program of ValkeyBinary.
+// StartValkey is Start with the program that ValkeyBinary returns.
 func StartValkey(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	path := ValkeyBinary(tb)
@@ -131,8 +133,8 @@ func StartValkey(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// ValkeyBinary returns the path of valkey-server. If there is none, it skips the test, or fails it if CI=true or
-// REDLATCH_VALKEY is set.
+// ValkeyBinary returns the path of valkey-server. If it is not installed, ValkeyBinary skips the test, or fails it if
+// CI=true or REDLATCH_VALKEY is set.
 func ValkeyBinary(tb testing.TB) string {
 	tb.Helper()
 	path, err := FindValkey()
@@ -148,7 +150,7 @@ func ValkeyBinary(tb testing.TB) string {
 
 var moreKept = filepath.Join(".servers", "more")
 
-// MoreServers returns the servers that scripts/more-servers.sh installed.
+// MoreServers returns the paths of the servers that scripts/more-servers.sh installed.
 func MoreServers() []string {
 	folder := upwards(moreKept)
 	if folder == "" {
@@ -158,7 +160,7 @@ func MoreServers() []string {
 	return paths
 }
 
-// FindValkey is ValkeyBinary without a test.
+// FindValkey returns the path of valkey-server, or an error if it is not installed.
 func FindValkey() (path string, err error) {
 	name := os.Getenv(valkeyEnv)
 	if name == "" {
@@ -191,8 +193,9 @@ func upwards(name string) string {
 	}
 }
 
-// StartWithout starts a server without the given commands and returns it with a user's URL. Subcommands, such as
-// client|kill, cannot be renamed, so the user is denied them; and so is client, which this package sends itself.
+// StartWithout starts a server without the given commands. It returns the server and the URL of a user. Subcommands
+// such as client|kill cannot be renamed, so the user is not allowed to run them. The same applies to the command
+// client, which this package uses itself.
 func StartWithout(tb testing.TB, commands []string) (s *Server, user string) {
 	tb.Helper()
 	var args []string
@@ -215,7 +218,7 @@ type MiniServer struct {
 	pool *redis.Pool
 }
 
-// Mini starts an in-memory server for this test. In a synctest bubble use embedded.WithInProcess.
+// Mini starts an in-memory server that runs until the test ends. In a synctest bubble, use embedded.WithInProcess.
 func Mini(tb testing.TB, opts ...embedded.Option) *MiniServer {
 	tb.Helper()
 	srv, err := embedded.Start(opts...)
@@ -231,7 +234,7 @@ func Mini(tb testing.TB, opts ...embedded.Option) *MiniServer {
 	return s
 }
 
-// Dial returns an in-memory connection without a read timeout, for one goroutine, until the test ends.
+// Dial returns an in-memory connection for one goroutine. It has no read timeout, and is closed when the test ends.
 func (s *MiniServer) Dial(tb testing.TB) redis.Conn {
 	tb.Helper()
 	c, err := s.Server.Dial(context.Background())

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// claimPort reserves a port against other processes while its server is down. It binds a UDP socket, because reserve's
-// TCP socket would keep the server itself from listening again.
+// claimPort prevents other processes that use this package from taking a port while its server is down. It binds a UDP
+// socket, because a TCP socket, such as that of reserve, would prevent the server itself from listening again.
 func claimPort(port int) (io.Closer, error) {
 	return new(net.ListenConfig).ListenPacket(context.Background(), "udp", loopback(port))
 }
 
-// UnusedPort returns a free loopback port, claimed until the test ends.
+// UnusedPort returns a free loopback port that is reserved by claimPort until the test ends.
 func UnusedPort(tb testing.TB) int {
 	tb.Helper()
 	for range startAttempts {
@@ -41,19 +41,19 @@ func isFree(port int) bool {
 	return true
 }
 
-// port stays reserved without a listener, so that no other server takes it.
+// port is a TCP port that stays reserved while it has no listener, so that no other server takes it.
 type port struct {
 	addr    string
 	config  net.ListenConfig
 	release func()
 }
 
-// listen permits one open listener at a time.
+// listen opens a listener. There must be at most one open listener at a time.
 func (p *port) listen() (net.Listener, error) {
 	return p.config.Listen(context.Background(), "tcp", p.addr)
 }
 
-// Refusing returns an address, host:port, that refuses connections.
+// Refusing returns an address in the form host:port that refuses connections.
 func Refusing(tb testing.TB) string {
 	tb.Helper()
 	var err error
@@ -83,8 +83,8 @@ func (p *Proxy) settle() (l net.Listener, err error) {
 	return nil, err
 }
 
-// stopListening closes l. shutDown also stops the copies of l in processes that are being forked, which would still
-// accept.
+// stopListening closes l. Processes that are being forked have copies of l, which would still accept connections, so
+// stopListening first shuts down the socket.
 func stopListening(l net.Listener) {
 	shutDown(l.(*net.TCPListener))
 	_ = l.Close()

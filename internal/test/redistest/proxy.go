@@ -13,19 +13,19 @@ import (
 // Direction is a direction of a Proxy.
 type Direction int
 
-// Methods that take any number of directions mean both when given none.
+// The directions. A method that takes any number of directions applies to both if it is called without one.
 const (
 	ToServer Direction = iota
 	ToClient
 )
 
-// Proxy is a TCP proxy between clients and one server. Its methods are safe for concurrent use and do not block. A
-// fault applies to current and future connections. While a direction is held, its bytes, including the end of the
-// connection, stay in memory in order.
+// Proxy is a TCP proxy between clients and one server. Its methods are safe for concurrent use and do not block. Faults
+// apply to existing and future connections. While a direction is held, the proxy keeps its bytes in memory in their
+// order, including the end of the connection.
 type Proxy struct {
 	tb   testing.TB
 	addr string
-	port *port          // its own, also while it refuses
+	port *port          // reserved even while the proxy refuses connections
 	wg   sync.WaitGroup // the accept loop and the links
 
 	mu           sync.Mutex // guards the fields below and the links' queues; never held across I/O
@@ -42,10 +42,10 @@ type Proxy struct {
 
 type cut struct {
 	link *link
-	left int // bytes that still pass
+	left int // number of bytes that still pass
 }
 
-// NewProxy starts a proxy for targetAddr, host:port. It ends with the test.
+// NewProxy starts a proxy for the server at targetAddr (host:port). It is closed when the test ends.
 func NewProxy(tb testing.TB, targetAddr string) *Proxy {
 	tb.Helper()
 	p := &Proxy{tb: tb, target: targetAddr, links: map[*link]struct{}{}}
@@ -58,16 +58,16 @@ func NewProxy(tb testing.TB, targetAddr string) *Proxy {
 	return p
 }
 
-// Addr returns the address for clients, host:port.
+// Addr returns the address to which clients connect, in the form host:port.
 func (p *Proxy) Addr() string { return p.addr }
 
-// URL returns the redis:// URL for clients, without a password.
+// URL returns the redis:// URL to which clients connect. It does not contain a password.
 func (p *Proxy) URL() string { return redisURL(p.addr, "") }
 
-// Blackhole holds back the traffic in the given directions.
+// Blackhole holds the traffic in the given directions until Heal is called.
 func (p *Proxy) Blackhole(dirs ...Direction) { p.setBlack(true, dirs) }
 
-// Heal ends Blackhole and delivers what it held.
+// Heal ends Blackhole, and delivers the bytes that were held.
 func (p *Proxy) Heal(dirs ...Direction) { p.setBlack(false, dirs) }
 
 func (p *Proxy) setBlack(on bool, dirs []Direction) {
@@ -94,18 +94,19 @@ func (p *Proxy) leadsTo() string {
 	return p.target
 }
 
-// Latency delays future traffic in a direction by d.
+// Latency delays all future traffic in one direction by d.
 func (p *Proxy) Latency(dir Direction, d time.Duration) {
 	p.change(func() { p.latency[dir] = d })
 }
 
-// KeepHalfDead sets how the proxy handles a client that closes its side while bytes for the server are held. By default
-// it drops them and closes the server's side; if on is true, it keeps that side open and delivers them later.
+// KeepHalfDead controls what happens if a client closes its side of a connection while bytes for the server are held.
+// By default, the proxy drops the bytes and closes the server's side. If on is true, it keeps the server's side open
+// and delivers the bytes later.
 func (p *Proxy) KeepHalfDead(on bool) {
 	p.change(func() { p.keepHalfDead = on })
 }
 
-// Reset cuts all connections with RST and drops held bytes; with KeepHalfDead, only the clients' sides.
+// Reset cuts all connections with RST and drops held bytes. With KeepHalfDead, it only cuts the clients' sides.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	keep := p.keepHalfDead
@@ -116,7 +117,7 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Refuse makes the proxy refuse new connections or accept them again.
+// Refuse makes the proxy refuse new connections if on is true, and accept them again if it is false.
 func (p *Proxy) Refuse(on bool) {
 	p.tb.Helper()
 	p.mu.Lock()
@@ -138,12 +139,13 @@ func (p *Proxy) Refuse(on bool) {
 	}
 }
 
-// CutReplyAfter passes n more bytes to the first client that gets a reply, then cuts its connection, once.
+// CutReplyAfter cuts the connection of the first client that receives a reply, after n bytes. It cuts only one
+// connection.
 func (p *Proxy) CutReplyAfter(n int) {
 	p.change(func() { p.cut = &cut{left: n} })
 }
 
-// Connections counts the connections whose client has not closed.
+// Connections returns the number of connections that the clients have not closed.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +158,7 @@ func (p *Proxy) Connections() int {
 	return n
 }
 
-// Holding returns the bytes queued in a direction.
+// Holding returns the number of bytes that are queued in a direction.
 func (p *Proxy) Holding(dir Direction) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +199,7 @@ func (p *Proxy) change(f func()) {
 	}
 }
 
-// The caller of allLinks holds p.mu.
+// allLinks must be called with p.mu held.
 func (p *Proxy) allLinks() []*link {
 	links := make([]*link, 0, len(p.links))
 	for l := range p.links {
@@ -231,7 +233,7 @@ func (p *Proxy) accept(client *net.TCPConn, from net.Listener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != from {
-		l.reset(false) // Refuse or Close came between: it is none of the links that they saw
+		l.reset(false) // Refuse or Close was called in the meantime and has not seen this link
 		return
 	}
 	p.links[l] = struct{}{}
@@ -245,7 +247,7 @@ func (p *Proxy) accept(client *net.TCPConn, from net.Listener) {
 
 const maxPattern = 1024
 
-// Held is the hold of one HoldMatching call.
+// Held is returned by HoldMatching.
 type Held struct {
 	proxy   *Proxy
 	dir     Direction
@@ -255,8 +257,9 @@ type Held struct {
 	released bool // guarded by proxy.mu
 }
 
-// HoldMatching holds the first connection that carries text in the direction, from that text on, until Release.
-// Commands before it run. The text has 1 to 1024 bytes.
+// HoldMatching waits for the first connection on which text is sent in the given direction. It holds that direction of
+// the connection from the beginning of the text until Release is called, so that earlier commands still run. The text
+// must be 1 to 1024 bytes long.
 func (p *Proxy) HoldMatching(dir Direction, text string) *Held {
 	p.tb.Helper()
 	if text == "" || len(text) > maxPattern {
@@ -267,10 +270,11 @@ func (p *Proxy) HoldMatching(dir Direction, text string) *Held {
 	return h
 }
 
-// Seen returns a channel that is closed when the text is held.
+// Seen returns a channel that is closed when the text has been seen and is held.
 func (h *Held) Seen() <-chan struct{} { return h.seen }
 
-// Release delivers the held bytes or cancels the hold. It is idempotent.
+// Release delivers the held bytes. If the text has not been seen yet, Release cancels the call to HoldMatching. It is
+// idempotent.
 func (h *Held) Release() {
 	p := h.proxy
 	p.change(func() {
@@ -279,7 +283,7 @@ func (h *Held) Release() {
 	})
 }
 
-// The caller of dropTrigger holds p.mu.
+// dropTrigger must be called with p.mu held.
 func (p *Proxy) dropTrigger(h *Held) {
 	p.triggers[h.dir] = slices.DeleteFunc(p.triggers[h.dir], func(o *Held) bool { return o == h })
 }
@@ -289,15 +293,15 @@ type match struct {
 	at   int
 }
 
-// matches removes the triggers of the texts that data completes. A text that began in an earlier read is found at 0.
-// The caller holds the proxy's mu.
+// matches returns the texts that end in data, and removes their triggers. A text that began in an earlier read is
+// reported at 0. It must be called with the proxy's mu held.
 func (q *pipe) matches(data []byte) []match {
 	p := q.link.proxy
 	window := slices.Concat(q.tail, data)
 	known := len(q.tail)
 	var found []match
 	for _, h := range slices.Clone(p.triggers[q.dir]) {
-		// Only matches that end in data: earlier ones passed before h was set.
+		// Only texts that end in data match. Earlier ones had passed before h was set.
 		from := max(0, known-len(h.pattern)+1)
 		i := bytes.Index(window[from:], h.pattern)
 		if i < 0 {

@@ -63,7 +63,7 @@ func TestHoldMatchingFindsTextAcrossReads(t *testing.T) {
 		for s := q.next(); s.then == goOn; s = q.next() {
 			passed += string(s.data)
 		}
-		// Bytes read before the text was complete have passed.
+		// Bytes that were read before the text was complete have already passed.
 		want := before
 		if split > len(before) && split < len(before+text) {
 			want = stream[:split]

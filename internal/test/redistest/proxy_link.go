@@ -14,7 +14,7 @@ type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
 	pipes  [2]*pipe
-	dead   <-chan struct{} // closed by kill: a full reset
+	dead   <-chan struct{} // closed by kill
 	kill   func()
 
 	mu     sync.Mutex // guards server; never held across I/O
@@ -28,15 +28,15 @@ type pipe struct {
 
 	// Guarded by the proxy's mu.
 	queue []segment
-	ended bool   // the queue's last segment marks the end
-	tail  []byte // the last bytes read, for matches across reads
+	ended bool   // whether the last segment of the queue is the end of the connection
+	tail  []byte // the last bytes read, for texts that are split across reads
 }
 
 type segment struct {
 	data []byte
 	end  bool
 	due  time.Time
-	held *Held // not before this is released
+	held *Held // if not nil, the segment waits until this is released
 }
 
 func newLink(p *Proxy, client *net.TCPConn, dead <-chan struct{}, kill func()) *link {
@@ -47,7 +47,7 @@ func newLink(p *Proxy, client *net.TCPConn, dead <-chan struct{}, kill func()) *
 	return l
 }
 
-// run returns when both directions have ended, and closes both sides. kill cancels its context.
+// run forwards bytes until both directions have ended, and then closes both sides. kill cancels ctx.
 func (l *link) run(ctx context.Context) {
 	defer l.kill()
 	c, err := (&net.Dialer{Timeout: startTimeout}).DialContext(ctx, "tcp", l.proxy.leadsTo())
@@ -60,7 +60,7 @@ func (l *link) run(ctx context.Context) {
 	l.server = server
 	l.mu.Unlock()
 	select {
-	case <-l.dead: // nothing else closes it
+	case <-l.dead: // reset did not see the server's connection
 		_ = server.Close()
 		return
 	default:
@@ -71,14 +71,14 @@ func (l *link) run(ctx context.Context) {
 	wg.Go(func() { l.pipes[ToServer].write(server) })
 	wg.Go(func() {
 		l.pipes[ToClient].write(l.client)
-		// A closed server reads nothing more, so the link ends.
+		// The server has closed its side and does not read further bytes, so the link ends.
 		_ = l.client.Close()
 		_ = server.Close()
 	})
 	wg.Wait()
 }
 
-// reset cuts the client's side with RST and, unless keepServer, the server's.
+// reset cuts the client's side with RST. Unless keepServer is set, it also cuts the server's side.
 func (l *link) reset(keepServer bool) {
 	cutOff(l.client)
 	if keepServer {
@@ -93,8 +93,8 @@ func (l *link) reset(keepServer bool) {
 	}
 }
 
-// cutOff closes c with RST. While a process is being forked it has copies of all sockets, which keep a cut connection
-// open; the fork lock avoids most of that.
+// cutOff closes c with RST. A process that is being forked has copies of all sockets, which would keep the connection
+// open. The fork lock prevents this in most cases.
 func cutOff(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	syscall.ForkLock.RLock()
@@ -128,7 +128,7 @@ func (q *pipe) push(data []byte, end bool) {
 	if end {
 		q.add(segment{end: true, due: due})
 		q.ended = true
-		// The other direction's held bytes may be waiting for it.
+		// Bytes that are held in the other direction may now be dropped.
 		q.link.pipes[1-q.dir].poke()
 	}
 	q.poke()
@@ -145,8 +145,8 @@ func (q *pipe) write(dst *net.TCPConn) {
 	for {
 		s := q.next()
 		if s.data != nil && !broken {
-			// If dst is gone, its peer must not notice before its own connection ends, so the rest is
-			// discarded.
+			// If dst is closed, the source must not notice this before its own connection ends. Therefore the
+			// remaining bytes are discarded.
 			_, err := dst.Write(s.data)
 			broken = err != nil
 		}
@@ -166,7 +166,7 @@ func (q *pipe) write(dst *net.TCPConn) {
 	}
 }
 
-// await waits for a poke, for at most delay unless delay is zero, and reports whether the link is alive.
+// await waits for a call to poke, but no longer than delay unless it is zero. It reports whether the link is alive.
 func (q *pipe) await(delay time.Duration) bool {
 	var timeout <-chan time.Time
 	if delay > 0 {
@@ -233,8 +233,8 @@ func (q *pipe) heldBack() bool {
 	return len(q.queue) > 0 && q.queue[0].held != nil && !q.queue[0].held.released
 }
 
-// forgotten reports whether held bytes are dropped: the client is gone, the source has ended, and half-dead connections
-// are not kept.
+// forgotten reports whether held bytes can be dropped because the client and the source of the bytes have closed their
+// sides and KeepHalfDead is not set.
 func (q *pipe) forgotten() bool {
 	clientGone := q.link.pipes[ToServer].ended
 	return clientGone && q.ended && !q.link.proxy.keepHalfDead
@@ -261,13 +261,13 @@ func (q *pipe) poke() {
 	}
 }
 
-// Proxies has a proxy for each of several servers. Clients must dial with Dial, because cluster nodes redirect them to
-// other addresses. It is safe for concurrent use.
+// Proxies is a set of proxies, one for each of several servers. Clients must connect with its method Dial, because
+// cluster nodes redirect them to the addresses of other nodes. It is safe for concurrent use.
 type Proxies struct {
 	proxies map[string]*Proxy
 }
 
-// NewProxies starts a proxy for each address, host:port, until the test ends.
+// NewProxies starts a proxy for each address (host:port). The proxies are closed when the test ends.
 func NewProxies(tb testing.TB, addrs ...string) *Proxies {
 	tb.Helper()
 	f := &Proxies{proxies: map[string]*Proxy{}}
@@ -277,7 +277,7 @@ func NewProxies(tb testing.TB, addrs ...string) *Proxies {
 	return f
 }
 
-// Dial connects to addr through its proxy, if it has one.
+// Dial connects to addr through its proxy, or directly if there is none.
 func (f *Proxies) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if p := f.proxies[addr]; p != nil {
 		addr = p.Addr()
@@ -285,14 +285,14 @@ func (f *Proxies) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
-// Each runs do for every proxy.
+// Each calls do for every proxy.
 func (f *Proxies) Each(do func(p *Proxy)) {
 	for _, p := range f.proxies {
 		do(p)
 	}
 }
 
-// Hold is HoldMatching for the first request with text to any server. The caller must call release.
+// Hold is like HoldMatching for the first request with the text to any of the servers. The caller must call release.
 func (f *Proxies) Hold(text string) (seen <-chan struct{}, release func()) {
 	first, released := make(chan struct{}), make(chan struct{})
 	var once, over sync.Once

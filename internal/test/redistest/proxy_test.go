@@ -13,10 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soon bounds waits.
 const soon = 10 * time.Second
 
-// through returns the shared server, a proxy for it, and a key.
+// through returns the shared server, a proxy for it and a key.
 func through(t *testing.T) (*Server, *Proxy, string) {
 	t.Helper()
 	s := Shared(t)
@@ -153,7 +152,7 @@ func (p *Proxy) linkCount() int {
 	return len(p.links)
 }
 
-// sawEnd reports whether a connection has ended in the direction.
+// sawEnd reports whether a connection has ended in the given direction.
 func (p *Proxy) sawEnd(dir Direction) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +197,7 @@ func TestResetCutsConnectionsWithRST(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// dialOther dials a port and retries if it connected to itself, when its local port is the same.
+// dialOther connects to addr. It retries if the socket has connected to itself because its local port is the same.
 func dialOther(addr string) error {
 	for {
 		conn, err := net.Dial("tcp", addr)
@@ -212,7 +211,7 @@ func dialOther(addr string) error {
 	}
 }
 
-// Otherwise another test's server could listen there and answer the proxy's clients.
+// If the port were not reserved, the server of another test could use it and reply to the proxy's clients.
 func TestRefusingProxyKeepsItsPort(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -249,14 +248,14 @@ func TestConnectionBetweenRefuseAndResetIsRefused(t *testing.T) {
 	p.mu.Unlock()
 	p.Refuse(true)
 	p.Reset()
-	p.accept(accepted.(*net.TCPConn), from) // as the loop does that was about to
+	p.accept(accepted.(*net.TCPConn), from) // as the accept loop would have done
 	require.Zero(t, p.linkCount())
 	require.NoError(t, client.SetReadDeadline(time.Now().Add(soon)))
 	_, err = client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// A process that is being forked has a copy of the listener.
+// A process that is being forked inherits a copy of the listener.
 func TestRefuseWorksWithInheritedListener(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

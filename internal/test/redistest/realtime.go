@@ -12,9 +12,9 @@ import (
 
 const stall = 100 * time.Millisecond
 
-// InRealTime runs a test whose verdict depends on the speed of the machine; reason says why fake time won't do. If it
-// fails and this process did not run for longer than stall, it is repeated up to four times. Subtests are not for such
-// tests.
+// InRealTime runs a test whose result depends on the speed of the machine. The argument reason completes the sentence
+// "This test is in real time because". If the test fails and the process was stalled for longer than stall, the test is
+// repeated up to four times. It must not have subtests.
 func InRealTime(t *testing.T, reason string, test func(tb testing.TB)) {
 	t.Helper()
 	stalls := WatchStalls(t)
@@ -46,13 +46,13 @@ func repeat(t *testing.T, longest func(from, to time.Time) time.Duration, test f
 type attempt struct {
 	testing.TB
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	failed   bool
 	texts    []string
 	cleanups []func()
 }
 
-// run calls test in a goroutine that FailNow may end, then its cleanups.
+// run calls test in its own goroutine, because FailNow may end that goroutine, and then calls the cleanups.
 func (a *attempt) run(test func(testing.TB)) {
 	inGoroutine(func() { test(a) })
 	for {
@@ -102,13 +102,13 @@ func (a *attempt) Failed() bool {
 	return a.failed
 }
 
-// Fail fails this attempt, as do the methods below.
+// Fail marks this attempt as failed, as do the methods below.
 func (a *attempt) Fail() { a.fail("") }
 
 func (a *attempt) Error(args ...any)                 { a.fail(fmt.Sprint(args...)) }
 func (a *attempt) Errorf(format string, args ...any) { a.fail(fmt.Sprintf(format, args...)) }
 
-// FailNow fails this attempt and ends its goroutine.
+// FailNow marks this attempt as failed and ends its goroutine.
 func (a *attempt) FailNow() {
 	a.fail("")
 	runtime.Goexit()
@@ -124,7 +124,7 @@ func (a *attempt) Fatalf(format string, args ...any) {
 	a.FailNow()
 }
 
-// Stalls records when this process woke up too late.
+// Stalls records the times at which this process was not scheduled in time.
 type Stalls struct {
 	mu   sync.Mutex // guards seen
 	seen []stood

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ReadCommand reads one command, for scripted servers.
+// ReadCommand reads one command. It is used by scripted servers.
 func ReadCommand(in *bufio.Reader) ([]string, error) {
 	n, err := readLength(in, '*')
 	if err != nil {

@@ -19,15 +19,14 @@ const MasterName = "mymaster"
 
 const sentinelWait = 60 * time.Second
 
-// Sentinels is a master with two replicas and three Sentinels. Its methods are safe for concurrent use, except
-// Failover.
+// Sentinels is a master with two replicas and three Sentinels. Its methods except Failover are safe for concurrent use.
 type Sentinels struct {
 	servers   []*Server
 	sentinels []*Server
 }
 
-// StartSentinels starts a master, two replicas and three Sentinels, and waits until each Sentinel knows all others. The
-// options apply to the servers.
+// StartSentinels starts a master, two replicas and three Sentinels, and waits until each Sentinel knows the other
+// Sentinels and the replicas. The options apply to the master and the replicas.
 func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sentinels {
 	tb.Helper()
 	master := Start(tb, opts...)
@@ -39,7 +38,7 @@ func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sen
 	for range 3 {
 		set.sentinels = append(set.sentinels, Start(tb, WithBinary(master.cfg.binary), func(c *config) { c.sentinel = conf }))
 	}
-	// A failover needs this: Sentinels look for replicas only every ten seconds.
+	// A failover would fail without this, because Sentinels look for replicas only every ten seconds.
 	for _, s := range set.sentinels {
 		awaitTrue(tb, sentinelWait, "each Sentinel knows of all others and of the replicas", func() bool {
 			info := s.text(tb, "INFO", "sentinel")
@@ -49,7 +48,7 @@ func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sen
 	return set
 }
 
-// StartSentinel starts one Sentinel with a quorum of one for the master at addr, host:port.
+// StartSentinel starts one Sentinel with a quorum of one for the master at addr (host:port).
 func StartSentinel(tb testing.TB, addr string, opts ...Option) *Server {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -73,7 +72,8 @@ func sentinelConf(master *Server, downAfter time.Duration) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// sentinelLine writes the configuration on the first start only, because the Sentinel updates it.
+// sentinelLine returns the Sentinel's command line. It writes the configuration file only before the first start,
+// because the Sentinel updates the file.
 func (s *Server) sentinelLine() ([]string, error) {
 	path := filepath.Join(s.dir, "sentinel.conf")
 	if _, err := os.Stat(path); err != nil {
@@ -85,7 +85,7 @@ func (s *Server) sentinelLine() ([]string, error) {
 	return append(args, s.cfg.args...), nil
 }
 
-// Addrs returns the Sentinels' addresses, host:port.
+// Addrs returns the addresses of the Sentinels in the form host:port.
 func (set *Sentinels) Addrs() []string {
 	addrs := make([]string, len(set.sentinels))
 	for i, s := range set.sentinels {
@@ -97,10 +97,10 @@ func (set *Sentinels) Addrs() []string {
 // Sentinels returns the Sentinels.
 func (set *Sentinels) Sentinels() []*Server { return slices.Clone(set.sentinels) }
 
-// Servers returns the servers, the initial master first.
+// Servers returns the master and the replicas. The initial master is the first element.
 func (set *Sentinels) Servers() []*Server { return slices.Clone(set.servers) }
 
-// Master returns the master according to most Sentinels that answer.
+// Master returns the master according to most of the Sentinels that reply.
 func (set *Sentinels) Master(tb testing.TB) *Server {
 	tb.Helper()
 	votes, best := map[string]int{}, ""
@@ -129,13 +129,13 @@ func (set *Sentinels) Do(tb testing.TB, cmd string, args ...any) any {
 	return set.Master(tb).Do(tb, cmd, args...)
 }
 
-// Failover runs SENTINEL FAILOVER without waiting; see WatchSwitch.
+// Failover runs SENTINEL FAILOVER. It does not wait for the end of the failover. For this, see WatchSwitch.
 func (set *Sentinels) Failover(tb testing.TB) {
 	tb.Helper()
 	set.sentinels[0].Do(tb, "SENTINEL", "FAILOVER", MasterName)
 }
 
-// AwaitMaster waits until most Sentinels name a master other than former that has the role.
+// AwaitMaster waits until most Sentinels report a master other than former, and it has assumed this role.
 func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
 	tb.Helper()
 	var master *Server
@@ -150,13 +150,13 @@ func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
 	return master
 }
 
-// Switch is a failover, and when a Sentinel first published it.
+// Switch is a failover. At is the time at which it was first published by a Sentinel.
 type Switch struct {
 	From, To string
 	At       time.Time
 }
 
-// WatchSwitch returns a function that waits for the first +switch-master since WatchSwitch.
+// WatchSwitch subscribes to +switch-master. The function that it returns waits for the first message.
 func (set *Sentinels) WatchSwitch(tb testing.TB) func() Switch {
 	tb.Helper()
 	heard := make(chan Switch, len(set.sentinels))

@@ -34,7 +34,7 @@ type Server struct {
 	cfg   config
 	dir   string
 	port  int
-	claim io.Closer // of the port; nil if another server in this process has it
+	claim io.Closer // reserves the port; nil if another server in this process has reserved it
 	pool  *redis.Pool
 
 	mu   sync.Mutex // guards the fields below; never held across I/O
@@ -42,7 +42,8 @@ type Server struct {
 	info serverInfo
 }
 
-// Start starts an empty server for this test and waits until it answers. Under -short a missing program skips the test.
+// Start starts an empty server that runs until the test ends, and waits until it responds. With -short, it skips the
+// test if the program is not installed.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := start(resolve(tb, opts))
@@ -72,7 +73,7 @@ func resolve(tb testing.TB, opts []Option) config {
 }
 
 func start(cfg config) (*Server, error) {
-	// tb.TempDir is too long for the address of a unix socket.
+	// The path of tb.TempDir is too long for the address of a Unix socket.
 	dir, err := os.MkdirTemp("", "redistest-")
 	if err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func (s *Server) commandLine() []string {
 	return append(args, s.cfg.args...)
 }
 
-// awaitPong requires the PID of p; another process may have the port.
+// awaitPong waits until the server replies with the PID of p. Another process may be using the port.
 func (s *Server) awaitPong(p *process) (serverInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -163,7 +164,7 @@ func (s *Server) Addr() string { return loopback(s.port) }
 // URL returns the server's URL, including its password.
 func (s *Server) URL() string { return redisURL(s.Addr(), s.cfg.password) }
 
-// Socket returns the path of the WithUnixSocket socket, or "".
+// Socket returns the path of the Unix socket, or "" without WithUnixSocket.
 func (s *Server) Socket() string {
 	if !s.cfg.unixSocket {
 		return ""
@@ -171,10 +172,10 @@ func (s *Server) Socket() string {
 	return filepath.Join(s.dir, "redis.sock")
 }
 
-// Pause freezes the server (SIGSTOP); the kernel still buffers bytes sent to it.
+// Pause stops the server with SIGSTOP. The kernel still buffers the bytes that are sent to it.
 func (s *Server) Pause() { s.mustSignal("pause", (*process).pause) }
 
-// Resume continues a frozen server (SIGCONT).
+// Resume continues a stopped server with SIGCONT.
 func (s *Server) Resume() { s.mustSignal("resume", (*process).resume) }
 
 func (s *Server) mustSignal(verb string, f func(*process) error) {
@@ -185,13 +186,14 @@ func (s *Server) mustSignal(verb string, f func(*process) error) {
 	}
 }
 
-// Kill kills the server (SIGKILL) and waits for its exit. Only WithAppendOnly preserves the data. Kill is idempotent.
+// Kill kills the server with SIGKILL and waits until it has exited. The data is lost unless WithAppendOnly is used.
+// Kill is idempotent.
 func (s *Server) Kill() {
 	s.owner().Helper()
 	s.process().kill()
 }
 
-// Shutdown sends SHUTDOWN NOSAVE and waits for the exit.
+// Shutdown sends SHUTDOWN NOSAVE and waits until the server has exited.
 func (s *Server) Shutdown() {
 	tb := s.owner()
 	tb.Helper()
@@ -200,7 +202,7 @@ func (s *Server) Shutdown() {
 	if err != nil {
 		tb.Fatalf("redistest: shut the server down: %v", err)
 	}
-	// SHUTDOWN closes the connection instead of replying; the exit counts.
+	// SHUTDOWN closes the connection instead of replying, so the result is ignored.
 	_, _ = c.Do("SHUTDOWN", "NOSAVE")
 	_ = c.Close()
 	select {
@@ -210,8 +212,8 @@ func (s *Server) Shutdown() {
 	}
 }
 
-// Restart stops the server if it is running and starts an empty one, or with WithAppendOnly the restored one, on the
-// same port.
+// Restart kills the server if it is running, and starts a new one on the same port. The new server is empty unless
+// WithAppendOnly is used.
 func (s *Server) Restart() {
 	tb := s.owner()
 	tb.Helper()
@@ -258,7 +260,7 @@ func (s *Server) release() {
 type process struct {
 	cmd     *exec.Cmd
 	started chan error
-	done    chan struct{} // closed when the process has been waited for
+	done    chan struct{} // closed when the process has exited and been waited for
 
 }
 
@@ -270,7 +272,7 @@ func spawn(binary string, args []string, logPath string, cpus []int) (*process, 
 	defer func() { _ = log.Close() }()
 
 	cmd := exec.Command(binary, args...) //nolint:gosec // the tester's own choice of server
-	// With a writer, exec would start a goroutine per process.
+	// The log is a file because for any other writer, exec would start a goroutine per process.
 	cmd.Stdout, cmd.Stderr = log, log
 	p := &process{cmd: cmd, started: make(chan error, 1), done: make(chan struct{})}
 	go p.run(cpus)
@@ -300,14 +302,14 @@ func (p *process) kill() {
 }
 
 var shared struct {
-	managed atomic.Bool // Main runs and will stop the server
+	managed atomic.Bool // whether Main is running and will stop the server
 	once    sync.Once
 	server  *Server
 	err     error
 }
 
-// Shared returns the server of this test binary. Its tests use names from Key and must not pause, kill, restart or
-// flush it. TestMain must call Main.
+// Shared returns the server that all tests in this test binary share. They must use names from Key, and must not pause,
+// kill, restart or flush the server. TestMain must call Main.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	if !shared.managed.Load() {
@@ -327,7 +329,7 @@ func Shared(tb testing.TB) *Server {
 func Main(m *testing.M, opts ...goleak.Option) {
 	shared.managed.Store(true)
 	code := m.Run()
-	// Do waits for a start in progress and prevents later ones.
+	// Do waits if the server is being started, and prevents it from being started later.
 	shared.once.Do(func() {})
 	if s := shared.server; s != nil {
 		s.discard()

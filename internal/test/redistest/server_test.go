@@ -54,7 +54,7 @@ func TestPauseFreezesServerUntilResume(t *testing.T) {
 	c := s.Dial(t)
 	s.Pause()
 	send(t, c, "SET", "k", "v")
-	probe := dial(t, s.Addr()) // the kernel still takes connections
+	probe := dial(t, s.Addr()) // the kernel still accepts connections
 	_, err := redis.DoWithTimeout(probe, 50*time.Millisecond, "PING")
 	require.Error(t, err)
 	s.Resume()
@@ -221,7 +221,7 @@ func TestExpiriesRejectsInvalidFile(t *testing.T) {
 	}
 }
 
-// recorder is a testing.TB that records its verdict.
+// recorder is a testing.TB that records the result of a test.
 type recorder struct {
 	testing.TB
 	verdict string
@@ -245,7 +245,7 @@ func (r *recorder) end(verdict string) {
 	runtime.Goexit()
 }
 
-// verdictOf runs body as a separate test.
+// verdictOf runs body as a separate test, and returns its result.
 func verdictOf(body func(r *recorder)) string {
 	r := &recorder{verdict: "passed"}
 	done := make(chan struct{})
@@ -325,13 +325,13 @@ func TestServersExitWithKilledTestBinary(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c, err := redis.Dial("tcp", addr)
 		if err == nil {
-			_ = c.Close() // still there
+			_ = c.Close() // the server is still listening
 		}
 		return err != nil
 	}, soon, 10*time.Millisecond)
 }
 
-// orphanEnv makes the test binary start a server and wait to be killed.
+// If the environment variable orphanEnv is set, the test binary starts a server and waits until it is killed.
 const orphanEnv = "REDISTEST_ORPHAN"
 
 func TestMain(m *testing.M) {

@@ -16,7 +16,7 @@ type stage struct {
 	err     error
 }
 
-// Perform runs f and its cleanups outside a test, and returns the failure.
+// Perform runs f and its cleanups outside a test, and returns an error if f failed.
 func Perform(f func(tb testing.TB)) error {
 	s := &stage{}
 	done := make(chan struct{})
@@ -58,7 +58,7 @@ func (s *stage) Failed() bool {
 	return s.err != nil
 }
 
-// Logf adds the server's last output to the error.
+// Logf adds the text, which is the server's last output, to the error.
 func (s *stage) Logf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

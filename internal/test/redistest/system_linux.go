@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve binds a socket without SO_REUSEPORT, so that it fails if the port is taken, and sets the option afterwards,
-// so that the proxy's listener, but no server, can share the port.
+// reserve binds a socket without SO_REUSEPORT, so that it fails if the port is in use. It sets the option afterwards,
+// so that the listener of a proxy, but no server, can share the port.
 func reserve(addr string) (*port, error) {
 	tcp, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {
@@ -55,7 +55,7 @@ func errorAfterClose(fd int, err error) error {
 	return err
 }
 
-// shutDown also stops all copies of the listener.
+// shutDown stops the listener and all copies of it.
 func shutDown(l *net.TCPListener) {
 	c, err := l.SyscallConn()
 	if err != nil {
@@ -64,8 +64,8 @@ func shutDown(l *net.TCPListener) {
 	_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 }
 
-// StartOn starts cmd on the processors cpus, or on any without them. The kernel kills it when the calling thread ends,
-// so the caller must be locked to its thread.
+// StartOn starts cmd on the processors cpus, or on any processor if cpus is empty. The kernel kills the command when
+// the calling thread ends, so the caller must be locked to its thread.
 func StartOn(cmd *exec.Cmd, cpus []int) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if len(cpus) == 0 {
@@ -88,13 +88,14 @@ func StartOn(cmd *exec.Cmd, cpus []int) error {
 	return err
 }
 
-// stopped reports whether the process has stopped: SIGSTOP takes effect only at the next scheduling.
+// stopped reports whether the process has stopped. SIGSTOP takes effect only the next time that the process is
+// scheduled.
 func stopped(pid int) (bool, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false, err
 	}
-	// pid (name) state …: the name may contain spaces and brackets.
+	// The text has the form "pid (name) state …", where the name may contain spaces and parentheses.
 	_, rest, ok := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
 	return ok && len(rest) > 0 && (rest[0] == 'T' || rest[0] == 't'), nil
 }

@@ -1,6 +1,6 @@
-// Package schedule repeats a test with random orders of its goroutines, each order from a seed. Actors yield by
-// sleeping on fake time. Waking up does not synchronize an actor with others, so the race detector reports two that
-// share memory without a lock.
+// Package schedule repeats a test with different random orders of its goroutines. Each order is determined by a seed.
+// Actors yield by sleeping with fake time. Since waking up does not synchronize an actor with others, the race detector
+// still reports actors that share memory without a lock.
 package schedule
 
 import (
@@ -20,10 +20,10 @@ var only = flag.Uint64("seed", 0, "run only this schedule of each test; 0 means 
 
 const repeats = 100
 
-// Run calls body in a bubble for each seed from 1 to seeds, until one fails; -seed runs a schedule alone.
+// Run calls body in a bubble for each seed from 1 to seeds, until one fails. The flag -seed selects a single seed.
 //
-// With an even seed, no two actors continue at the same instant, so the order is always the same. With an odd seed they
-// often run concurrently.
+// With an even seed, two actors never continue at the same instant, so the order is always the same. With an odd seed,
+// actors often run concurrently.
 func Run(t *testing.T, seeds int, body func(t *testing.T, s *Schedule)) {
 	t.Helper()
 	if *only != 0 {
@@ -39,7 +39,7 @@ func Run(t *testing.T, seeds int, body func(t *testing.T, s *Schedule)) {
 
 func run(t *testing.T, seed uint64, body func(t *testing.T, s *Schedule)) {
 	t.Helper()
-	// A bubble whose goroutines wait for a mutex hangs.
+	// If all goroutines in a bubble wait for a mutex, it hangs without an error.
 	defer time.AfterFunc(time.Minute, func() { fmt.Fprintf(os.Stderr, "%s hangs: -seed=%d\n", t.Name(), seed) }).Stop()
 	defer func() {
 		if why := recover(); why != nil {
@@ -62,11 +62,11 @@ func run(t *testing.T, seed uint64, body func(t *testing.T, s *Schedule)) {
 type Schedule struct {
 	Seed uint64
 
-	apart   bool // no two actors continue at the same instant
+	apart   bool // whether actors never continue at the same instant
 	running sync.WaitGroup
 }
 
-// Go runs f as an actor, which must end before the bubble does.
+// Go runs f in an actor, which must return before the bubble ends.
 func (s *Schedule) Go(name string, f func(a *Actor)) {
 	s.running.Go(func() {
 		a := s.Actor(name)
@@ -78,7 +78,7 @@ func (s *Schedule) Go(name string, f func(a *Actor)) {
 // Wait waits for all actors.
 func (s *Schedule) Wait() { s.running.Wait() }
 
-// Actor returns an actor for one goroutine at a time. Its choices depend on the seed and the name only.
+// Actor returns an actor, which only one goroutine may use at a time. Its choices depend only on the seed and the name.
 func (s *Schedule) Actor(name string) *Actor {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
@@ -92,9 +92,9 @@ func (s *Schedule) Actor(name string) *Actor {
 }
 
 const (
-	// slots is the number of instants in each cycle at which actors continue, by name.
+	// slots is the number of instants in each cycle. An actor continues at one of them, which depends on its name.
 	slots = 1021
-	// steps is the number of instants at which an actor that yields may continue.
+	// steps is the number of cycles among which an actor that yields chooses.
 	steps = 4
 )
 
@@ -104,7 +104,7 @@ type Actor struct {
 	slot, cycle int64 // in nanoseconds
 }
 
-// Yield lets others go first, or not.
+// Yield may let other actors continue first.
 func (a *Actor) Yield() { a.Sleep(time.Duration(int64(a.Pick(steps)) * a.cycle)) }
 
 // Sleep sleeps for d, then until the actor's next instant.

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// orderOf returns the order in which three actors made their steps.
+// orderOf returns the order in which three actors ran their steps.
 func orderOf(t *testing.T, seed uint64) string {
 	t.Helper()
 	var mu sync.Mutex
@@ -46,7 +46,7 @@ func TestSameSeedGivesSameOrder(t *testing.T) {
 	require.Len(t, orders, 20)
 }
 
-// counter loses increments: it releases its lock between reading and writing.
+// counter loses increments, because it releases its lock between reading and writing.
 type counter struct {
 	mu sync.Mutex
 	n  int
@@ -62,7 +62,7 @@ func (c *counter) increment(a *Actor) {
 	c.mu.Unlock()
 }
 
-// planted names the bug with which a child process runs TestRunPrintsFailingSeed.
+// planted is the environment variable that selects the bug for a child process of TestRunPrintsFailingSeed.
 const planted = "REDLATCH_SCHEDULE_BUG"
 
 func runWith(t *testing.T, bug string) {

@@ -1,4 +1,4 @@
-// Package scripted has an in-memory server whose replies a test writes.
+// Package scripted provides an in-memory server whose replies are chosen by the test.
 package scripted
 
 import (
@@ -22,7 +22,7 @@ import (
 const (
 	// OK is the reply OK.
 	OK = "+OK\r\n"
-	// Silence withholds the reply.
+	// Silence means that the server does not reply.
 	Silence = ""
 	// HangUp at the end of a reply closes the connection.
 	HangUp = "\x00"
@@ -30,14 +30,14 @@ const (
 
 // Server is a scripted server. Connections are numbered from 1, including failed dials.
 type Server struct {
-	// Client defaults to the client library's.
+	// Client makes a connection of the client library. It defaults to that of redigo.
 	Client func(net.Conn) redis.Conn
 	// Delay, if not nil, runs before each reply.
 	Delay func()
-	// Buffered is for clients that write more commands before they read replies.
+	// Buffered must be set for clients that write further commands before they read replies.
 	Buffered bool
 
-	mu      sync.Mutex // guards what follows; held while answer runs
+	mu      sync.Mutex // guards the fields below; held while answer runs
 	answer  func(conn int, args []string) string
 	refusal error
 	dials   []time.Time
@@ -55,12 +55,12 @@ func (s *Server) Answer(answer func(conn int, args []string) string) {
 	s.answer = answer
 }
 
-// Replies sets the replies by command.
+// Replies sets the reply for each command.
 func (s *Server) Replies(replies map[string]string) {
 	s.Answer(func(_ int, args []string) string { return replies[args[0]] })
 }
 
-// Refuse makes dials fail with err, if not nil.
+// Refuse makes Dial fail with err, or succeed again if err is nil.
 func (s *Server) Refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,14 +89,14 @@ func (s *Server) Dial(context.Context) (redis.Conn, error) {
 	return s.Client(ours), nil
 }
 
-// Dials returns the times of dials.
+// Dials returns the times of all calls to Dial.
 func (s *Server) Dials() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.dials)
 }
 
-// Open returns the number of connections.
+// Open returns the number of open connections.
 func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,13 +110,13 @@ func (s *Server) Commands() []string {
 	return slices.Clone(s.seen)
 }
 
-// Say sends an unsolicited reply on a connection, 0 for the newest.
+// Say sends an unsolicited reply on a connection. Connection 0 is the newest one.
 func (s *Server) Say(conn int, reply string) { write(s.conn(conn), reply) }
 
 // Cut breaks the newest connection.
-func (s *Server) Cut() { _ = s.conn(0).Close() } // a pipe's is always nil
+func (s *Server) Cut() { _ = s.conn(0).Close() } // never fails for a pipe
 
-// StopReading stops reading from the newest connection until resume: the client's next write blocks.
+// StopReading stops reading from the newest connection until resume is called, so that the client's next write blocks.
 func (s *Server) StopReading() (resume func()) {
 	stalled := make(chan struct{})
 	s.mu.Lock()

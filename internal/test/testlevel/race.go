@@ -2,5 +2,5 @@
 
 package testlevel
 
-// Race is true in a binary with the race detector.
+// Race is true if the race detector is enabled.
 const Race = true

@@ -1,5 +1,5 @@
-// Package testlevel chooses the tests that only `make test-all` and CI (REDLATCH_TEST=all) run: others skip them or run
-// fewer rounds. -short means a machine without a server.
+// Package testlevel selects the tests that are only run by `make test-all` and in CI, which set REDLATCH_TEST=all.
+// Other runs skip them or use fewer rounds. The flag -short is for machines without a Redis server.
 package testlevel
 
 import (
@@ -7,19 +7,20 @@ import (
 	"testing"
 )
 
-// Env is the environment variable of the level: all or empty.
+// Env is the environment variable for the level. Its value is all or empty.
 const Env = "REDLATCH_TEST"
 
-// Left starts the reason of each test that All skips: test/testrun fails on it in a run of all tests.
+// Left is the prefix of the messages with which All skips tests. In a run of all tests, test/testrun rejects them.
 const Left = "left to make test-all: "
 
-// NotWithRace starts the reason of each test that NoRace skips: test/testrun -all runs them without the race detector.
+// NotWithRace is the prefix of the messages with which NoRace skips tests. test/testrun -all runs these tests without
+// the race detector.
 const NotWithRace = "not with the race detector: "
 
 // OneGoroutine is a reason for NoRace.
 const OneGoroutine = "it shares nothing between goroutines, and would take half as long again"
 
-// All skips the test unless all tests run. why is its cost.
+// All skips the test unless all tests are run. The argument why says what the test costs.
 func All(tb testing.TB, why string) {
 	tb.Helper()
 	if !IsAll() {
@@ -30,7 +31,7 @@ func All(tb testing.TB, why string) {
 	}
 }
 
-// NoRace skips the test in a binary with the race detector.
+// NoRace skips the test if the race detector is enabled.
 func NoRace(tb testing.TB, why string) {
 	tb.Helper()
 	if Race {
@@ -38,7 +39,7 @@ func NoRace(tb testing.TB, why string) {
 	}
 }
 
-// Rounds returns all if all tests run, and otherwise quick.
+// Rounds returns all if all tests are run, and otherwise quick.
 func Rounds(quick, all int) int {
 	if IsAll() {
 		return all
@@ -46,8 +47,8 @@ func Rounds(quick, all int) int {
 	return quick
 }
 
-// Part returns all if all tests run, and otherwise every step-th element, at least one. The length of name selects the
-// first.
+// Part returns all if all tests are run, and otherwise every step-th element, but at least one. The length of name
+// determines the first element.
 func Part[T any](all []T, step int, name string) []T {
 	if IsAll() || len(all) == 0 {
 		return all
@@ -59,7 +60,7 @@ func Part[T any](all []T, step int, name string) []T {
 	return part
 }
 
-// IsAll reports whether all tests run. It panics on an unknown level, which would skip tests.
+// IsAll reports whether all tests are run. It panics if the level is unknown instead of skipping tests by mistake.
 func IsAll() bool {
 	switch level := os.Getenv(Env); level {
 	case "":
@@ -71,5 +72,5 @@ func IsAll() bool {
 	}
 }
 
-// Drawn hides the test binary's deadline from rapid.Check, which would pass with few tries near it.
+// Drawn hides the test binary's deadline from rapid.Check, which would pass after only a few tries if it is near.
 type Drawn struct{ *testing.T }

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// skipped is a test that notes why it was skipped.
+// skipped is a test that records why it was skipped.
 type skipped struct {
 	testing.TB
 	why string
@@ -64,7 +64,7 @@ func TestUnknownLevelIsRejected(t *testing.T) {
 	require.Panics(t, func() { testlevel.Rounds(1, 2) })
 }
 
-// In a bubble, rapid panics when it asks a *testing.T for its deadline.
+// In a bubble, rapid panics when it calls Deadline on a *testing.T.
 func TestDrawnHidesDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 const soon = time.Minute
 
-// Fleet is three processes of which one works. It is for one goroutine.
+// Fleet is a group of three processes, only one of which works at a time. It is not safe for concurrent use.
 type Fleet struct {
 	t         *testing.T
 	args      Args
@@ -49,7 +49,7 @@ func Start(t *testing.T, args Args) *Fleet {
 
 func (f *Fleet) add() {
 	f.t.Helper()
-	cmd := exec.Command(os.Args[0]) //nolint:noctx // killed with the test
+	cmd := exec.Command(os.Args[0]) //nolint:noctx // killed when the test ends
 	cmd.Env = append(os.Environ(), asProcess+"="+f.args.String())
 	cmd.Stderr = os.Stderr
 	require.NoError(f.t, cmd.Start())
@@ -66,7 +66,7 @@ func (f *Fleet) read() []step {
 	return f.all
 }
 
-// worker waits until a process other than not works, and returns it.
+// worker waits until a process other than not is working, and returns its PID.
 func (f *Fleet) worker(not int) int {
 	f.t.Helper()
 	began, found := time.Now().UnixNano(), 0
@@ -82,7 +82,7 @@ func (f *Fleet) worker(not int) int {
 	return found
 }
 
-// Kill kills the worker at a random time, replaces it and waits for another.
+// Kill kills the working process at a random time, replaces it, and waits until another process is working.
 func (f *Fleet) Kill(within time.Duration) {
 	f.t.Helper()
 	pid := f.worker(0)
@@ -94,7 +94,7 @@ func (f *Fleet) Kill(within time.Duration) {
 	f.worker(pid)
 }
 
-// Stall stops the worker until another works, and for a random time longer.
+// Stall stops the working process until another one is working, and then for another random time.
 func (f *Fleet) Stall(longer time.Duration) {
 	f.t.Helper()
 	pid := f.worker(0)
@@ -105,7 +105,7 @@ func (f *Fleet) Stall(longer time.Duration) {
 	time.Sleep(100 * time.Millisecond)
 }
 
-// Judge returns the runs in order. The test fails if two overlap.
+// Judge returns the runs in order. The test fails if two runs overlap.
 func (f *Fleet) Judge() []Run {
 	f.t.Helper()
 	steps := f.read()

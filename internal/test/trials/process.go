@@ -1,5 +1,5 @@
-// Package trials runs fleets of processes under one lock, kills and stalls some, and checks that no two worked at the
-// same time.
+// Package trials runs fleets of processes that share a lock, kills and stalls some of them, and checks that two
+// processes never worked at the same time.
 package trials
 
 import (
@@ -34,7 +34,7 @@ func parseArgs(text string) (a Args, ok bool) {
 	return a, err == nil
 }
 
-// Main is TestMain. In a fleet process it calls process.
+// Main must be called by TestMain. In a process of a fleet, it calls process.
 func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 	if args, ok := parseArgs(os.Getenv(asProcess)); ok {
 		steps, err := openSteps(args.file)
@@ -44,7 +44,8 @@ func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// Trials mostly wait for leases and ticks. Flags are not parsed yet.
+	// Most of the time, trials wait for leases and ticks, so more of them can run in parallel. The flags have not been
+	// parsed yet.
 	parallel := flag.Lookup("test.parallel").Value
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
 		_ = parallel.Set("12")
@@ -52,7 +53,7 @@ func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 	redistest.Main(m)
 }
 
-// Steps is the file of a fleet's steps. It is for one goroutine.
+// Steps is the file to which the processes of a fleet write their steps. It is not safe for concurrent use.
 type Steps struct {
 	file *os.File
 	run  int
@@ -63,13 +64,13 @@ func openSteps(name string) (*Steps, error) {
 	return &Steps{file: file}, err
 }
 
-// Run writes steps until ctx ends, whose cause it returns, or until it has worked for long.
+// Run writes steps until it has worked for the duration long. If ctx ends first, it returns the cause.
 func (s *Steps) Run(ctx context.Context, long time.Duration) error {
 	s.run++
 	const pause = 5 * time.Millisecond
 	for range long / pause {
 		time.Sleep(pause)
-		// Read the time before ctx: the process may be stopped after the check.
+		// The time is read before ctx is checked, because the process may be stopped after the check.
 		now := time.Now()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -100,7 +101,7 @@ func parseSteps(text string) (steps []step, rest string, err error) {
 	return steps, lines[len(lines)-1], nil
 }
 
-// Run is one run of a process.
+// Run is a period in which a process worked.
 type Run struct {
 	First, Last int64 // in nanoseconds since 1970
 	name        string

@@ -10,7 +10,7 @@ import (
 func TestRunsGroupsStepsAndRejectsOverlap(t *testing.T) {
 	t.Parallel()
 	one := []step{{10, 7, 1}, {20, 7, 1}}
-	all, err := runs(append(one, step{40, 7, 2}, step{30, 8, 1})) // in the order of the file
+	all, err := runs(append(one, step{40, 7, 2}, step{30, 8, 1})) // the order in which the file lists them
 	require.NoError(t, err)
 	require.Len(t, all, 3)
 	assert.EqualValues(t, 10, all[0].First)

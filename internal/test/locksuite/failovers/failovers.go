@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// downAfter is longer than a machine stalls.
+	// downAfter is longer than the machine may stall.
 	downAfter, measuredDownAfter = 3 * time.Second, time.Second
-	// The bounds are far above an idle machine's figures. Only calls detect a silent cluster node; fair waiters make
-	// one after their poll cap, ten seconds.
+	// The bounds are far above the times that were measured on an idle machine. Only calls detect that a cluster node
+	// does not respond, and fair waiters make a call only after their poll cap of ten seconds.
 	pauseBound, lossBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
 )
 
-// Run tries each failure in a cluster and with Sentinels. With REDLATCH_FAILOVER=full it uses Redis and Valkey and five
-// times the locks, and logs the table of docs/topologies.md. Otherwise leases are twice the default, so that a holder
-// that learns its loss only by a renewal is late.
+// Run causes each failure in a cluster and with Sentinels. With REDLATCH_FAILOVER=full, it uses Redis and Valkey and
+// five times as many locks, and logs the table in docs/topologies.md. Otherwise, leases are twice as long as the
+// default, so that a holder that learns of a loss only when it renews its lease is late.
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	full := os.Getenv("REDLATCH_FAILOVER") == "full"
@@ -91,16 +91,16 @@ func (f Figures) check(t *testing.T, notified time.Duration) {
 	}
 }
 
-// Figures are the results of a failure.
+// Figures are the results for one failure.
 type Figures struct {
-	Pauses          []time.Duration // without an acquisition of the workers' locks, per kind
-	Locks, Kept     int             // replicated, and kept by their holders
-	Lost, Notified  int             // not replicated, and holders that got ErrLost
-	NotifiedAfter   time.Duration   // from the failure to the last ErrLost
-	Twice           int             // locks with two holders, including workers
-	Overlap         time.Duration   // longest time before a holder knew of another owner
-	Waiters, Served int             // waiters when the master failed, and how many got the lock
-	Slowest         time.Duration   // from the release, or the loss and a new master, to the waiter
+	Pauses          []time.Duration // longest time in which the workers did not acquire a lock, per kind
+	Locks, Kept     int             // replicated locks, and how many of them their holders kept
+	Lost, Notified  int             // locks that were not replicated, and how many holders got ErrLost
+	NotifiedAfter   time.Duration   // time from the failure to the last ErrLost
+	Twice           int             // locks that had two holders, including those of workers
+	Overlap         time.Duration   // longest time until a holder learned that another owner had its lock
+	Waiters, Served int             // waiters when the master failed, and how many of them acquired the lock
+	Slowest         time.Duration   // longest time from the release, or the loss and a new master, to the acquisition
 }
 
 func (tr *trial) figures() Figures {
@@ -144,7 +144,7 @@ func (tr *trial) there() (first time.Time) {
 	return first
 }
 
-// served counts the waiter of a lock that was freed, at a zero time if unknown.
+// served counts the waiter for a lock that became free. The time is zero if it is unknown.
 func (f *Figures) served(p *pair, free time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package failovers replaces the master of locks manually, by a kill and by a pause, for both adapters;
-// docs/topologies.md has the figures. Each lock has a holder and a waiter. Locks acquired after the replicas were cut
-// off are lost: the holder gets ErrLost and the waiter the lock. A lost lock can have two holders for a while; trials
-// count that but permit it.
+// Package failovers tests both adapters while the master is replaced manually, or because it was killed or paused. The
+// results are in docs/topologies.md. Each lock has a holder and a waiter. A lock that is acquired after replication was
+// stopped is lost: the holder gets ErrLost, and the waiter acquires the lock. Trials count the lost locks that have two
+// holders for a while, but permit this.
 package failovers
 
 import (
@@ -28,7 +28,7 @@ import (
 type failure struct {
 	name    string
 	planned bool
-	silent  bool // the connections stay open
+	silent  bool // whether the connections stay open
 	strike  func(tb testing.TB, p deployment) (after func())
 }
 
@@ -55,7 +55,7 @@ var failures = []failure{
 type pair struct {
 	lock *rlock.Lock
 	hold *rlock.Hold
-	free time.Time // zero if it lost the lock
+	free time.Time // when the holder released the lock; zero if it lost it
 
 	mu       sync.Mutex // guards the fields below
 	notified time.Time
@@ -66,7 +66,7 @@ type trial struct {
 	t     *testing.T
 	place deployment
 	loses bool
-	ctx   context.Context //nolint:containedctx // ends with the trial
+	ctx   context.Context //nolint:containedctx // canceled when the trial ends
 	wg    sync.WaitGroup
 
 	holders, waiters *redlatch.Client
@@ -199,7 +199,7 @@ const (
 	announceTime = 2500 * time.Millisecond // Sentinels announce the master every two seconds
 )
 
-// Adapter makes transports, each for one client.
+// Adapter creates transports. Each is for one client.
 type Adapter struct {
 	Name      string
 	Cluster   func(tb testing.TB, c *redistest.Cluster) transport.Transport
@@ -209,9 +209,9 @@ type Adapter struct {
 type deployment struct {
 	open     func(tb testing.TB) transport.Transport
 	prefix   string
-	master   func(tb testing.TB) (*redistest.Server, []*redistest.Server) // of all locks, and its replicas
-	failover func(tb testing.TB)                                          // replaces the master by hand
-	careful  bool                                                         // a failover waits for replication
+	master   func(tb testing.TB) (*redistest.Server, []*redistest.Server) // returns the locks' master and its replicas
+	failover func(tb testing.TB)                                          // replaces the master manually
+	careful  bool                                                         // whether a failover waits for replication
 	settled  func(tb testing.TB)
 }
 
@@ -248,8 +248,8 @@ func withSentinels(a Adapter, set *redistest.Sentinels) deployment {
 	}
 }
 
-// announced waits until the Sentinels have announced the master and have left TILT, in which they do nothing for half a
-// minute after a stall.
+// announced waits until the Sentinels have announced the master and have left TILT mode. In this mode, which lasts for
+// half a minute after a stall, Sentinels do not act.
 func announced(tb testing.TB, set *redistest.Sentinels) {
 	tb.Helper()
 	time.Sleep(announceTime)
@@ -270,8 +270,8 @@ func inStep(tb testing.TB, p deployment) {
 	}
 }
 
-// cutOff stops replication: with another replication ID the replicas need a full synchronization, which the master
-// delays.
+// cutOff stops replication. It changes the replication ID, so that the replicas need a full synchronization, which the
+// master delays.
 func cutOff(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, _ := p.master(tb)

@@ -1,4 +1,4 @@
-// Package breakable builds the conformance suite's harness on a proxy, for any transport.
+// Package breakable implements the harness of the conformance suite for any transport by means of proxies.
 package breakable
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// Harness returns the faults of a proxy for any server, without New and the server's functions.
+// Harness returns the faults that the proxy can inject for any server. The caller must set New and the functions that
+// need the server.
 func Harness(proxy *redistest.Proxy) transporttest.Harness {
 	reset := func(testing.TB) { proxy.Reset() }
 	return transporttest.Harness{
@@ -35,7 +36,7 @@ func Harness(proxy *redistest.Proxy) transporttest.Harness {
 	}
 }
 
-// Behind returns the faults of a proxy and its server, without New.
+// Behind returns the faults that a proxy and its server can inject. The caller must set New.
 func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harness {
 	h := Harness(proxy)
 	h.Do, h.Forbid, h.Replica = server.Do, Forbid(server), Replica(server)
@@ -44,8 +45,8 @@ func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harn
 	return h
 }
 
-// Outage returns a Stop and Start that make a running server unreachable. Before it is reachable again, do runs forget,
-// which drops unsaved state.
+// Outage returns a Stop and a Start function. Stop makes a running server unreachable. Before Start makes it reachable
+// again, it runs the command forget, which drops unsaved state.
 func Outage(
 	proxy *redistest.Proxy, do func(tb testing.TB, cmd string, args ...any) any, forget string, args ...any,
 ) (stop, start func(testing.TB)) {
@@ -60,7 +61,7 @@ func Outage(
 	}
 }
 
-// Alone returns the faults of a server without a proxy or New.
+// Alone returns the faults that a server without a proxy can inject. The caller must set New.
 func Alone(server *redistest.Server) transporttest.Harness {
 	kill := func(kind string) func(testing.TB) {
 		return func(tb testing.TB) {
@@ -81,7 +82,7 @@ func Alone(server *redistest.Server) transporttest.Harness {
 	}
 }
 
-// Forbid returns the harness's Forbid for the default user.
+// Forbid returns a Forbid function for the harness. It applies to the default user.
 func Forbid(server *redistest.Server) func(testing.TB, string) {
 	return func(tb testing.TB, cmd string) {
 		tb.Helper()
@@ -89,12 +90,12 @@ func Forbid(server *redistest.Server) func(testing.TB, string) {
 	}
 }
 
-// Replica returns the harness's Replica.
+// Replica returns a Replica function for the harness.
 func Replica(server *redistest.Server) func(testing.TB) (stop, goOn func()) {
 	return func(tb testing.TB) (stop, goOn func()) {
 		tb.Helper()
 		replica := redistest.StartReplica(tb, server)
-		// Periodic pings would queue behind the held commands.
+		// Periodic pings would be queued behind the commands that the proxy holds.
 		server.Do(tb, "CONFIG", "SET", "repl-ping-replica-period", "3600")
 		link := redistest.NewProxy(tb, server.Addr())
 		replica.Follow(tb, link.Addr())
@@ -102,8 +103,8 @@ func Replica(server *redistest.Server) func(testing.TB) (stop, goOn func()) {
 	}
 }
 
-// StopAnswering checks that calls end when a server stops answering, and that Close does not wait for tr's client. The
-// reply limit and the dial timeout of tr are a second; tr must use the proxy and is closed.
+// StopAnswering checks that calls return if a server stops responding, and that Close does not wait for tr's client. tr
+// must use the proxy, and its reply limit and dial timeout must be one second. StopAnswering closes tr.
 func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport) {
 	t.Helper()
 	key := redistest.Key(t)
@@ -115,14 +116,14 @@ func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport)
 	proxy.Heal()
 }
 
-// Nodes sends a test's commands to a cluster of three masters, past its proxies.
+// Nodes sends the commands of a test to a cluster with three masters, bypassing its proxies.
 type Nodes struct {
 	Do       func(tb testing.TB, key, cmd string, args ...any) any
 	OnMaster []func(tb testing.TB, cmd string, args ...any) any
 	Sharded  bool
 }
 
-// Cluster is [Nodes.Harness] for a redistest cluster with three masters.
+// Cluster returns [Nodes.Harness] for a cluster of this package's redistest with three masters.
 func Cluster(c *redistest.Cluster, fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
 	nodes := Nodes{Do: c.DoAt, Sharded: true}
 	for _, s := range c.Nodes()[:len(masters)] {
@@ -131,8 +132,8 @@ func Cluster(c *redistest.Cluster, fence *redistest.Proxies, open func(testing.T
 	return nodes.Harness(fence, open)
 }
 
-// Harness returns the harness for nodes behind a fence that no other case uses. Transports from open must connect
-// through it only.
+// Harness returns the harness for nodes behind the proxies in fence. No other test case may use these proxies at the
+// same time, and the transports that open returns must connect only through them.
 func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
 	n := &network{proxies: fence}
 	h := n.harness()
@@ -149,7 +150,7 @@ func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport
 	return h
 }
 
-// do runs a command on the node of its first argument, and SCRIPT on all masters.
+// do runs a command on the node that serves its first argument. It runs SCRIPT on all masters.
 func (c Nodes) do(tb testing.TB, cmd string, args ...any) (reply any) {
 	tb.Helper()
 	if cmd != "SCRIPT" {
@@ -201,17 +202,17 @@ func (n *network) harness() transporttest.Harness {
 	}
 }
 
-// masters has a key of each of three masters: slots 5061, 9084 and 12182.
+// masters contains a key for each of the three masters. Their slots are 5061, 9084 and 12182.
 var masters = []string{"bar", "one", "foo"}
 
-// network is the proxies of one case. It is for one goroutine.
+// network controls the proxies of one test case. It is not safe for concurrent use.
 type network struct {
 	proxies *redistest.Proxies
 	made    []transport.Transport
 	cutOff  bool
 }
 
-// add connects to all masters, because the suite assumes that commands have a single connection.
+// add makes tr connect to all masters, because the suite assumes that all commands use the same connection.
 func (n *network) add(tr transport.Transport) transport.Transport {
 	n.made = append(n.made, tr)
 	n.connect()
@@ -230,7 +231,7 @@ func (n *network) connect() {
 	}
 }
 
-// miss waits until all masters are known to be down: the suite only waits for one failed call.
+// miss waits until the transports know that all masters are down. The suite itself waits only for one failed call.
 func (n *network) miss(tb testing.TB) {
 	tb.Helper()
 	for _, tr := range n.made {
