@@ -56,7 +56,7 @@ func testAsks(t *testing.T, p *pair) {
 	require.Positive(t, left)
 	require.LessOrEqual(t, left, time.Minute.Milliseconds())
 	require.False(t, p.truth(t, "tryLock", theirs))
-	if p.kind.java != "read" { // early releases do not throw
+	if p.kind.java != "read" { // early releases do not throw an exception for read locks
 		p.java.throws(t, "IllegalMonitorStateException", p.of("unlock", nil))
 	}
 	require.NoError(t, hold.Unlock())
@@ -80,7 +80,7 @@ func testAsks(t *testing.T, p *pair) {
 	require.NoError(t, must(ours.TryLock(t.Context()))(t).Unlock())
 }
 
-// testForces uses a long lease, so only the message wakes the waiter in time.
+// testForces uses a long lease, so that only a message can wake the waiter in time.
 func testForces(t *testing.T, p *pair) {
 	t.Helper()
 	ours, waits := p.rivals(peer.Command{"thread": "waits"})
@@ -151,7 +151,7 @@ func testCounts(t *testing.T, p *pair) {
 	require.NoError(t, hold.Unlock())
 	requireBoth(2)
 	p.does(t, "unlock", t1)
-	requireBoth(1) // Java considers the lock released; the server still holds it
+	requireBoth(1) // Java considers the lock released, but it is still held on the server
 	refused(t, ours)
 	require.NoError(t, again.Unlock())
 	requireBoth(0)
@@ -192,7 +192,7 @@ func testUnlocks(t *testing.T, p *pair) {
 		p.does(t, "unlock", waits)
 	}
 	hold = must(p.lock.Lock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Minute)))(t)
-	p.does(t, "unlockAsync", job) // without HandOver: a Java client that knows the job ID
+	p.does(t, "unlockAsync", job) // a Java client that knows the job ID does not need HandOver
 	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
 	p.requireFree(t)
 }
@@ -292,8 +292,8 @@ func (c *compat) testNameMapper(t *testing.T) {
 	}
 }
 
-// testInterruptedWaiter waits for the second attempt: if interrupted before it, Redisson 3.17.7 stays subscribed
-// forever.
+// testInterruptedWaiter waits for the second attempt. If the waiter is interrupted before it, Redisson 3.17.7 stays
+// subscribed forever.
 func (c *compat) testInterruptedWaiter(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -313,13 +313,13 @@ func (p *pair) interrupt(t *testing.T, waiter *peer.Call) {
 	_, err := waiter.Wait(atMost)
 	var thrown *peer.Exception
 	require.ErrorAs(t, err, &thrown)
-	// RedisException: the waiter was still reading its second reply.
+	// RedisException is thrown if the waiter was still reading its second reply.
 	require.Contains(t, []string{"InterruptedException", "RedisException"}, thrown.Class)
 }
 
 const spinPoll = 200 * time.Millisecond
 
-// testSpinFrees checks that our waiter polls: a spin lock releases without a message.
+// testSpinFrees checks that our waiter polls, because a spin lock does not send a message when it is released.
 func (c *compat) testSpinFrees(t *testing.T) {
 	c.beside(t)
 	p := c.pairWith(t, c.peer, redistest.Start(t), lockKinds[0], redlatch.WithPollCap(objectPoll))

@@ -32,7 +32,7 @@ type lockKind struct {
 
 func leased(ms int64) peer.Command { return peer.Command{"lease": ms} }
 
-// lockKinds lists read and write separately. A fair tryLock is captured without a lease.
+// lockKinds lists read and write locks separately. The script of a fair tryLock is captured without a lease.
 var lockKinds = []lockKind{
 	{"plain", oracle.Acquire, oracle.Acquire, oracle.Free, oracle.Force, oracle.Renew, 0, leased(9000), rlock.New},
 	{"fair", oracle.FairAcquire, oracle.FairTry, oracle.FairFree, oracle.FairForce, oracle.Renew, fairWaitMS, nil,
@@ -70,7 +70,7 @@ func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 			k.threads()
 			k.forced()
 			k.futures()
-			if kind.java == "fair" && i < 2 { // with and without braces
+			if kind.java == "fair" && i < 2 { // one name with braces, and one without
 				k.waits()
 			}
 		}
@@ -124,7 +124,7 @@ func (k *captor) sent(s oracle.Step) {
 	k.is(calls[0], s)
 }
 
-// next skips renewals: Redisson renews all its locks in one batch, so one may follow any acquire.
+// next skips renewals, which may follow any acquire, because Redisson renews all its locks in one batch.
 func (k *captor) next() monitor.Call {
 	k.t.Helper()
 	call, err := k.o.watch.Until(k.name)
@@ -143,7 +143,7 @@ func (k *captor) renewal() {
 	k.does("unlock", t1)
 }
 
-// threads gives the second thread a separate lock object: the first object remembers its lease.
+// threads gives the second thread a separate lock object, because the first object remembers its lease.
 func (k *captor) threads() {
 	k.t.Helper()
 	const lease = 7000
@@ -207,7 +207,7 @@ func (k *captor) futures() {
 	}
 }
 
-// waits makes waiters time out after they have had time to subscribe on a slow machine.
+// waits captures the calls of waiters that time out. The wait is long enough to subscribe even on a slow machine.
 func (k *captor) waits() {
 	k.t.Helper()
 	const wait = 500
@@ -344,7 +344,7 @@ func (k *captor) permits() {
 	}
 }
 
-// takes acquires permits. Java generates their IDs.
+// takes acquires permits, and returns the IDs that Java generated.
 func (k *captor) takes(lease int64, method string, args ...any) []string {
 	k.t.Helper()
 	reply := k.j.do(k.t, object("permits", method, args...).With(peer.Command{"name": k.name, "thread": "main"}))

@@ -35,7 +35,7 @@ type compat struct {
 	table   *verdicts
 }
 
-// ShareLocks tests against live Redissons. The caller's TestMain must call [Member] first.
+// ShareLocks runs the tests against live Redisson clients. The caller's TestMain must call [Member] first.
 func ShareLocks(t *testing.T) {
 	t.Helper()
 	testlevel.All(t, "servers and Java machines")
@@ -93,7 +93,7 @@ func connectTo(t *testing.T, p *peer.Peer, url string, fields peer.Command) *jav
 }
 
 func (j *java) begin(c peer.Command) *peer.Call {
-	// Prefix thread names with the client: another test's thread with that name may be blocked.
+	// Thread names have the client as a prefix, because a thread of another test with the same name may be blocked.
 	thread := j.client
 	if name, ok := c["thread"]; ok {
 		thread += " " + fmt.Sprint(name)
@@ -139,7 +139,7 @@ func (j *java) owner(t *testing.T, thread string) string {
 	return fmt.Sprintf("%s:%d", j.id, j.thread(t, thread))
 }
 
-// verdicts contains a line per comparison and a column per release. It is safe for concurrent use.
+// verdicts is a table with a line for each comparison and a column for each release. It is safe for concurrent use.
 type verdicts struct {
 	mu       sync.Mutex
 	lines    []string
@@ -178,7 +178,7 @@ func (v *verdicts) set(release, line, cell string) {
 	v.cells[[2]string{release, line}] = cell
 }
 
-// Call ownLine before t.Parallel to keep the order.
+// ownLine adds a line for the test to the table. It must be called before t.Parallel to keep the order of the lines.
 func (c *compat) ownLine(t *testing.T) {
 	t.Helper()
 	line := strings.ReplaceAll(path.Base(t.Name()), "_", " ")

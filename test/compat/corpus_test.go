@@ -42,7 +42,7 @@ func TestScriptsMatchRecordedVectors(t *testing.T) {
 	})
 }
 
-// corpora are the corpora by kind, for tests that do not change them.
+// corpora contains the corpus of each kind. Tests must not change them.
 var corpora sync.Map
 
 func sharedCorpus(t *testing.T, kind *oracle.Kind) *oracle.Corpus {
@@ -51,7 +51,7 @@ func sharedCorpus(t *testing.T, kind *oracle.Kind) *oracle.Corpus {
 	return load.(func() *oracle.Corpus)()
 }
 
-// requireCorpus replays the recorded vectors in each of our ways; in make test, each in one of them. Our
+// requireCorpus replays the recorded vectors in each of our ways or, with make test, each vector in one of them. Our
 // scripts must differ exactly as recorded, and only for documented reasons.
 func requireCorpus(t *testing.T, dial func() (redis.Conn, error)) {
 	t.Helper()
@@ -84,7 +84,7 @@ func requireCorpus(t *testing.T, dial func() (redis.Conn, error)) {
 				}
 			}
 			for text, referee := range referees {
-				if every { // each step was played
+				if every { // all steps have been played
 					require.Empty(t, referee.Unseen(), "listed differences from %s that did not occur, %s", text, way.Name)
 				}
 			}

@@ -17,11 +17,11 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// withinLease bounds the wait for a lock whose holder died. No message is sent, so the waiter must have slept for the
-// lease named in its refusal.
+// withinLease is the time limit for acquiring a lock whose holder has died. Since no message is sent, the waiter sleeps
+// for the remaining lease in the reply to its last attempt.
 const withinLease = watchdogMS*time.Millisecond + wakeBound
 
-// fairVictimWait is how long a Java victim waits, and how long its place outlasts the holder's.
+// fairVictimWait is the wait of a Java victim. The victim keeps its place for this time after the holder's lease.
 const fairVictimWait = 6 * time.Second
 
 type crash struct {
@@ -34,7 +34,7 @@ type crash struct {
 type crashKind struct {
 	victim, living string
 	channel        func(name string) string
-	// parks is how long a waiter needs from its last attempt until a message can wake it.
+	// parks is the time that a waiter needs after its last attempt until a message can wake it.
 	parks   time.Duration
 	moments []string
 }
@@ -72,7 +72,7 @@ func (c *compat) testCrashes(t *testing.T) {
 		for _, when := range kind.moments {
 			var victimWaits peer.Command
 			switch {
-			case when == first, when == informed: // old releases also send the wait
+			case when == first, when == informed: // old releases also send the wait time
 				victimWaits = peer.Command{"op": "tryLock", "wait": fairVictimWait.Milliseconds(), "lease": 60000}
 			case kind.victim == withIDs && when != holds && when != after:
 				victimWaits = peer.Command{"lease": 600000}
@@ -250,14 +250,15 @@ func (k crash) afterItsWakeUp(t *testing.T) {
 	unlock(t, living)
 }
 
-// asItReleases kills the victim after its release ran but before the reply. The permit is returned exactly once.
+// asItReleases kills the victim after the server has run its release and before it receives the reply. The permit is
+// returned exactly once.
 func (k crash) asItReleases(t *testing.T) {
 	t.Helper()
 	victims := redistest.NewProxy(t, k.server.Addr())
 	victim, living := k.victim(t, victims.URL(), k.name), k.living(t, k.server.URL(), k.name)
 	victim.lock(t)
 	victim.locked(t, atMost)
-	unlock(t, victim) // load the script into the server
+	unlock(t, victim) // loads the script into the server
 	victim.lock(t)
 	victim.locked(t, atMost)
 	k.park(t, living)
@@ -269,7 +270,7 @@ func (k crash) asItReleases(t *testing.T) {
 	unlock(t, living)
 }
 
-// asTheFirst kills the first waiter. The next one acquires the lock at the dead one's deadline.
+// asTheFirst kills the first waiter. The next one acquires the lock at the deadline of the dead waiter.
 func (k crash) asTheFirst(t *testing.T) {
 	t.Helper()
 	release := k.holder(t)

@@ -25,12 +25,13 @@ const (
 	crowdLeast   = 50
 	crowdRest    = 4 * time.Millisecond
 	crowdPermits = 3
-	// crowdShare is the minimum share of each language per kind, in percent. On a release message, a Redisson client
-	// wakes one of its waiters, whereas our client wakes all of its readers.
+	// crowdShare is the minimum share of each language per kind, in percent. When a message announces a release, a
+	// Redisson client wakes one of its waiters, whereas our client wakes all of its readers.
 	crowdShare = 10
 )
 
-// An owner is inside from the reply until it sends the release.
+// crowd checks which owners hold a lock at the same time. An owner is inside from the time at which it receives the
+// reply until it sends the release.
 type crowd struct {
 	name string
 	may  func(inside map[string]int) bool

@@ -1,4 +1,4 @@
-// Package compat tests Redlatch against Redisson. [ShareLocks], called by the root package's test, runs against live
-// Redisson clients in the Java program of internal/test/peer, for each row of lockKinds. The package's own tests replay
-// recorded vectors from testdata.
+// Package compat tests Redlatch against Redisson. [ShareLocks], which a test of the root package calls, runs against
+// live Redisson clients in the Java program of internal/test/peer, for each row of lockKinds. The tests of this package
+// replay recorded vectors from testdata.
 package compat

@@ -17,7 +17,7 @@ func contents(t *testing.T, path string) string {
 	return string(text)
 }
 
-// table returns the first column of the first Markdown table after a heading, without the header.
+// table returns the first column of the first Markdown table below a heading, without its header.
 func table(t *testing.T, path, heading string) []string {
 	t.Helper()
 	_, section, found := strings.Cut(contents(t, path), "\n## "+heading+"\n")

@@ -39,7 +39,7 @@ func queueOf(t *testing.T, s *redistest.Server, name string) []string {
 	return queue
 }
 
-// awaitQueued waits for want waiters and returns the last, which has subscribed.
+// awaitQueued waits until want waiters are queued and the last one has subscribed. It returns the last one.
 func awaitQueued(t *testing.T, s *redistest.Server, name string, want int) (last string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
@@ -76,7 +76,7 @@ func requireNoQueue(t *testing.T, s *redistest.Server, name string) {
 	}, atMost, time.Millisecond, "something is left of %s", name)
 }
 
-// testFairInterrupted: an interrupted waiter stays first until its deadline.
+// testFairInterrupted checks that an interrupted Java waiter stays at the head of the queue until its deadline.
 func (c *compat) testFairInterrupted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -99,7 +99,8 @@ func (c *compat) testFairInterrupted(t *testing.T) {
 	requireNoQueue(t, o.server, p.name)
 }
 
-// testFairEvicted: behind an interrupted Java waiter, Java alone stays blocked until Evict.
+// testFairEvicted checks that, without a Redlatch waiter, a Java waiter behind an interrupted one stays blocked until
+// Evict is called.
 func (c *compat) testFairEvicted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -136,8 +137,8 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	requireNoQueue(t, o.server, p.name)
 }
 
-// testFairLate loses replies to a queued Java waiter. Threads that still wait keep their places; others have thrown and
-// leave dead entries in the queue.
+// testFairLate loses the replies to queued Java waiters. Threads that are still waiting keep their places. Threads that
+// have thrown an exception leave dead entries in the queue.
 func (c *compat) testFairLate(t *testing.T) {
 	t.Parallel()
 	const lost = 16 * time.Second

@@ -20,7 +20,8 @@ import (
 
 const (
 	fairRuns = 20
-	// deadBound is a dead Java waiter's grace, one heartbeat period and slack. Its own deadline is minutes away.
+	// deadBound is the sum of a dead Java waiter's grace, one heartbeat period and some slack. The waiter's own
+	// deadline is minutes away.
 	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*wakeBound
 )
 

@@ -33,8 +33,8 @@ var javaWaits = []peer.Command{
 	{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"},
 }
 
-// testFairContention increments a counter with separate reads and writes, so a violation of mutual exclusion loses
-// rounds. Each new holder must have been first in the queue.
+// testFairContention increments a counter with separate reads and writes, so that increments are lost if two callers
+// hold the lock. Each new holder must have been the first waiter in the queue.
 func (c *compat) testFairContention(t *testing.T) {
 	var result string
 	c.table.note(t, c.release.String(), "no waiter is overtaken under contention", func() string { return result })
@@ -56,7 +56,7 @@ func (c *compat) testFairContention(t *testing.T) {
 	result = fmt.Sprintf("%d turns, Go %d %%%s", queue.waited, 100*all.rounds(t)/count, theirs.timeouts())
 }
 
-// queueTape tracks a fair lock's queue by the commands that the scripts send.
+// queueTape tracks the queue of a fair lock by the commands that its scripts call.
 type queueTape struct {
 	lock, queue string
 	line        []string
@@ -100,7 +100,7 @@ func (q *queueTape) read(conn redis.Conn, end string) error {
 	}
 }
 
-// add requires that a new owner was first, or that the queue was empty.
+// add applies a command. It records a new holder in overtaken unless it was the first waiter or the queue was empty.
 func (q *queueTape) add(args []string) {
 	switch command := strings.ToUpper(args[0]); {
 	case len(args) < 2:
@@ -136,7 +136,7 @@ const (
 	orderHold                 = time.Millisecond
 )
 
-// turnsLoop makes each goroutine acquire the lock once per line of input.
+// turnsLoop makes each goroutine acquire the lock once for each line of input.
 func turnsLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url)

@@ -29,7 +29,7 @@ func (c *compat) testFenced(t *testing.T) {
 
 func fenced(fields peer.Command) peer.Command { return peer.Command{"kind": "fenced"}.With(fields) }
 
-// inOrder collects tokens, each appended while its lock is held.
+// inOrder collects tokens. Each token is appended while the lock is held.
 type inOrder struct {
 	mu     sync.Mutex // guards the fields below
 	tokens []int64

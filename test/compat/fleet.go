@@ -24,7 +24,7 @@ const (
 	fleetClients = 2
 	fleetThreads = 4
 
-	// fleetWarm is the number of rounds per language during which Java compiles.
+	// fleetWarm is the number of rounds per language before Java has compiled its code.
 	fleetWarm            = 300
 	fleetLeast           = 2000
 	fleetSpan, fleetMost = 15 * time.Second, 2 * time.Minute
@@ -32,9 +32,9 @@ const (
 
 	leastShare = 30
 
-	// mostTimeouts is the permitted number of subscription timeouts of a Java thread, a defect of Redisson
-	// (docs/compatibility.md, "Which Redisson"). Each takes 7.5 seconds: after two, the thread returns before Redlatch
-	// considers it dead.
+	// mostTimeouts is the permitted number of subscription timeouts per Java thread. They are a defect of Redisson (see
+	// "Which Redisson" in docs/compatibility.md). Each takes 7.5 seconds, so a thread that has two of them returns
+	// before Redlatch considers it dead.
 	mostTimeouts = 2
 )
 
@@ -42,7 +42,7 @@ type doer interface {
 	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
 }
 
-// fleet increments a counter with separate reads and writes, so a violation of mutual exclusion loses rounds.
+// fleet increments a counter with separate reads and writes, so that increments are lost if two callers hold the lock.
 type fleet struct {
 	server    *redistest.Server
 	name, key string
@@ -139,7 +139,7 @@ func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 
 type threadCounts struct {
 	Rounds   int64
-	Timeouts int64 // after which lock() was called again
+	Timeouts int64 // subscription timeouts, after each of which lock() was called again
 }
 
 func (a threadCounts) timeouts() string {
@@ -159,7 +159,7 @@ func newCounters(key string, n int) *counters {
 	return &counters{key: key, ended: make(chan error, n)}
 }
 
-// begin starts a goroutine, which owns conn.
+// begin starts countUp in a goroutine, which then owns conn.
 func (c *counters) begin(ctx context.Context, lock doer, conn redis.Conn) {
 	go func() { c.ended <- c.countUp(ctx, lock, conn) }()
 }
@@ -230,7 +230,7 @@ func countLoop(url string, commands <-chan string) error {
 
 type countingProcess struct{ *goMember }
 
-// startCounters uses a separate process: in the test's, other tests would slow it down.
+// startCounters uses a separate process, because other tests would slow it down in the process of the test.
 func startCounters(t *testing.T, f *fleet) countingProcess {
 	t.Helper()
 	return countingProcess{startGo(t, f.server.URL(), f.name, memberCounts+"="+f.key)}

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// While a slot migrates, a lock's keys may be split between two nodes. A script must then behave
-// as usual or do nothing.
+// While a slot is being migrated, the keys of a lock may be on two nodes. A script must then behave as usual or have no
+// effect.
 func TestScriptsAreAtomicDuringSlotMigration(t *testing.T) {
 	testlevel.All(t, "a cluster, and each vector with each of its keys moved")
 	testlevel.NoRace(t, testlevel.OneGoroutine)

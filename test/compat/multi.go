@@ -29,7 +29,7 @@ func (c *compat) testMulti(t *testing.T) {
 }
 
 // multiPair has six names. We lock them in our canonical order, and Java locks them in the reverse order. Java's lock()
-// restarts after 1.5 s per member; with six members, that is well above wakeBound.
+// restarts after 1.5 seconds per member, which for six members is well above wakeBound.
 type multiPair struct {
 	*pair
 	names  []string
@@ -46,7 +46,7 @@ func (c *compat) multiPair(t *testing.T) *multiPair {
 		name := base + strconv.Itoa(i+1)
 		names, reverse = append(names, name), append([]string{name}, reverse...)
 	}
-	// The watchdog's lease exceeds wakeBound, so a waiter that returns in time must have been woken by a message.
+	// The watchdog's lease is longer than wakeBound, so a waiter that returns in time was woken by a message.
 	p := &pair{c, s, connect(t, c.peer, s, nil), client, base, lockKinds[0], rlock.New(client, names[1])}
 	theirs := peer.Command{"kind": "multi", "members": reverse, "thread": "multi"}
 	return &multiPair{p, names, rmultilock.New(client, names...), theirs}
@@ -168,9 +168,9 @@ const (
 	multiRest = 20
 )
 
-// testMultiFleet makes Java pause between rounds. Since 3.27.2, Redisson releases the locks sequentially: without a
-// pause, the next thread has the first lock before the last is free, and our client rarely succeeds
-// (docs/compatibility.md).
+// testMultiFleet makes Java pause between rounds. Since 3.27.2, Redisson releases the locks sequentially. Without a
+// pause, the next thread acquires the first lock before the last one is free, so that our client rarely succeeds (see
+// docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
@@ -188,7 +188,7 @@ func (c *compat) testMultiFleet(t *testing.T) {
 	p.requireClean(t)
 }
 
-// testMultiReverse: the side that times out releases its locks, and the other succeeds.
+// testMultiReverse checks that the side that times out releases its locks, so that the other side succeeds.
 func (c *compat) testMultiReverse(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
@@ -217,7 +217,8 @@ func (c *compat) testMultiReverse(t *testing.T) {
 	p.requireClean(t)
 }
 
-// testMultiReverseFair: Redisson's lock() restarts after 1.5 s per member, and our waiter is queued.
+// testMultiReverseFair relies on the fact that Redisson's lock() restarts after 1.5 seconds per member, whereas our
+// waiter stays queued.
 func (c *compat) testMultiReverseFair(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)

@@ -73,7 +73,7 @@ func (u *us) sent(ours oracle.Ours, op *oracle.Operation, target int64) {
 	require.NoError(u.t, ours.Identify(u.o.script(u.t, u.step.Names[0]), u.step))
 }
 
-// parted checks that releasing one of two holds restores the other's lease.
+// parted checks that the release of one of two holds restores the lease of the other.
 func (u *us) parted(ours oracle.Ours, about time.Duration) {
 	u.t.Helper()
 	call := u.o.script(u.t, u.step.Names[0])
@@ -110,7 +110,7 @@ func (u *us) ownOwner() {
 	require.NoError(u.t, outer.Unlock())
 	u.parted(ours, 55*time.Second)
 	require.NoError(u.t, inner.Unlock())
-	u.step.Lease = 15000 // irrelevant here
+	u.step.Lease = 15000 // not relevant here
 	u.sent(ours, u.kind.free, 0)
 
 	hold := must(u.lock.TryLock(u.t.Context(), rlock.WithLease(18*time.Second)))(u.t)
@@ -169,7 +169,7 @@ func (u *us) waiter() {
 	u.o.about(u.t, name)
 }
 
-// timed are the operations whose first argument is the caller's clock.
+// timed contains the operations whose first argument is the time on the caller's clock.
 var timed = map[*oracle.Operation]bool{
 	oracle.PermitAcquire: true, oracle.PermitReleaseAll: true, oracle.PermitRenew: true, oracle.PermitsFree: true,
 }

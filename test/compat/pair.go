@@ -48,7 +48,8 @@ func (c *compat) pairWith(
 	return &pair{c, s, connect(t, p, s, peer.Command{"watchdog": watchdogMS}), client, name, kind, kind.ours(client, name)}
 }
 
-// rival is the kind of lock that the pair's kind excludes: readers do not exclude each other.
+// rival returns the kind of lock that the pair's kind excludes. For a read/write lock, this is the other role, because
+// readers do not exclude each other.
 func (p *pair) rival() lockKind {
 	switch p.kind.java {
 	case "read":
@@ -118,7 +119,7 @@ func (p *pair) requireFree(t *testing.T) {
 	p.await(t, 0)
 }
 
-// jobThread is not the ID of any Java thread: it identifies a job.
+// jobThread identifies a job. It is not the ID of a Java thread.
 const jobThread = 4_000_000_057
 
 func (p *pair) job(t *testing.T) (codec.Owner, peer.Command) {

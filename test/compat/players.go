@@ -62,13 +62,13 @@ var (
 	playWaits  = []int64{1, 5000, 300000}
 )
 
-// lockPlayer has its own clock, so that deadlines pass.
+// lockPlayer has its own clock, so that deadlines can pass without a delay.
 type lockPlayer struct {
 	*player
 	game
 	now   int64
-	last  *oracle.Step // while its latch exists
-	taken *oracle.Step // its owner probably holds the lock
+	last  *oracle.Step // the last release; nil if its latch does not exist
+	taken *oracle.Step // the last acquire, whose owner probably holds the lock
 	n     int
 }
 
@@ -98,8 +98,8 @@ func (p *lockPlayer) name() string  { return rapid.SampledFrom(p.names).Draw(p.r
 func (p *lockPlayer) owner() string { return rapid.SampledFrom(playOwners).Draw(p.rt, "owner") }
 func (p *lockPlayer) lease() int64  { return rapid.SampledFrom(playLeases).Draw(p.rt, "lease") }
 
-// new often reuses the last owner and lock, and first deletes the last release's latch, as the client does when it
-// receives the reply.
+// new returns a random step, which often reuses the last owner and lock. It first deletes the latch of the last
+// release, as the client does when it receives the reply.
 func (p *lockPlayer) new(all []*oracle.Operation) (oracle.Step, error) {
 	s := oracle.Step{
 		Op: rapid.SampledFrom(all).Draw(p.rt, "op"), Names: []string{p.name()}, Owner: p.owner(), Lease: p.lease(),
@@ -124,7 +124,7 @@ func (p *lockPlayer) count(s oracle.Step) (int64, error) {
 	return 0, err
 }
 
-// acquire usually re-enters, with a target one above the count.
+// acquire usually reenters the lock with a target that is one above the count.
 func (p *lockPlayer) acquire() error {
 	s, err := p.new(p.enters)
 	if p.oneIn(15, "no lease") {

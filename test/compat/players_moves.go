@@ -18,7 +18,7 @@ func fairMoves(p *lockPlayer) []func() error {
 	return []func() error{p.passTime, p.passTime, p.passTime, p.turn, p.giveUp, p.giveUp, p.follow}
 }
 
-// passTime advances the clock: a little, to a first waiter's deadline, or to just before it.
+// passTime advances the clock by a short time, to the deadline of a first waiter, or to just before that deadline.
 func (p *lockPlayer) passTime() error {
 	switch rapid.IntRange(0, 3).Draw(p.rt, "time") {
 	case 0:
@@ -44,7 +44,7 @@ func (p *lockPlayer) passTime() error {
 	return err
 }
 
-// waiter returns the first waiter in the queue, or the last one if the place is −1.
+// waiter returns the first waiter in the queue, or the last one if place is -1.
 func (p *lockPlayer) waiter(name string, place int) (owner string, ok bool, err error) {
 	reply, err := p.twin.Do("LINDEX", codec.QueueKey(name), place)
 	owner, ok = reply.(string)
@@ -64,7 +64,7 @@ func (p *lockPlayer) turn() error {
 	return p.step(s)
 }
 
-// giveUp removes an owner from the queue, usually the last. The lock may have expired.
+// giveUp removes an owner, usually the last one, from the queue. The lock may have expired.
 func (p *lockPlayer) giveUp() error {
 	s, err := p.new(ops(oracle.FairGiveUp))
 	last, ok, err2 := p.waiter(s.Names[0], -1)
@@ -159,7 +159,7 @@ func (p *lockPlayer) writerLeaves() error {
 	return p.releaseAs(s)
 }
 
-// endless admits or renews a reader of a lock without a TTL.
+// endless acquires or renews a lock without a TTL for a reader.
 func (p *lockPlayer) endless() error {
 	s, err := p.new(ops(oracle.ReadAcquire, oracle.ReadRenew))
 	s.Owner = playOwners[0]
@@ -190,7 +190,7 @@ func (p *lockPlayer) renewDead() error {
 // leastLeft is so long that no key expires between the two runs of a step.
 const leastLeft = 5000
 
-// passAll advances time: all keys expire sooner, and expired keys are deleted.
+// passAll simulates the passing of time by reducing the TTLs of all keys and deleting the expired ones.
 func (p *lockPlayer) passAll() error {
 	passed := rapid.SampledFrom([]int64{7000, 16000, 26000, 85000}).Draw(p.rt, "passed")
 	names, err := redis.Strings(p.twin.Do("KEYS", "*"))
@@ -211,7 +211,7 @@ type objectPlayer struct {
 	*player
 	kind  *oracle.Kind
 	now   int64
-	taken *oracle.Step // its permits are probably taken
+	taken *oracle.Step // the last acquire, whose permits are probably not released
 }
 
 var (
@@ -243,7 +243,7 @@ func playObject(of *player, g game) error {
 	return nil
 }
 
-// operate plays a random operation, on Redisson's side only if we lack it.
+// operate plays a random operation. If only Redisson has the operation, it is played only on Redisson's side.
 func (p *objectPlayer) operate() error {
 	p.now += rapid.SampledFrom([]int64{-500, 0, 0, 1, 1000, 31000}).Draw(p.rt, "passes")
 	most := 3
@@ -321,7 +321,7 @@ func (p *objectPlayer) living() error {
 	return errors.Join(err, p.step(s))
 }
 
-// lasting releases a long-lived permit with an unknown one, or renews it.
+// lasting renews a permit with a long lease, or releases it together with an unknown permit.
 func (p *objectPlayer) lasting() error {
 	ops := []*oracle.Operation{oracle.PermitRenew}
 	if p.release.TakesManyPermits() {

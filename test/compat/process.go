@@ -30,10 +30,10 @@ const (
 	memberCounts = "REDLATCH_TEST_MEMBER_COUNTS"
 )
 
-// fairGraceMS is how long a Go process keeps its place in the queue.
+// fairGraceMS is the time in milliseconds for which a Go process keeps its place in the queue.
 const fairGraceMS = 2500
 
-// Member runs a Go process of a mixed fleet if the environment requests it, and exits.
+// Member runs a Go process of a mixed fleet and exits if the environment requests this. Otherwise, it returns.
 func Member() {
 	url := os.Getenv(memberURL)
 	if url == "" {
@@ -53,7 +53,8 @@ func Member() {
 	os.Exit(0)
 }
 
-// commands exits the process when the parent dies, even during a wait for a lock.
+// commands returns the lines of standard input. It exits the process when the parent dies, even while a lock is being
+// acquired.
 func commands() <-chan string {
 	all := make(chan string)
 	go func() {
@@ -92,7 +93,7 @@ const (
 
 var ourKinds = map[string]string{"spin": "plain", nonReentrant: "plain", nonReentrant + "Fair": "fair"}
 
-// take acquires a lock or permit, renewed if lease is 0, and returns its release.
+// take acquires a lock or permit, and returns the function that releases it. If lease is 0, it is renewed.
 func take(
 	ctx context.Context, client *redlatch.Client, kind, name string, lease time.Duration,
 ) (release func() error, err error) {
@@ -227,7 +228,7 @@ type javaMember struct {
 	call       *peer.Call
 }
 
-// javaKind starts each client in a new process if shared is nil.
+// javaKind returns a function that starts a Java client in the process shared or, if it is nil, in a new process.
 func (c *compat) javaKind(shared *peer.Peer, kind string, waits peer.Command) begin {
 	return func(t *testing.T, url, name string) member {
 		t.Helper()

@@ -17,7 +17,7 @@ func TestWaitingMemberExitsWithParent(t *testing.T) {
 	m := startGo(t, s.URL(), name, memberKind+"=plain")
 	m.lock(t)
 	require.Eventually(t, func() bool { return len(s.Channels(t)) > 0 }, atMost, 5*time.Millisecond, "it does not wait")
-	require.NoError(t, m.in.Close()) // as when the parent dies
+	require.NoError(t, m.in.Close()) // as if the parent had died
 	select {
 	case line, more := <-m.output:
 		require.False(t, more, line.text)

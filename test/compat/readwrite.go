@@ -117,7 +117,8 @@ func (c *compat) testJavaDowngrades(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-// testGoDowngrades: without a message, Java's readers would sleep for the writer's minute.
+// testGoDowngrades checks that a downgrade sends a message. Otherwise, Java's readers would sleep for the writer's
+// lease of a minute.
 func (c *compat) testGoDowngrades(t *testing.T) {
 	c.beside(t)
 	p := c.rwPair(t)
@@ -152,8 +153,8 @@ func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
 }
 
-// defect requires the condition within two leases if the release has the defect, and otherwise requires that it never
-// holds.
+// defect requires that the condition becomes true within two leases if the release has the defect. Otherwise, it must
+// stay false.
 func (p *rwPair) defect(t *testing.T, has bool, what string, condition func() bool) {
 	t.Helper()
 	seen := false
@@ -230,8 +231,8 @@ func (c *compat) testNestedReadWatchdog(t *testing.T) {
 	require.NoError(t, writer.Unlock())
 }
 
-// testReadersCut kills a Java reader while our reader holds a long lease: the lock stays ours, or our hold ends before
-// a writer enters.
+// testReadersCut kills a Java reader while our reader has a long lease. Our reader must keep the lock, or its hold must
+// end before a writer acquires the lock.
 func (c *compat) testReadersCut(t *testing.T) {
 	c.beside(t)
 	s := redistest.Shared(t)
@@ -318,7 +319,7 @@ func (c *compat) testReadRenewalFails(t *testing.T) {
 	}
 }
 
-// testSilentDowngrade: Java's waiting readers sleep for the lease, and ours at most for the poll cap.
+// testSilentDowngrade checks that Java's waiting readers sleep for the lease, and ours for no longer than the poll cap.
 func (c *compat) testSilentDowngrade(t *testing.T) {
 	c.beside(t)
 	const lease, pollCap = 20 * time.Second, 4 * time.Second

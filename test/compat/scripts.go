@@ -24,7 +24,8 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// watchdogMS tolerates a machine that stalls for 2 seconds. No script test sets an explicit lease of the same length.
+// watchdogMS is long enough for a machine that stalls for two seconds. Script tests never set an explicit lease of the
+// same length.
 const watchdogMS = 6000
 
 type observed struct {
@@ -43,7 +44,7 @@ func observeOn(t *testing.T, server *redistest.Server) observed {
 	return observed{server, w}
 }
 
-// about returns the commands about a name since the last call.
+// about returns the commands that have mentioned name since the last call.
 func (o observed) about(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	calls := must(o.watch.Since(name))(t)
@@ -57,7 +58,7 @@ func (o observed) script(t *testing.T, name string) monitor.Call {
 	return scripts[0]
 }
 
-// scripts omits subscriptions and deletions of latches.
+// scripts is like about, but omits subscriptions and deletions of latches.
 func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	var scripts []monitor.Call
@@ -76,7 +77,7 @@ func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 type scripts struct {
 	*compat
 	start  func(t *testing.T) *redistest.Server
-	where  string // of table lines
+	where  string // the prefix of lines in the table
 	on     observed
 	theirs *oracle.Theirs
 	twin   *oracle.Twin
@@ -201,7 +202,7 @@ func (s scripts) testSteps(t *testing.T) {
 				referee := oracle.NewReferee(s.release, way.Ours, g.kind)
 				var first error
 				defer func() {
-					if first != nil { // log it last: a rerun may not find it again
+					if first != nil { // logged last, because a rerun may not find it again
 						t.Log("the first difference:", first)
 					}
 				}()
@@ -262,10 +263,10 @@ func newStage(t *testing.T, dial func() (redis.Conn, error)) *oracle.Stage {
 
 func writes() bool { return os.Getenv("REDLATCH_VECTORS") == "write" }
 
-// recording guards the corpus files: releases are tested concurrently.
+// recording guards the files of the corpus, because releases are tested concurrently.
 var recording sync.Mutex
 
-// testRecorded checks or records the corpus. A release without a record must match the one before it.
+// testRecorded checks or records the corpus. A release that is not recorded must match its predecessor.
 func (s scripts) testRecorded(t *testing.T) {
 	stage := newStage(t, dialer(s.start(t)))
 	for _, kind := range oracle.KindsOf(s.release) {

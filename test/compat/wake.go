@@ -20,10 +20,11 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// wakeBound is far below the sleep of a waiter that receives no message (10 seconds for ours, 30 for Java's).
+// wakeBound is much shorter than a waiter sleeps if it does not receive a message, which is 10 seconds for ours and 30
+// seconds for Java's.
 const wakeBound = 5 * time.Second
 
-// requireClean allows Redisson's latches, which may remain for a while.
+// requireClean requires that the lock has been removed. It ignores Redisson's latches, which may remain for a while.
 func requireClean(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	requireCleanOn(t, s, name, codec.LockChannel(name))
@@ -50,7 +51,7 @@ func awaitListenersOn(t *testing.T, s *redistest.Server, channel string, want in
 	}, atMost, time.Millisecond, "listeners of %s", channel)
 }
 
-// parked waits until a new waiter only sleeps: it makes its second attempt after it has subscribed.
+// parked waits for the second attempt of a new waiter, which it makes after it has subscribed and before it sleeps.
 func (o observed) parked(t *testing.T, name string) {
 	t.Helper()
 	for range 2 {
@@ -59,7 +60,7 @@ func (o observed) parked(t *testing.T, name string) {
 }
 
 // rwParks allows for Java's writers, which wake only threads that are already parked. A thread that is about to park
-// sleeps for the time given in the reply that refused it the lock.
+// sleeps for the remaining time in the reply to its attempt.
 const rwParks = 300 * time.Millisecond
 
 var wakeUps = []struct {
@@ -80,7 +81,7 @@ var wakeUps = []struct {
 	{nonReentrant + "Fair", nonReentrant + "Fair", "non-reentrant fair: ", 4, settle, codec.LockChannel},
 }
 
-// nonReentrant is a plain lock on the server.
+// nonReentrant is a kind of Java lock that is a plain lock on the server.
 const nonReentrant = "nonReentrant"
 
 func (c *compat) testWakeUp(t *testing.T) {
@@ -123,7 +124,7 @@ func (c *compat) testWakeUp(t *testing.T) {
 
 func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
-// wakes returns the time from a release to the other member's acquire. The waiter has time to park.
+// wakes returns the time from a release until the other member has acquired the lock. The waiter has had time to park.
 func (o observed) wakes(t *testing.T, name string, frees, gets member, parks time.Duration) time.Duration {
 	t.Helper()
 	frees.lock(t)

@@ -20,7 +20,7 @@ type request struct {
 	argv   []any
 }
 
-// Theirs contains the Redisson scripts of one release, by operation.
+// Theirs contains the scripts of one Redisson release, by operation.
 type Theirs struct {
 	Release Release
 
@@ -32,7 +32,7 @@ func NewTheirs(r Release) *Theirs {
 	return &Theirs{Release: r, scripts: map[*Operation]string{}}
 }
 
-// Learn records an operation's script. A second one is an error.
+// Learn records an operation's script. It returns an error if it has recorded a different one for the operation.
 func (t *Theirs) Learn(op *Operation, call monitor.Call) error {
 	if before, ok := t.scripts[op]; ok && before != call.Script {
 		return fmt.Errorf("oracle: Redisson %s has two scripts for %s", t.Release, op)
@@ -83,7 +83,7 @@ func (t *Theirs) requests(s Step) (all []request) {
 	return all
 }
 
-// Identify checks KEYS and ARGV of a live Redisson's call, which may have any latch ID.
+// Identify checks KEYS and ARGV of a call that a live Redisson made. It accepts any latch ID.
 func Identify(r Release, call monitor.Call, s Step) error {
 	s.RequestID = requestID(call)
 	want := s.Op.Theirs(r, s)
@@ -136,7 +136,7 @@ func same(what string, want, got []string) error {
 	return nil
 }
 
-// The bounds of a latch's TTL, in milliseconds.
+// The range of a latch's TTL in milliseconds.
 const latchMin, latchMax = 13500, 20000
 
 func matches(want, got string) bool {
@@ -150,9 +150,9 @@ func matches(want, got string) bool {
 	return want == got
 }
 
-// Ours is this module's side. The zero Ours is an owner used by one process.
+// Ours is this module's side. The zero value stands for an owner that only one process uses.
 type Ours struct {
-	// Shared selects an owner that can be handed over.
+	// Shared selects an owner that can be handed over to another process.
 	Shared bool
 	// Instead replaces the texts of scripts.
 	Instead map[*transport.Script]string
@@ -164,7 +164,7 @@ type Way struct {
 	Ours Ours
 }
 
-// Ways lists the variants of our side. A shared owner does what Redisson does.
+// Ways lists the variants of our side. The variant with a shared owner behaves like Redisson.
 var Ways = []Way{
 	{"an owner of our own", Ours{}},
 	{"a shared owner", Ours{Shared: true}},
@@ -179,7 +179,7 @@ func (o Ours) request(s Step) request {
 	return request{text, call.Keys, call.Argv}
 }
 
-// Lease returns the lease in our call, which otherwise matches the step.
+// Lease returns the lease in our call. The rest of the call must match the step.
 func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
 	s.Lease = -1
 	i := slices.Index(o.request(s).argv, any(s.Lease))
@@ -189,7 +189,7 @@ func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
 	return strconv.ParseInt(call.Argv[i], 10, 64)
 }
 
-// unguarded removes the guard: a client's first call also checks its permission to publish.
+// unguarded removes the guard with which a client's first call checks its permission to publish.
 func unguarded(argv []string) []string {
 	if n := len(argv) - 3; n >= 0 && argv[n] == "PUBLISH" && argv[n+2] == engine.GuardArg {
 		return argv[:n]
@@ -197,8 +197,8 @@ func unguarded(argv []string) []string {
 	return argv
 }
 
-// Identify checks that our call is the expected one. It accepts any latch ID, and any time if the
-// step does not specify one.
+// Identify checks that our call matches the step. It accepts any latch ID and, if the step does not specify a time, any
+// time.
 func (o Ours) Identify(call monitor.Call, s Step) error {
 	s.RequestID = requestID(call)
 	want := o.request(s)

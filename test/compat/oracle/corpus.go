@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Case is one step on one state. Times are relative to the call.
+// Case is a step that is played on a state. Times are relative to the call.
 type Case struct {
 	Operation string   `json:"operation"`
 	Does      string   `json:"does"`
@@ -23,25 +23,25 @@ type Case struct {
 	Results   []Result `json:"results"`
 }
 
-// Result is the effect of a case on some releases.
+// Result is the effect of a case in some releases.
 type Result struct {
 	Redisson []string `json:"redisson"`
-	// Old releases renew one name at a time.
+	// There are several Calls in old releases, which renew one name at a time.
 	Calls []Args `json:"calls"`
-	// Messages are the published ones: "channel payload".
+	// Messages are the published messages, each as "channel payload".
 	Reply    Reply    `json:"reply"`
 	Messages []string `json:"messages"`
 	After    State    `json:"after"`
-	// Own and Shared are our differences in each of the two [Ways].
+	// Own and Shared are the differences of our side in each of the two [Ways].
 	Own    *Change `json:"own,omitempty"`
 	Shared *Change `json:"shared,omitempty"`
 }
 
-// Change is how ours differs from a result.
+// Change is the difference between our side and a result.
 type Change struct {
 	Reply    Reply    `json:"reply"`
 	Messages []string `json:"messages"`
-	// After contains the keys that differ, with nil for a key that ours lacks.
+	// After contains the keys that differ. The entry is nil for a key that does not exist on our side.
 	After map[string]*Entry `json:"after,omitempty"`
 }
 
@@ -51,7 +51,7 @@ type Vector struct {
 	*Result
 }
 
-// Change points to the recorded difference.
+// Change returns a pointer to the recorded difference.
 func (v Vector) Change(ours Ours) **Change {
 	if ours.Shared {
 		return &v.Shared
@@ -59,7 +59,7 @@ func (v Vector) Change(ours Ours) **Change {
 	return &v.Own
 }
 
-// Change returns how ours differs, or nil.
+// Change returns the difference of our side, or nil if there is none.
 func (o *Outcome) Change() *Change {
 	if len(o.Diffs) == 0 {
 		return nil
@@ -87,7 +87,7 @@ type Corpus struct {
 	Cases []*Case
 }
 
-// Load reads a kind's file. A missing file is an empty Corpus.
+// Load reads the file for a kind. If the file does not exist, the Corpus is empty.
 func Load(folder string, kind *Kind) (*Corpus, error) {
 	c := &Corpus{kind: kind}
 	text, err := os.ReadFile(c.path(folder))
@@ -112,7 +112,7 @@ var layout = strings.NewReplacer(
 	`,"reply":`, ",\n  \"reply\":", `,"own":`, ",\n  \"own\":", `,"shared":`, ",\n  \"shared\":",
 )
 
-// Save writes the file. The output is deterministic.
+// Save writes the file. Its content is deterministic.
 func (c *Corpus) Save(folder string) error {
 	text, err := json.Marshal(c.Cases)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Corpus) Vectors() (all []Vector) {
 	return all
 }
 
-// Of returns the vectors of the newest recorded release up to r: only releases that differ from their predecessor are
+// Of returns the vectors of the newest recorded release up to r. Only releases that differ from their predecessors are
 // recorded.
 func (c *Corpus) Of(r Release) (all []Vector) {
 	recorded := c.recorded(r)
@@ -154,7 +154,7 @@ func (c *Corpus) recorded(r Release) (newest string) {
 	return newest
 }
 
-// Replace replaces a release's results of the cases in Of.
+// Replace replaces a release's results for the cases that Of returns.
 func (c *Corpus) Replace(r Release, results []Result) {
 	vectors, isRecorded := c.Of(r), c.recorded(r) == r.String()
 	if !isRecorded && slices.EqualFunc(vectors, results, func(v Vector, r Result) bool { return v.sameAs(r) }) {

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// queueText queues an owner, with its deadline as the score, and returns the remaining time.
+// queueText adds an owner to the queue, with its deadline as the score, and returns the remaining time.
 const queueText = `
 local left = redis.call('PTTL', KEYS[1])
 redis.call('ZINCRBY', KEYS[2], -5, 'first')
@@ -132,7 +132,7 @@ func TestInvalidCorpusReturnsError(t *testing.T) {
 	}
 }
 
-// Servers before 7.0 lack PEXPIRETIME. The fallback must return the same on all servers.
+// Servers before 7.0 do not have PEXPIRETIME. The fallback must return the same expiry on all servers.
 func TestOldServersReportKeyExpiry(t *testing.T) {
 	t.Parallel()
 	s, err := newSide(dial(redistest.Start(t)))

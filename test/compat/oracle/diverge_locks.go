@@ -60,7 +60,8 @@ var fencedDiverges = append([]Divergence{
 
 func hasFenced(r Release, _ Ours) bool { return r.HasFenced() }
 
-// fairDiverges starts with the releases' own differences: if one fails, nothing else compares.
+// fairDiverges begins with the differences between releases, because after a script has failed, nothing else is
+// comparable.
 var fairDiverges = append([]Divergence{
 	{
 		"acquire: last waiter without a deadline, before 3.45", "later releases do the same",
@@ -128,12 +129,12 @@ func (o *Outcome) isHolder(text any) bool {
 	return holder != o.Step.Field() && holder != protocol.ModeField && o.field(holder) != ""
 }
 
-// isLatch: Redisson's release saves its reply in a latch; ours does not.
+// isLatch explains the latch in which only Redisson's release saves its reply.
 func isLatch(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && d.What == "key" && d.Ours == false && isLatchOf(&o.Theirs, d.Key, o.Step)
 }
 
-// isNewLatch: our release saves its reply in a latch; Redisson's does not.
+// isNewLatch explains the latch in which only our release saves its reply.
 func isNewLatch(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && d.What == "key" && d.Theirs == false && isLatchOf(&o.Ours, d.Key, o.Step)
 }
@@ -143,7 +144,7 @@ func isLatchOf(seen *Seen, key string, s Step) bool {
 	return key == s.Latch() && latch.Expires > 0 && latch.Value == fmt.Sprint(seen.Reply)
 }
 
-// isTarget: the release was repeated, or its target is not one below the count.
+// isTarget explains differences after a release that was repeated or whose target is not one below the count.
 func isTarget(o *Outcome, d Diff) bool {
 	s, count := o.Step, o.count()
 	_, there := o.Ours.After[o.name()]
@@ -163,7 +164,7 @@ func isRefusedReentry(o *Outcome, d Diff) bool {
 		o.Ours.Reply == nil && o.Prior.same(o.Ours.After, o.name()) && len(o.Ours.Messages) == 0
 }
 
-// isKeptLease: our script keeps a longer lease. In Redisson, a lease of 0 deletes the key.
+// isKeptLease explains a longer lease, which our script keeps. In Redisson, a lease of 0 deletes the key.
 func isKeptLease(o *Outcome, d Diff) bool {
 	deleted := d.What == "key" && o.Step.Lease == 0
 	if !o.isAgain() || d.Key != o.name() || d.What != "ttl" && !deleted {
@@ -185,13 +186,14 @@ func isLonger(o *Outcome, d Diff) bool {
 		o.lasts(d.Key) && o.Prior[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// lasts allows for a remaining time that is set again after the script has been running for a while.
+// lasts reports whether our key expires at the same time as before. It may expire later by the time for which the
+// script was running before it set the remaining time again.
 func (o *Outcome) lasts(key string) bool {
 	late := o.Ours.After[key].Expires - o.Prior[key].Expires
 	return late >= 0 && late <= o.Elapsed
 }
 
-// isSpoiltRenewal: Redisson fails if the batch contains a key of another type.
+// isSpoiltRenewal explains that Redisson's renewal fails if the batch contains a key of another type.
 func isSpoiltRenewal(o *Outcome, d Diff) bool {
 	list, _ := o.Theirs.Reply.([]any)
 	failed := o.Theirs.Reply == wrongType || slices.Contains(list, wrongType)
@@ -202,7 +204,7 @@ func isFencedGrant(o *Outcome, d Diff) bool {
 	return d.What == "reply" && fmt.Sprint(o.Ours.Reply) == o.Ours.After[o.Step.counter()].Value
 }
 
-// isFencedRefusal: Redisson returns the time alone or with -1, ours with the holder.
+// isFencedRefusal explains that Redisson returns the time alone or with -1, whereas we return it with the holder.
 func isFencedRefusal(o *Outcome, d Diff) bool {
 	left := o.Theirs.Reply
 	if pair, ok := left.([]any); ok && len(pair) == 2 && pair[1] == int64(-1) {
@@ -228,7 +230,7 @@ func (o *Outcome) waiters() (queue []string, deadlines map[string]float64) {
 
 var scriptFailed any = Failure("ERR")
 
-// isOldLast: Redisson's script fails if the last waiter lacks a deadline.
+// isOldLast explains that Redisson's script fails if the last waiter does not have a deadline.
 func isOldLast(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	if o.Theirs.Reply != scriptFailed || !o.Step.Op.TellsTime || len(queue) == 0 {
@@ -238,7 +240,7 @@ func isOldLast(o *Outcome, _ Diff) bool {
 	return !has
 }
 
-// isOldHead: the same for the first live waiter. A duplicate entry lacks a deadline.
+// isOldHead is like isOldLast for the first live waiter. A duplicate entry has no deadline.
 func isOldHead(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	lacks := func(waiter string) bool { _, has := deadlines[waiter]; return !has }
@@ -246,15 +248,15 @@ func isOldHead(o *Outcome, _ Diff) bool {
 	return o.Theirs.Reply == scriptFailed && o.Step.Op.act != giveUp && (twice || slices.ContainsFunc(queue, lacks))
 }
 
-// isOldQueued: Redisson returns the previous waiter's deadline, ours the remaining time.
+// isOldQueued explains that Redisson returns the previous waiter's deadline, whereas we return the remaining time.
 func isOldQueued(o *Outcome, d Diff) bool {
 	_, deadlines := o.waiters()
 	deadline, queued := deadlines[o.Step.Owner]
 	return queued && o.Step.Op.TellsTime && d.What == "reply" && o.Theirs.Reply == int64(deadline)-o.Step.Wait-o.Step.Now
 }
 
-// isFairRefusal: our reply also contains the holder and, for a queued caller, the first waiter and whether the
-// caller is new.
+// isFairRefusal explains that our reply also contains the holder and, if the caller is queued, the first waiter and
+// whether the caller is new.
 func isFairRefusal(o *Outcome, d Diff) bool {
 	list, _ := o.Ours.Reply.([]any)
 	if d.What != "reply" || o.Step.Op.act != enter || len(list) < 2 || list[1] != "" && !o.isHolder(list[1]) {
@@ -266,7 +268,7 @@ func isFairRefusal(o *Outcome, d Diff) bool {
 	return len(list) == 4 && o.sameTimeLeft(o.Theirs.Reply, list[0])
 }
 
-// isAnswerForFreeLock: our script returns 2 and saves it in the latch.
+// isAnswerForFreeLock explains that our script returns 2 for a free lock, and saves it in the latch.
 func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	_, latched := o.Prior[o.Step.Latch()]
@@ -275,7 +277,7 @@ func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && !locked && !latched && (isReply || isLatch)
 }
 
-// isPassedOn: our script notifies the first waiters, up to the first one that is not overdue.
+// isPassedOn explains that our script notifies all waiters up to the first one that is not overdue.
 func isPassedOn(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	return o.Step.Op.act == giveUp && d.What == "messages" && !locked && len(o.Theirs.Messages) == 0

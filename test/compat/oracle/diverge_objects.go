@@ -45,7 +45,7 @@ func isSemaphoreReply(o *Outcome, d Diff) bool {
 		return false
 	}
 	switch act {
-	case take: // Redisson returns 1, OK or, before 3.22, the ID
+	case take: // Redisson returns 1, OK or, in releases before 3.22, the ID
 		granted := slices.Contains([]any{int64(1), "OK", o.Step.rawID(0)}, theirs)
 		return granted != isList
 	case add, setAll:
@@ -103,8 +103,8 @@ func (o *Outcome) hasOver() bool {
 	return false
 }
 
-// isPruned: Redisson releases expired permits in every step except a single release, as many as requested. Ours
-// releases all, in attempts only.
+// isPruned explains that Redisson releases as many expired permits as requested in every step except a single release.
+// Our scripts release all of them, but only in attempts to acquire permits.
 func isPruned(o *Outcome, _ Diff) bool { return o.hasOver() && o.Step.Op.act != give }
 
 func isPartial(o *Outcome, _ Diff) bool {

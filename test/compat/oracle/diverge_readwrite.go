@@ -65,8 +65,9 @@ func isForeignRefused(o *Outcome, d Diff) bool {
 		o.Ours.Reply == wrongType && o.untouched()
 }
 
-// isEndlessKept: our script sets the TTL to that of the longest read hold, or leaves the lock without a TTL while it is
-// held for writing. Redisson's script sets the TTL to the reader's lease, and a lease of 0 deletes the lock.
+// isEndlessKept explains differences for a lock without a TTL. Our script sets the TTL of the longest read hold or,
+// while the lock is held for writing, no TTL. Redisson's script sets the reader's lease, and a lease of 0 deletes the
+// lock.
 func isEndlessKept(o *Outcome, d Diff) bool {
 	fields, _ := o.Prior[d.Key].Value.(map[string]string)
 	grants := o.Step.Op.act == enter && o.Step.Target == 0 || o.Step.isRead(renew)
@@ -92,7 +93,8 @@ func isKeysRaised(o *Outcome, d Diff) bool {
 		(longer || d.What == "key" && d.Ours == true)
 }
 
-// isGoneRelease: Redisson always sends a message; ours only from a shared owner, with its own reply.
+// isGoneRelease explains that we send a message only if the owner is shared, with a different reply. Redisson always
+// sends one.
 func isGoneRelease(o *Outcome, d Diff) bool {
 	latch := d.Key == o.Step.Latch()
 	if _, before := o.Prior[o.Step.Latch()]; o.Step.Op.act != free || before {
@@ -110,14 +112,14 @@ func isReadReply(o *Outcome, d Diff) bool {
 		o.Theirs.Reply == int64(0) && o.Ours.Reply == int64(1)
 }
 
-// isKeysKept: the owner still reads, and its keys keep the lease.
+// isKeysKept explains that our script keeps the leases of an owner that still holds the lock for reading.
 func isKeysKept(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isRead) && o.count() > 1 && d.What == "ttl" &&
 		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == protocol.ModeRead)
 }
 
-// isHoldRevived: our script moves the leases of later holds to holds without keys. Redisson frees the lock if it
-// deletes the last key.
+// isHoldRevived explains that our script moves the leases of later holds to holds without keys, whereas Redisson frees
+// the lock when it deletes the last key.
 func isHoldRevived(o *Outcome, d Diff) bool {
 	holds := o.holds(o.name())
 	if !o.isDirect(Step.isRead) || len(holds) < 2 || o.isOver(o.name()) || !slices.Contains(holds[:len(holds)-1], false) {
@@ -175,7 +177,8 @@ func isReadsLease(o *Outcome, d Diff) bool {
 	return o.isDowngrade() && o.isLockTime(d) && longest != never && o.Ours.After[d.Key].Expires-longest <= o.Elapsed
 }
 
-// isOtherReader: Redisson renews all readers' keys, but none if the hash has only one field. Ours renews the owner's.
+// isOtherReader explains that Redisson renews the keys of all readers, or none if the hash has only one field. Our
+// script renews the keys of the owner.
 func isOtherReader(o *Outcome, d Diff) bool {
 	return o.Step.isRead(renew) && d.What == "ttl" && slices.ContainsFunc(o.Step.Names, func(name string) bool {
 		fields, _ := o.Prior[name].Value.(map[string]string)
@@ -184,7 +187,7 @@ func isOtherReader(o *Outcome, d Diff) bool {
 	})
 }
 
-// isSpoiltReads: with several locks or holds, Redisson renews wrong keys or none.
+// isSpoiltReads explains that with several locks or holds, Redisson renews the wrong keys or none.
 func isSpoiltReads(o *Outcome, d Diff) bool {
 	_, failed := o.Theirs.Reply.(Failure)
 	return o.Step.isRead(renew) && (d.What == "reply" && failed || d.What == "ttl")

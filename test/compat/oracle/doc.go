@@ -1,14 +1,14 @@
-// Package oracle compares this module's scripts with live Redissons' scripts.
+// Package oracle compares this module's scripts with the scripts of live Redisson clients.
 //
-// A [Watch] captures Redisson's scripts ([Theirs]) with MONITOR; they are never stored. A [Twin] of two servers plays
-// each step on equal states and compares replies, keys, TTLs and messages. A [Divergence] must explain each difference,
-// and each divergence must occur.
+// A [Watch] uses MONITOR to capture Redisson's scripts ([Theirs]), which are never stored. A [Twin] plays each step on
+// two servers that are in the same state, and compares the replies, keys, TTLs and messages. Each difference must be
+// explained by a [Divergence], and each divergence must occur.
 //
-// A [Corpus] records [Case] results for machines without Java. A [Stage] replays them within one millisecond of the
-// server's clock, so that all times must match exactly.
+// A [Corpus] contains the recorded results of each [Case] for machines without Java. A [Stage] replays the cases within
+// one millisecond of the server's clock, so that all times must match exactly.
 //
 // To add an operation, write an [Operation] in its [Kind], a Divergence for each intended difference, with a matching
 // row in docs/protocol.md, and cases in test/compat/testdata. In test/compat, capture the script (capture.go), check
-// that a Client sends ours (ours.go), and add it to the random players (players.go). Then run make vectors and make
-// compat.
+// that a Client sends ours (ours.go), and add the operation to the random players (players.go). Then run make vectors
+// and make compat.
 package oracle

@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A fenced lock shares the plain lock's other scripts, a fair lock its renewal.
+// The kinds of locks. A fenced lock uses the plain lock's other scripts, and a fair lock uses its renewal.
 var (
 	Plain = Kind{
 		Name: "plain", Operations: []*Operation{Acquire, Free, Force, Renew}, Diverges: lockDiverges,
@@ -23,7 +23,7 @@ var (
 	}
 )
 
-// Redisson acquires and re-enters with the same script.
+// The operations of a plain lock. Redisson uses the same script to acquire and to reenter a lock.
 var (
 	Acquire = &Operation{
 		Name: "acquire", act: enter, TellsTime: true,
@@ -79,13 +79,14 @@ var (
 	}
 )
 
-// AcquireToken returns the token; the other operation only counts.
+// AcquireToken returns the token. AcquireCounted only counts.
 var (
 	AcquireToken   = &Operation{Name: "acquire-token", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}
 	AcquireCounted = &Operation{Name: "acquire-counted", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}
 )
 
-// FairTry is tryLock without a wait. Only our FairGiveUp takes the time: it notifies the next waiters.
+// FairTry is tryLock without a wait. Only our version of FairGiveUp needs the time, because it notifies the next
+// waiters.
 var (
 	FairTry = &Operation{
 		Name: "try", act: enter,

@@ -11,7 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Moving is a cluster of two masters with a migrating slot. It is not safe for concurrent use.
+// Moving is a cluster of two masters in which a slot is being migrated. It is not safe for concurrent use.
 type Moving struct{ nodes []*node }
 
 type node struct {
@@ -21,7 +21,7 @@ type node struct {
 
 var tryAgain any = Failure("TRYAGAIN")
 
-// NewMoving takes exclusive connections to the two masters.
+// NewMoving returns a Moving for two masters, given by their addresses and connections that are not used elsewhere.
 func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
 	m := &Moving{}
 	for addr, conn := range masters {
@@ -37,7 +37,7 @@ func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
 	return m, nil
 }
 
-// Ran is a script's reply and all keys after it.
+// Ran is a script's reply and the state afterwards.
 type Ran struct {
 	Reply any
 	After State
@@ -46,7 +46,7 @@ type Ran struct {
 // Refused reports whether the script did not run and must be retried.
 func (r Ran) Refused() bool { return r.Reply == tryAgain }
 
-// Local returns the vector's initial keys in its slot. It is not ok if the script creates keys in another slot.
+// Local returns the vector's initial keys that are in its slot. ok is false if the script creates keys in another slot.
 func (m *Moving) Local(ours Ours, v Vector) (before State, ok bool, err error) {
 	home, err := m.slot(ours.request(v.Step).keys[0])
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *Moving) slot(key string) (int, error) {
 	return redis.Int(m.nodes[0].conn.Do("CLUSTER", "KEYSLOT", key))
 }
 
-// Play runs our script of a step.
+// Play runs our script for a step.
 func (m *Moving) Play(ours Ours, s Step, before State) (ran Ran, err error) {
 	r := ours.request(s)
 	from, _, err := m.become(r.keys[0], before)
@@ -91,7 +91,7 @@ func (m *Moving) Play(ours Ours, s Step, before State) (ran Ran, err error) {
 	return ran, err
 }
 
-// PlayMoving is Play after the moved keys have migrated. It cancels the migration.
+// PlayMoving is Play after the moved keys have been migrated. It cancels the migration afterwards.
 func (m *Moving) PlayMoving(ours Ours, s Step, before State, moved []string) (ran Ran, err error) {
 	r := ours.request(s)
 	from, to, err := m.become(r.keys[0], before)
@@ -126,7 +126,7 @@ func (m *Moving) PlayMoving(ours Ours, s Step, before State, moved []string) (ra
 	return ran, errors.Join(err1, err2)
 }
 
-// asking sends ASKING, so the importing node serves its keys.
+// asking sends ASKING before each command, so that the importing node serves it.
 type asking struct{ redis.Conn }
 
 func (a asking) Do(command string, args ...any) (any, error) {
@@ -171,7 +171,7 @@ func (n *node) stay(slot int) error {
 // Numbers below leastTime are not times.
 const slack, leastTime = 2000, 1000
 
-// Same returns an error if two runs differ, except in times.
+// Same returns an error if two runs differ in more than their times.
 func (r Ran) Same(other Ran) error {
 	if !alike(r.Reply, other.Reply) {
 		return fmt.Errorf("the reply is %v, not %v", other.Reply, r.Reply)

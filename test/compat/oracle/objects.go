@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The kinds without owners: semaphores, semaphores with expiring permits, latches.
+// The kinds without owners: semaphores, semaphores whose permits expire, and latches.
 var (
 	Semaphore = Kind{
 		Name: "semaphore",
@@ -31,7 +31,7 @@ var (
 
 const noEnd = 922337203685477
 
-// SemaphoreReleaseIf requires an existing semaphore.
+// The operations of a semaphore. SemaphoreReleaseIf does nothing if the semaphore does not exist.
 var (
 	SemaphoreAcquire = &Operation{
 		Name: "acquire", act: take,
@@ -61,7 +61,8 @@ var (
 	}
 )
 
-// Only Redisson has PermitAcquireForEver and PermitLeft, which returns a lease.
+// The operations of a semaphore whose permits expire. Only Redisson has PermitAcquireForEver and PermitLeft, which
+// returns the lease of a permit.
 var (
 	PermitAcquire = &Operation{
 		Name: "acquire", act: take, Theirs: theirPermitAcquire,

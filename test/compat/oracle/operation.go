@@ -18,14 +18,14 @@ type Kind struct {
 	Has        func(Release) bool
 	Operations []*Operation
 	Diverges   []Divergence
-	// Also lists another kind's divergences that may occur.
+	// Also lists divergences of another kind that may occur.
 	Also []Divergence
 }
 
-// Kinds lists the kinds that are compared.
+// Kinds lists all kinds that are compared.
 var Kinds = []*Kind{&Plain, &Fair, &Fenced, &ReadWrite, &Semaphore, &Permits, &Latch}
 
-// KindsOf returns a release's kinds.
+// KindsOf returns the kinds that a release has.
 func KindsOf(r Release) []*Kind {
 	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return !k.In(r) })
 }
@@ -33,7 +33,7 @@ func KindsOf(r Release) []*Kind {
 // In reports whether a release has the kind.
 func (k *Kind) In(r Release) bool { return k.Has == nil || k.Has(r) }
 
-// OperationsOf returns a release's operations.
+// OperationsOf returns the operations that a release has.
 func (k *Kind) OperationsOf(r Release) []*Operation {
 	return slices.DeleteFunc(slices.Clone(k.Operations), func(op *Operation) bool { return op.Has != nil && !op.Has(r) })
 }
@@ -68,36 +68,35 @@ const (
 	countOut
 )
 
-// Operation is a script operation of both sides.
+// Operation is an operation for which both sides have a script.
 type Operation struct {
 	Name string
-	// Theirs returns the arguments of a release's script.
+	// Theirs returns the arguments of the script of a release.
 	Theirs func(Release, Step) Args
 	Has    func(Release) bool
 	// OneByOne reports whether a release calls the script once per name.
 	OneByOne func(Release) bool
 	// Ours returns our call. It is nil if only Redisson has the operation.
 	Ours func(s Step, shared bool) Call
-	// TellsTime marks replies that are a remaining time, smaller on the side that runs later.
+	// TellsTime reports that the reply is a remaining time, which is shorter on the side that runs later.
 	TellsTime bool
 
 	act  act
 	role *luasrc.Role
 }
 
-// String returns the name.
 func (op *Operation) String() string { return op.Name }
 
-// GoString returns the name, for failed random tests.
+// GoString returns the name, which failed random tests print.
 func (op *Operation) GoString() string { return op.Name }
 
-// Args are the KEYS and ARGV of a call.
+// Args are the KEYS and ARGV of a call to Redisson's script.
 type Args struct {
 	Keys []string `json:"keys"`
 	Argv []string `json:"argv"`
 }
 
-// Call is one call of our scripts.
+// Call is a call to our script.
 type Call struct {
 	Script *transport.Script
 	Keys   []string
@@ -121,9 +120,9 @@ type Step struct {
 	Owner string     `json:"owner,omitempty"`
 	Lease int64      `json:"lease,omitempty"`
 
-	// Target is the count after our script.
+	// Target is the count that our script sets.
 	Target int64 `json:"target,omitempty"`
-	// RequestID is that of Redisson's unlock. Repeat resends the previous release.
+	// RequestID identifies Redisson's unlock. If Repeat is set, the previous release is sent again.
 	RequestID string `json:"request,omitempty"`
 	Repeat    bool   `json:"repeat,omitempty"`
 
@@ -136,13 +135,12 @@ type Step struct {
 	Wait int64 `json:"wait,omitempty"`
 }
 
-// String describes the step in a line.
 func (s Step) String() string {
 	text, err := json.Marshal(s)
 	return fmt.Sprint(s.Op, " ", cmp.Or(string(text), fmt.Sprint(err)))
 }
 
-// Placeholders in Args for arguments that a live Redisson chooses.
+// Placeholders in Args for arguments that a live Redisson client chooses.
 const (
 	latchTTL = "<latch>"
 	clockNow = "<now>"

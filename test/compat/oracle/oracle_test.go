@@ -45,7 +45,7 @@ func TestReleasesDifferAsDocumented(t *testing.T) {
 
 func TestJavaLockObjectKeepsLeasePerRelease(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string][2]int64{ // holds left, freed
+	for text, want := range map[string][2]int64{ // lease after a nested unlock, and after the last one
 		"3.19.1": {7, 7}, "3.19.2": {3, 3}, "3.27.1": {3, 3}, "3.27.2": {7, 3}, "4.3.1": {7, 3},
 	} {
 		r := parse(t, text)
@@ -112,7 +112,7 @@ func TestRefereeMatchesDifferencesAndReasons(t *testing.T) {
 
 var theirsFromOurs = strings.NewReplacer("ARGV[1]", "ARGV[2]", "ARGV[2]", "ARGV[1]")
 
-// ourselves uses our scripts as Redisson's, to test the twin without Java.
+// ourselves returns our script as if it were Redisson's, so that the twin can be tested without Java.
 func ourselves(t *testing.T, op *Operation, script string) *Theirs {
 	t.Helper()
 	theirs := NewTheirs(parse(t, "4.3.1"))
@@ -169,7 +169,7 @@ func TestTwinDetectsDifferences(t *testing.T) {
 	}
 }
 
-// Servers from 7.2 freeze the time during a script, so that slowPermit is not late.
+// From version 7.2, servers freeze the time while a script is running, so slowPermit is not late.
 const slowPermit = `
 redis.call('DECRBY', KEYS[1], 1)
 redis.call('ZADD', KEYS[2], ARGV[2], ARGV[6])
@@ -198,7 +198,7 @@ func TestReleaseHasOneScriptPerOperation(t *testing.T) {
 	require.Equal(t, []*Operation{Free, Force, Renew}, theirs.Missing(&Plain))
 }
 
-// A lock without a TTL lasts for its hold, whose remaining time may be set again.
+// A lock without a TTL gets the remaining time of its hold, which may be set again.
 func TestRenewedHoldToleratesScriptTime(t *testing.T) {
 	t.Parallel()
 	hold := protocol.HoldKey("l", "c:1", 1)

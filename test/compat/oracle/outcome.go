@@ -13,27 +13,26 @@ type Seen struct {
 	Messages []string
 }
 
-// Outcome is the effect of a step on both sides and the differences.
+// Outcome is the effect of a step on both sides, and the differences between them.
 type Outcome struct {
 	Step         Step
 	Shared       bool
 	Prior        State
 	Theirs, Ours Seen
-	// At is the time of the step, Elapsed the maximum delay of our side, in milliseconds.
+	// At is the time of the step, and Elapsed is the maximum delay of our side. Both are in milliseconds.
 	At, Elapsed int64
 	Diffs       []Diff
 }
 
-// Diff is one difference.
+// Diff is one difference between the two sides.
 type Diff struct {
 	// What is "reply", "messages", "key", "value" or "ttl".
 	What string
 	Key  string
-	// For "key", it is whether the key exists; for "ttl", when the key expires.
+	// For "key", the values say whether the key exists. For "ttl", they are the times at which it expires.
 	Theirs, Ours any
 }
 
-// String describes the difference.
 func (d Diff) String() string {
 	if d.Key == "" {
 		return fmt.Sprintf("%s: theirs %v, ours %v", d.What, d.Theirs, d.Ours)
@@ -71,7 +70,7 @@ func (o *Outcome) compareKey(name string) []Diff {
 	return diffs
 }
 
-// sameTime allows either side to be later.
+// sameTime reports whether two times are equal, except that either side may be late by o.Elapsed.
 func (o *Outcome) sameTime(theirs, ours int64) bool {
 	if theirs == never || ours == never {
 		return theirs == ours
@@ -79,7 +78,7 @@ func (o *Outcome) sameTime(theirs, ours int64) bool {
 	return max(ours-theirs, theirs-ours) <= o.Elapsed
 }
 
-// sameReply allows a remaining time to be smaller on our side, which runs later.
+// sameReply reports whether the replies are equal. A remaining time may be shorter on our side, which runs later.
 func (o *Outcome) sameReply() bool {
 	if o.Step.Op.TellsTime {
 		return o.sameTimeLeft(o.Theirs.Reply, o.Ours.Reply)
@@ -105,7 +104,7 @@ func (o *Outcome) sameValue(theirs, ours Entry) bool {
 	return theirs.Type == ours.Type && reflect.DeepEqual(theirs.Value, ours.Value)
 }
 
-// sameScores allows only the owner's score to be smaller on our side.
+// sameScores reports whether all scores are equal, except that the owner's score may be smaller on our side.
 func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 	same := len(theirs) == len(ours)
 	for member, score := range theirs {
@@ -119,16 +118,16 @@ func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 
 // Divergence is an intended difference from Redisson.
 type Divergence struct {
-	// Name and Reason are repeated in docs/protocol.md under "Differences on purpose".
+	// Name and Reason also appear in docs/protocol.md under "Differences on purpose".
 	Name, Reason string
-	// Applies reports whether it must occur for a release and owner.
+	// Applies reports whether the divergence must occur for a release and a variant of our side.
 	Applies func(Release, Ours) bool
-	// Explains reports whether it explains a difference. It must be narrow: explained differences are not checked
-	// further.
+	// Explains reports whether the divergence explains a difference. It must be narrow, because differences that are
+	// explained are not checked further.
 	Explains func(o *Outcome, d Diff) bool
 }
 
-// Referee counts the divergences that explained a difference.
+// Referee checks outcomes, and counts how often each divergence explained a difference.
 type Referee struct {
 	release Release
 	ours    Ours
@@ -142,13 +141,13 @@ func NewReferee(r Release, ours Ours, kind *Kind) *Referee {
 	return &Referee{release: r, ours: ours, kind: kind, seen: map[string]int{}, steps: map[*Operation]int{}}
 }
 
-// Judge returns an error for a difference that no divergence explains.
+// Judge returns an error if the outcome has a difference that is not explained by a divergence.
 func (r *Referee) Judge(o *Outcome) error {
 	_, err := r.explain(o)
 	return err
 }
 
-// JudgeAs is Judge for an outcome that must show exactly the meant divergences.
+// JudgeAs is like Judge, but also returns an error if the divergences that occurred are not exactly those in meant.
 func (r *Referee) JudgeAs(o *Outcome, meant []string) error {
 	seen, err := r.explain(o)
 	if err != nil {
@@ -177,7 +176,7 @@ func (r *Referee) explain(o *Outcome) (names []string, err error) {
 	return names, nil
 }
 
-// Expects reports whether a divergence must occur here.
+// Expects reports whether a divergence must occur for the referee's release.
 func (r *Referee) Expects(d Divergence) bool { return d.Applies(r.release, r.ours) }
 
 // Unseen returns the expected divergences that have not occurred.
@@ -191,5 +190,5 @@ func (r *Referee) Unseen() []string {
 	return unseen
 }
 
-// Steps returns the judged steps of an operation.
+// Steps returns the number of steps of an operation that have been judged.
 func (r *Referee) Steps(op *Operation) int { return r.steps[op] }

@@ -7,12 +7,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Twin is two servers in the same state. It is not safe for concurrent use.
+// Twin is a pair of servers that are in the same state. It is not safe for concurrent use.
 type Twin struct {
 	theirs, ours *side
 }
 
-// NewTwin dials two servers reserved for it.
+// NewTwin connects to two servers, which nothing else may use.
 func NewTwin(theirs, ours func() (redis.Conn, error)) (*Twin, error) {
 	a, err := newSide(theirs)
 	if err != nil {
@@ -38,13 +38,13 @@ func (t *Twin) Do(command string, args ...any) (any, error) {
 	return normal(t.theirs.conn.Do(command, args...))
 }
 
-// Alone plays a step on Redisson's side.
+// Alone plays a step on Redisson's side only.
 func (t *Twin) Alone(theirs *Theirs, step Step) error {
 	_, err := t.theirs.act(theirs.requests(step), theirs.isList(step))
 	return err
 }
 
-// Play copies Redisson's state to ours, plays the step on both and compares.
+// Play copies the state of Redisson's side to our side, plays the step on both sides, and compares them.
 func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
 	prior, err := t.theirs.state()
 	if err != nil {
@@ -69,7 +69,7 @@ func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
 // Stage plays recorded cases within one millisecond of the server's clock. It is not safe for concurrent use.
 type Stage struct{ side *side }
 
-// NewStage dials a server reserved for it.
+// NewStage connects to a server, which nothing else may use.
 func NewStage(dial func() (redis.Conn, error)) (*Stage, error) {
 	s, err := newSide(dial)
 	return &Stage{s}, err
@@ -78,7 +78,7 @@ func NewStage(dial func() (redis.Conn, error)) (*Stage, error) {
 // Close closes the connections.
 func (s *Stage) Close() error { return s.side.close() }
 
-// Record plays cases with Redisson's scripts.
+// Record plays cases with Redisson's scripts and returns the results.
 func (s *Stage) Record(theirs *Theirs, cases []*Case) ([]Result, error) {
 	var all []Result
 	for _, c := range cases {
@@ -97,7 +97,7 @@ func (s *Stage) Record(theirs *Theirs, cases []*Case) ([]Result, error) {
 	return all, nil
 }
 
-// Replay plays a vector with our script and compares.
+// Replay plays a vector with our script and compares the results.
 func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	m, err := s.side.moment(v.Before, []request{ours.request(v.Step)})
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	return o, nil
 }
 
-// maxTries allows for a busy machine, on which one attempt in a few dozen succeeds.
+// maxTries allows for a busy machine, on which only one attempt in several dozen succeeds.
 const maxTries = 5000
 
 var errNoMoment = errors.New("oracle: the server is too slow to run a script within one millisecond of its clock")
@@ -141,7 +141,7 @@ func (s *side) moment(before State, all []request) (*moment, error) {
 	return nil, errNoMoment
 }
 
-// tryMoment runs requests and reads the clock in one transaction. It returns nil if the clock moved.
+// tryMoment runs requests and reads the clock in one transaction. It returns nil if the clock has advanced.
 func (s *side) tryMoment(before State, all []request) (*moment, error) {
 	if err := s.make(before); err != nil {
 		return nil, err

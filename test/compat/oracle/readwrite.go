@@ -18,7 +18,7 @@ var ReadWrite = Kind{
 	Diverges: rwDiverges,
 }
 
-// The operations of a read/write lock, in both roles.
+// The operations of a read/write lock in both roles.
 var (
 	ReadAcquire = &Operation{
 		Name: "read-acquire", act: enter, role: &luasrc.Reader, TellsTime: true, Ours: rwOursAcquire,

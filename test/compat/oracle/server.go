@@ -51,7 +51,7 @@ type command struct {
 	args []any
 }
 
-// Replies of the pipelined commands may be errors.
+// ask sends all commands in one pipeline. Errors are among the replies that it returns.
 func (s *side) ask(all []command) ([]any, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -140,7 +140,7 @@ func texts(reply any) any {
 	return reply
 }
 
-// failure returns an error's code, which old servers and miniredis embed in another error's text.
+// failure returns the code of an error. Old servers and miniredis embed it in the text of another error.
 func failure(text string) Failure {
 	if transport.IsCode(&transport.ServerError{Text: text}, "WRONGTYPE") {
 		return "WRONGTYPE"
@@ -149,7 +149,7 @@ func failure(text string) Failure {
 	return Failure(code)
 }
 
-// mark returns a message that ends the pending ones.
+// mark returns a message that marks the end of the messages that were published before it.
 func (s *side) mark() (mark string, publish command) {
 	s.marks++
 	mark = fmt.Sprintf("mark-%d", s.marks)
@@ -179,7 +179,8 @@ func (s *side) until(mark string) ([]string, error) {
 	}
 }
 
-// readAll is one script because round trips dominate the tests' time. Servers before 7.0 have no absolute expiry.
+// readAll reads all keys in one script, because round trips take most of the tests' time. Servers before 7.0 do not
+// return the absolute expiry.
 const readAll = `
 local readers = {hash = {'HGETALL'}, string = {'GET'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
 local all = {}
@@ -252,7 +253,8 @@ func valueOf(kind string, reply any) (any, error) {
 	return nil, fmt.Errorf("oracle: a key has type %q", kind)
 }
 
-// expires reads the remaining time within one millisecond.
+// expires returns the time at which a key expires. It reads the remaining time until the clock shows the same
+// millisecond before and after.
 func (s *side) expires(name string) (int64, error) {
 	for {
 		before, err1 := s.now()

@@ -17,11 +17,11 @@ type Entry struct {
 	Type string
 	// Value is a map of strings, a string, a list of strings, or a map of scores.
 	Value any
-	// Expires is in milliseconds since 1970, or relative in recorded vectors.
+	// Expires is in milliseconds since 1970 or, in recorded vectors, relative to the call.
 	Expires int64
 }
 
-// State is all keys of a server.
+// State contains all keys on a server.
 type State map[string]Entry
 
 // Count returns an owner's hold count. isLock is false if the key is not a lock.

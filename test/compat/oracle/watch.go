@@ -12,7 +12,7 @@ import (
 
 const lineTimeout = 20 * time.Second
 
-// Watch records what clients send to a server. It is not safe for concurrent use.
+// Watch records the commands that clients send to a server. It is not safe for concurrent use.
 type Watch struct {
 	conn  redis.Conn
 	mark  redis.Conn
@@ -20,7 +20,7 @@ type Watch struct {
 	tape  monitor.Tape
 }
 
-// NewWatch monitors with conn and sends marks with mark. Start it before the watched clients load their scripts.
+// NewWatch runs MONITOR on conn and sends marks on mark. Call it before the watched clients load their scripts.
 func NewWatch(conn, mark redis.Conn) (*Watch, error) {
 	if _, err := conn.Do("MONITOR"); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func NewWatch(conn, mark redis.Conn) (*Watch, error) {
 	return &Watch{conn: conn, mark: mark}, nil
 }
 
-// Since returns the commands about name since the last Since or Until.
+// Since returns the commands that mention name since the last call to Since or Until.
 func (w *Watch) Since(name string) ([]monitor.Call, error) {
 	w.marks++
 	mark := fmt.Sprintf("mark-%d", w.marks)
@@ -49,7 +49,7 @@ func (w *Watch) Since(name string) ([]monitor.Call, error) {
 	}
 }
 
-// Until waits for the next script about a name and returns it.
+// Until waits for the next call to a script that mentions name, and returns it.
 func (w *Watch) Until(name string) (monitor.Call, error) {
 	for {
 		call, ok, err := w.next()
