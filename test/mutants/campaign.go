@@ -27,7 +27,7 @@ func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 	counts := map[verdict]int{}
 	left := len(mutants)
 	var uncaught string
-	for _, i := range rand.Perm(len(mutants)) { //nolint:gosec // a limit leaves out others each time; no secret
+	for _, i := range rand.Perm(len(mutants)) { //nolint:gosec // so that a limit omits different mutants each time
 		planted := time.Now()
 		if c.limit > 0 && planted.Sub(began) >= c.limit {
 			break
@@ -56,7 +56,7 @@ func (c *campaign) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.out, format, args...)
 }
 
-// try also returns the tests that did not catch the mutant.
+// try tests a mutant. It also returns a description of the tests that did not catch it.
 func (w *workshop) try(ctx context.Context, m *mutant) (verdict, string) {
 	for _, c := range m.red {
 		if err := w.check(ctx, c); err != nil {

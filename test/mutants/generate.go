@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// generate makes mutants of changed lines. They are tested with the package's own tests and with those of the packages
-// that catch the bugs planted in it.
+// generate makes mutants of changed lines. Their tests are those of the package itself, and of the packages that catch
+// the bugs planted in it.
 func generate(ctx context.Context, root, since string, planted []mutant) ([]mutant, error) {
 	names, err := changed(ctx, root, since)
 	if err != nil {
@@ -24,7 +24,7 @@ func generate(ctx context.Context, root, since string, planted []mutant) ([]muta
 	}
 	var all []mutant
 	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))) //nolint:gosec // a file of the checkout
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))) //nolint:gosec // a file in the checkout
 		if !isProduct(name) || os.IsNotExist(err) {
 			continue
 		}
@@ -68,7 +68,7 @@ func suitesOf(root, file string, planted []mutant) []catcher {
 	return red
 }
 
-// hunk matches a hunk's position in the new file: first line and, unless 1, length.
+// hunk matches the position of a hunk in the new file, which is its first line and, unless it is 1, its length.
 var hunk = regexp.MustCompile(`(?m)^@@ [^+]*\+(\d+)(?:,(\d+))? @@`)
 
 func changedLines(ctx context.Context, root, since, name string) (map[int]bool, error) {
@@ -123,7 +123,7 @@ var swapped = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
-// editOf swaps an operator, negates a condition, removes a statement, or drops an error.
+// editOf returns an edit that swaps an operator, negates a condition, removes a statement or drops an error.
 func editOf(file *token.File, text string, n ast.Node) (e edit, ok bool) {
 	source := func(n ast.Node) string { return text[file.Offset(n.Pos()):file.Offset(n.End())] }
 	replace := func(from, to token.Pos, by, what string) (edit, bool) {

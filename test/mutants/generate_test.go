@@ -58,7 +58,7 @@ func TestCount(t *testing.T) {
 }
 `
 
-// The bound is tested at -1 and 2 only, so the mutant by <= 1 survives.
+// The bound is only tested at -1 and 2, so the mutant "by <= 1" survives.
 func TestGenerateMutatesChangedLines(t *testing.T) {
 	testlevel.All(t, "it compiles and runs go test for each mutant")
 	root, file := t.TempDir(), "sum/sum.go"

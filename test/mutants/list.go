@@ -16,13 +16,13 @@ type mutant struct {
 	old, new string // whole lines
 	red      []catcher
 
-	// Any of their tests may catch generated mutants, which need not compile.
+	// A generated mutant may be caught by any of its tests, and does not have to compile.
 	generated bool
 }
 
 type catcher struct {
 	pkg  string
-	test string // empty: all of the package, which count as one
+	test string // if empty, all tests of the package, which count as one
 }
 
 func (c catcher) String() string { return strings.TrimSpace(c.pkg + " " + c.test) }
@@ -52,7 +52,7 @@ func readLists(dir fs.FS) ([]mutant, error) {
 	return all, nil
 }
 
-// parse parses one mutant; a part with only comments has none.
+// parse parses one mutant. If part contains only comments, the mutant is empty.
 func parse(part string) (m mutant, err error) {
 	empty := true
 	for line := range strings.SplitSeq(part, "\n") {
@@ -110,7 +110,7 @@ func (m *mutant) list() string {
 }
 
 func (m *mutant) apply(text string) (string, error) {
-	// The leading line feed aligns both to the start of a line.
+	// The leading newline ensures that the match begins at the start of a line.
 	text, old := "\n"+text, "\n"+m.old
 	if n := count(text, old); n != 1 {
 		return "", fmt.Errorf("text occurs %d times in %s: want once", n, m.file)
@@ -118,7 +118,7 @@ func (m *mutant) apply(text string) (string, error) {
 	return strings.Replace(text, old, "\n"+m.new, 1)[1:], nil
 }
 
-// count is strings.Count for overlapping matches.
+// count is like strings.Count, but also counts overlapping matches.
 func count(text, part string) (n int) {
 	for at := strings.Index(text, part); at >= 0; at = strings.Index(text, part) {
 		n++

@@ -43,7 +43,7 @@ func testsOf(t *testing.T, pkg string) map[string]bool {
 	return names
 }
 
-// Finds stale rows without planting them.
+// This finds outdated mutants without planting them.
 func TestMutantsApplyAndTestsExist(t *testing.T) {
 	t.Parallel()
 	all, err := readLists(lists)

@@ -17,7 +17,7 @@ func main() {
 	touched := flag.String("generate", "", "instead of the lists: mutants of the lines that differ from git `revision`")
 	limit := flag.Duration("limit", 0, "start no mutants after this `time`; 0 means no limit")
 	flag.Parse()
-	// The first signal stops the tests and cleans up, a second one kills.
+	// After the first signal, the program stops the tests and cleans up. A second signal kills it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	c := &campaign{root: ".", out: os.Stdout, limit: *limit, lenient: *touched != ""}

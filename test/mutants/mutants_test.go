@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// checkout makes a repository with one package: a sum and tests of every kind.
+// checkout creates a repository with one package, which contains the function Sum and tests of all kinds.
 func checkout(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -84,7 +84,7 @@ func gitIn(t *testing.T, root string, args ...string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// bug is a mutant of the sum.
+// bug returns a mutant of the function Sum.
 func bug(name, change string, tests ...string) mutant {
 	m := mutant{name: name, file: "sum/sum.go", old: "\treturn a + b\n", new: "\treturn " + change + "\n"}
 	for _, test := range tests {
@@ -108,7 +108,7 @@ func try(t *testing.T, mutants ...mutant) (output string, err error) {
 	return out.String(), err
 }
 
-// line returns the output's line about a mutant, without the seconds.
+// line returns the line of the output that reports on a mutant, without its time.
 func line(output, name string) string {
 	for l := range strings.Lines(output) {
 		words := strings.Fields(l)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// verdict is the result of a test, or of a mutant: the worst of its tests.
+// verdict is the result of a test or of a mutant, for which it is the worst result of its tests.
 type verdict int
 
 const (
@@ -15,8 +15,8 @@ const (
 	hung            // without a failed assertion
 	crashed         // without a failed assertion
 	survived
-	broken  // the test cannot tell
-	invalid // a generated mutant does not compile
+	broken  // the test does not pass on unchanged code
+	invalid // the generated mutant does not compile
 )
 
 func (v verdict) String() string {
@@ -32,7 +32,7 @@ type run struct {
 var (
 	crash   = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 	endless = regexp.MustCompile(`(?m)^(panic: test timed out after |panic: deadlock: |fatal error: all goroutines are asleep)`)
-	// badScript matches a real server's error; the in-memory server's errors at run time look similar.
+	// badScript matches the error of a real server, because the run-time errors of the in-memory server look similar.
 	badScript = regexp.MustCompile(`Error compiling script \(new function\): (user_script|@user_script)`)
 )
 

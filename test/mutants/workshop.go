@@ -18,16 +18,16 @@ type workshop struct {
 	tmp string
 
 	unchanged map[string]string
-	baseline  map[catcher]error // on unchanged code: why they cannot tell
+	baseline  map[catcher]error // why tests fail on unchanged code; nil if they pass
 }
 
-// git runs a command that prints file names terminated by NUL.
+// git runs a git command that prints file names terminated by NUL, and returns them.
 func git(ctx context.Context, root string, args ...string) ([]string, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
 	}
-	//nolint:gosec // the arguments are this program's own
+	//nolint:gosec // the arguments come from this program
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=" + abs}, args...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
@@ -41,7 +41,7 @@ func changed(ctx context.Context, root, since string) ([]string, error) {
 	return git(ctx, root, "diff", "-z", "--name-only", "--relative", since, "--")
 }
 
-// openWorkshop shares the servers that make setup installed.
+// openWorkshop copies the checkout. The copy shares the servers that make setup installed.
 func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	names, err := git(ctx, root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -75,26 +75,26 @@ func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	return w, nil
 }
 
-// close kills processes that the tests left behind, whose command lines name the copy, and removes the copy.
+// close removes the copy. It first kills processes that tests left behind, whose command lines contain the copy's path.
 func (w *workshop) close() {
 	base := filepath.Dir(w.dir)
-	//nolint:gosec // the folder is our own
+	//nolint:gosec // this program created the folder
 	_ = exec.CommandContext(context.Background(), "pkill", "-KILL", "-f", base).Run()
 	_ = os.RemoveAll(base)
 }
 
-// copyFile ignores files that are not regular, and tracked files that were deleted.
+// copyFile copies a file. It ignores files that are not regular, and tracked files that have been deleted.
 func copyFile(from, to string) error {
 	info, err := os.Lstat(from)
 	if os.IsNotExist(err) || err == nil && !info.Mode().IsRegular() {
 		return nil
 	}
-	text, err := os.ReadFile(from) //nolint:gosec // a file of the checkout
+	text, err := os.ReadFile(from) //nolint:gosec // a file in the checkout
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(to), 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(to, text, info.Mode().Perm()|0o200) //nolint:gosec // below a folder of ours
+		err = os.WriteFile(to, text, info.Mode().Perm()|0o200) //nolint:gosec // a file in the copy
 	}
 	return err
 }
@@ -112,7 +112,7 @@ func (w *workshop) plant(m *mutant) (before string, err error) {
 }
 
 func (w *workshop) write(file, text string) error {
-	return os.WriteFile(filepath.Join(w.dir, filepath.FromSlash(file)), []byte(text), 0o600) //nolint:gosec // a file of the copy
+	return os.WriteFile(filepath.Join(w.dir, filepath.FromSlash(file)), []byte(text), 0o600) //nolint:gosec // a file in the copy
 }
 
 func (w *workshop) check(ctx context.Context, c catcher) error {
@@ -138,10 +138,10 @@ func (w *workshop) check(ctx context.Context, c catcher) error {
 	return err
 }
 
-// raced are the packages whose tests need the race detector to notice that a lock is missing.
+// raced contains the packages whose tests need the race detector to detect that a lock is missing.
 var raced = []string{"test/schedules"}
 
-// build runs in the package's folder, because it may be in a nested module.
+// build compiles the tests of a package. It runs in the package's folder, because it may be in a nested module.
 func (w *workshop) build(ctx context.Context, pkg string) (binary string, err error) {
 	binary = filepath.Join(w.tmp, strings.ReplaceAll(pkg, "/", "_")+".test")
 	args := []string{"test", "-c", "-vet=off", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "."}
@@ -158,8 +158,7 @@ func (w *workshop) build(ctx context.Context, pkg string) (binary string, err er
 	return binary, nil
 }
 
-// run requires that a named test not be skipped. When it runs a whole package, it leaves out the tests that take
-// minutes.
+// run runs one test, which must not be skipped, or all tests of a package except those that take minutes.
 func (w *workshop) run(ctx context.Context, binary string, c catcher) run {
 	const bound = 3 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, bound+time.Minute)

@@ -1,12 +1,12 @@
-// Program testrun runs the module's tests with the race detector. It prints the output of failed
-// tests and the reasons of skipped ones, and repeats the start of each failed test's log at the end.
+// Program testrun runs the module's tests with the race detector. It prints the output of failed tests and the reasons
+// why tests were skipped. At the end, it prints the beginning of the log of each failed test again.
 //
-//	go run ./test/testrun ./...        as make test does; cached packages do not run again
-//	go run ./test/testrun -all ./...   all tests: REDLATCH_TEST=all
+//	go run ./test/testrun ./...        the tests that make test runs; results may be cached
+//	go run ./test/testrun -all ./...   all tests, with REDLATCH_TEST=all
 //
-// With -all, tests that the race detector disturbs or only slows down (testlevel.NoRace) run again
-// without it, and a skipped testlevel.All test is a failure. It does not vet: make lint does, and
-// vetting would take more than half of the compiler's processor time.
+// With -all, tests that do not work with the race detector or are only slowed down by it (testlevel.NoRace) are run
+// again without it, and it is a failure if a testlevel.All test is skipped. The program does not run vet, because make
+// lint does, and because it would take more than half of the compiler's CPU time.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	r := &run{out: os.Stdout, all: *all, args: []string{"-vet=off", "-timeout=" + limit(*all).String()}}
-	// Most tests wait most of the time.
+	// Most of the time, most tests are waiting.
 	at := max(6, runtime.GOMAXPROCS(0))
 	r.args = append(r.args, "-p="+strconv.Itoa(at))
 	if r.all {
@@ -49,7 +49,8 @@ func main() {
 	}
 }
 
-// limit is per package. Without -all, all packages should finish within it on two processors.
+// limit returns the time limit for each package. Without -all, all packages together should finish within this time on
+// two processors.
 func limit(all bool) time.Duration {
 	if all {
 		return 25 * time.Minute
@@ -57,7 +58,7 @@ func limit(all bool) time.Duration {
 	return 3 * time.Minute
 }
 
-// The slowest packages start first, so that none runs alone at the end.
+// The slowest packages are started first, so that they do not run alone at the end.
 var (
 	longer = []string{".", "./internal/luasrc", "./internal/test/locksuite"}
 	long   = []string{"./rlock", "./redlatchui", "./rfairlock", "./rreadwritelock", "./internal/redisconn", "./test/badinput", "./cmd/redlatch/..."}
@@ -97,7 +98,7 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	return err
 }
 
-// again replaces skips by results without the race detector.
+// again runs tests that were skipped because of the race detector without it, and replaces their results.
 func (r *run) again(ctx context.Context, seen *outcome) error {
 	left := seen.because(testlevel.NotWithRace)
 	_, _ = fmt.Fprintf(r.out, "\nWithout the race detector:\n")
@@ -110,7 +111,7 @@ func (r *run) again(ctx context.Context, seen *outcome) error {
 }
 
 func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
-	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, r.args...), args...)...) //nolint:gosec // flags and packages of this module
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, r.args...), args...)...) //nolint:gosec // flags and packages in this module
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = os.Stderr
 	cmd.Env = r.env()
@@ -128,8 +129,9 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 	return seen, errors.Join(readErr, err)
 }
 
-// The race detector delays each process's exit by a second to flush reports; a tenth is enough, as no package leaks
-// goroutines. Linkers and tests have small heaps, whose collection would take a sixth of the processor time.
+// env returns the environment of the tests. The race detector delays the exit of each process by a second to flush
+// reports, but a tenth of a second is enough because packages do not leak goroutines. Linkers and tests have small
+// heaps, whose garbage collection would take a sixth of the CPU time.
 func (r *run) env() []string {
 	env := append(os.Environ(), testlevel.Env+"=")
 	if r.all {

@@ -63,7 +63,7 @@ func (o *outcome) take(e event) {
 	}
 }
 
-// line omits the summary lines that every package has.
+// line prints a line of output, except for the summary lines that every package has.
 func (o *outcome) line(e event) {
 	switch text := strings.TrimSpace(e.Output); {
 	case text == "PASS" || text == "FAIL" || strings.HasPrefix(text, "coverage:") || strings.HasSuffix(text, "[no test files]"):
@@ -77,8 +77,7 @@ func panics(line string) bool {
 }
 
 func (o *outcome) testEnds(e event, output []string) {
-	// go test attributes the output of a panic or timeout to the test that wrote last, which may
-	// have passed.
+	// go test attributes the output of a panic or timeout to the test that wrote output last, which may have passed.
 	if i := slices.IndexFunc(output, panics); i >= 0 && e.Action != "fail" {
 		_, _ = fmt.Fprint(o.out, strings.Join(output[i:], ""))
 	}
@@ -94,7 +93,7 @@ func (o *outcome) testEnds(e event, output []string) {
 	}
 }
 
-// packageEnds prints the output of tests that were cut short by a panic or the time limit.
+// packageEnds prints the output of tests that were ended by a panic or by the time limit.
 func (o *outcome) packageEnds(e event) {
 	for _, id := range slices.Sorted(maps.Keys(o.output)) {
 		if pkg, _, _ := strings.Cut(id, " "); pkg != e.Package {
@@ -138,7 +137,7 @@ func (o *outcome) replace(tests []skip, by *outcome) {
 
 const beginning = 12
 
-// failures omits parents of failed subtests.
+// failures returns a summary of the failed tests. It omits the parents of failed subtests.
 func (o *outcome) failures() string {
 	var text strings.Builder
 	for _, name := range o.failed {

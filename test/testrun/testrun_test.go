@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// said parses the output of go test, given as action, package, test, output.
+// said parses output of go test. Each line is given as an action, a package, a test and its output.
 func said(t *testing.T, lines ...[4]string) (*outcome, string) {
 	t.Helper()
 	var in, out bytes.Buffer
@@ -61,7 +61,7 @@ func TestFailuresRepeatedAtEnd(t *testing.T) {
 	assert.NotContains(t, o.failures(), "TestB 12\n")
 }
 
-// The timeout's goroutine dump shows where a test hangs.
+// The goroutine dump after a timeout shows where a test hangs.
 func TestPanicAfterPassIsPrinted(t *testing.T) {
 	t.Parallel()
 	_, out := said(t,
