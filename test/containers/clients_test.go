@@ -21,24 +21,23 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maker makes a transport for one client, over a shared client of the library.
+// maker creates a transport for one client. All transports share a client of the library.
 type maker func(tb testing.TB) transport.Transport
 
-// library is a client library with an adapter. Its functions create a library client, which lives
-// until the end of the test and needs the server to close.
+// library is a client library for which there is an adapter. Its functions create a client of the library, which is
+// closed when the test ends. The server must still be running at that time.
 type library struct {
 	name string
-	// onServer connects to the server at addr as user, whose password is its name; "" is the
-	// default user.
+	// onServer connects to the server at addr as user, whose password is its name, or as the default user if it is "".
 	onServer func(tb testing.TB, addr, user string) maker
-	// onCluster connects to a cluster; nil if the library does not support clusters.
+	// onCluster connects to a cluster. It is nil if the library does not support clusters.
 	onCluster func(tb testing.TB, at cluster) maker
 }
 
-// cluster has the settings of a cluster client.
+// cluster contains the settings of a cluster client.
 type cluster struct {
 	addrs    []string
-	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: the library's own
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // if nil, the library's default is used
 	sharding transport.Sharding
 }
 

@@ -1,13 +1,11 @@
-// Package containers runs the suites for all servers on real servers of several kinds:
-// internal/test/locksuite for both kinds of locks, and transport/transporttest for transports. They
-// run over the built-in transport and both adapters on single servers, and over the adapters on
-// clusters.
+// Package containers runs two suites on real servers of several kinds: internal/test/locksuite, which tests locks, and
+// transport/transporttest, which tests transports. On single servers, the suites use the built-in transport and both
+// adapters. On clusters, they use the adapters.
 //
 //	TestMain: servers.Choose ─▶ "itest: …", the servers in use
 //	each kind of server ─▶ start one ─▶ each client ─▶ locks, conformance ─▶ stop it
 //
-// The package has only tests. All suites of a server or cluster run concurrently on it, and break
-// only their own network.
+// All suites run concurrently on a server or cluster, and break only their own network.
 package containers
 
 import (
@@ -34,7 +32,7 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// plan selects the servers; without any, err is the reason.
+// plan contains the servers. If there are none, err is the reason.
 var plan struct {
 	servers.Plan
 	err error
@@ -57,8 +55,8 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run runs the tests and checks that no goroutine leaks, except with containers: testcontainers
-// keeps connections to the engine.
+// run runs the tests. It then checks that they did not leak goroutines, unless containers were used, because
+// testcontainers keeps connections to the Docker engine.
 func run(m *testing.M) int {
 	code := m.Run()
 	if code != 0 || plan.Containers {
@@ -99,7 +97,7 @@ func each(t *testing.T, kinds []servers.Kind, body func(t *testing.T, kind serve
 	}
 }
 
-// patience allows for a machine busy with suites and containers.
+// patience is long enough for a machine that is busy with suites and containers.
 const patience = 2 * time.Minute
 
 func TestOnOneServer(t *testing.T) {
@@ -125,8 +123,8 @@ func TestOnOneServer(t *testing.T) {
 	})
 }
 
-// onServer returns the harness of a case: its own network to the server, and its own user, so that
-// forbidden commands do not affect other cases.
+// onServer returns the harness for one test case. The case has its own proxy, and its own user, so that other cases may
+// still use the commands that it forbids.
 func onServer(t *testing.T, over library, server *servers.Server) transporttest.Harness {
 	t.Helper()
 	seen := server.As(t, redistest.Key(t))
@@ -164,7 +162,8 @@ func TestInACluster(t *testing.T) {
 	})
 }
 
-// inCluster returns the cluster as user clients find it: one address, then the nodes' redirects.
+// inCluster returns a deployment whose clients get one address and find the other nodes through redirects, as those of
+// users do.
 func inCluster(t *testing.T, over library, c *servers.Cluster) locksuite.Deployment {
 	t.Helper()
 	publish := []string{"PUBLISH"}
@@ -178,12 +177,12 @@ func inCluster(t *testing.T, over library, c *servers.Cluster) locksuite.Deploym
 	return locksuite.Deployment{New: open, Do: c.Do, Publish: publish}
 }
 
-// harness returns the cluster behind the case's own network. All cases share the users, so no
-// command can be forbidden.
+// harness returns the harness for one test case, which has its own proxies in front of the cluster. It does not forbid
+// commands, because all cases share the default user.
 func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harness {
 	t.Helper()
 	fence := redistest.NewProxies(t, c.Addrs()...)
-	// Set the mode, so it need not be detected.
+	// The mode is set so that it does not have to be detected.
 	sharding := transport.ShardingOff
 	if c.Sharded {
 		sharding = transport.ShardingOn
@@ -197,7 +196,7 @@ func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harne
 	return h
 }
 
-// again runs this program without access to any server.
+// again runs this program in an environment in which it does not find any servers.
 func again(t *testing.T, env ...string) (output string, passed bool) {
 	t.Helper()
 	self, err := os.Executable()

@@ -21,8 +21,8 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// clusterImages lacks Redis 6.2, which does not support sharded pub/sub. The tags without a full version are what users
-// of that series run.
+// The images that the suites run on. The tags without a full version select the versions that users of these series
+// run. Clusters include Redis 6.2, which does not support sharded pub/sub.
 var (
 	images        = []string{"redis:6.2", "redis:7.2", "redis:8", "valkey/valkey:8"}
 	clusterImages = []string{"redis:6.2", "redis:8", "valkey/valkey:8"}
@@ -30,16 +30,16 @@ var (
 
 const (
 	pullTimeout = 5 * time.Minute
-	// stopTimeout is when a stopping container is killed. Its data is not needed.
+	// stopTimeout is the time after which a stopping container is killed. Its data is not needed.
 	stopTimeout  = time.Second
 	readyTimeout = 90 * time.Second
 	port         = "6379"
 	clusterReady = "the cluster is ready"
-	// clusterNodes is three masters with one replica each.
+	// clusterNodes is the number of nodes, which are three masters with one replica each.
 	clusterNodes = 6
-	// clusterAttempts is how many sets of ports are tried, as another process may take one.
+	// clusterAttempts is the number of sets of ports that are tried, because another process may take a port.
 	clusterAttempts = 3
-	// busOffset is the distance of a node's bus port, which cannot be set in Redis 6.
+	// busOffset is the difference between a node's bus port and its port, which is fixed in Redis 6.
 	busOffset = 10000
 )
 
@@ -75,13 +75,14 @@ func startContainer(tb testing.TB, image string) (addr string) {
 		tb.Fatalf("servers: %s: %v; %s=local runs on the installed programs instead", image, err, Variable)
 	}
 	if number, local := strings.CutPrefix(addr, "localhost:"); local {
-		// Its other address, ::1, may have another container's port of this number.
+		// On ::1, this port may belong to another container.
 		addr = net.JoinHostPort("127.0.0.1", number)
 	}
 	return addr
 }
 
-// startClusterContainer publishes ports unchanged: see the package comment. If that fails, it tries others.
+// startClusterContainer publishes the ports of the nodes unchanged (see the package comment). If that fails, it tries
+// other ports.
 func startClusterContainer(tb testing.TB, image string) (addrs []string) {
 	tb.Helper()
 	server, cli := programOf(image)
@@ -108,7 +109,7 @@ func startClusterContainer(tb testing.TB, image string) (addrs []string) {
 	}
 }
 
-// freePorts returns ports that are free together with their bus ports, below the range of ephemeral ports.
+// freePorts returns ports below the range of ephemeral ports. Both the ports and their bus ports are free.
 func freePorts(tb testing.TB) (ports []string) {
 	tb.Helper()
 	for range 1000 {
@@ -130,7 +131,7 @@ func free(port int) bool {
 	return err == nil && l.Close() == nil
 }
 
-// run returns when the container has printed ready. The ports in asThemselves are published unchanged.
+// run starts a container and waits until it has printed ready. The ports in asThemselves are published unchanged.
 func run(tb testing.TB, image, ready string, asThemselves []string, opts ...testcontainers.ContainerCustomizer) (*testcontainers.DockerContainer, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), pullTimeout)

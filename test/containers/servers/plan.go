@@ -1,8 +1,9 @@
-// Package servers starts the servers that suites run on: with REDLATCH_ITEST=docker in containers, otherwise installed
-// programs.
+// Package servers starts the servers on which suites run. With REDLATCH_ITEST=docker, it runs them in containers.
+// Otherwise, it uses programs that are installed on this machine.
 //
-// A cluster node redirects clients to addresses that must be valid for them. So all nodes of a cluster share one
-// container, call themselves 127.0.0.1, and publish their ports unchanged, which needs a Docker engine on this machine.
+// Cluster nodes redirect clients to addresses, which must be valid for the clients. Therefore all nodes of a cluster
+// run in one container, announce 127.0.0.1 as their address, and publish their ports unchanged. For this, the Docker
+// engine must be on this machine.
 package servers
 
 import (
@@ -18,10 +19,10 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Variable selects the servers: "docker", or "local" (the default).
+// Variable is the environment variable that selects the servers. Its value is "docker" or "local", the default.
 const Variable = "REDLATCH_ITEST"
 
-// Plan selects the servers of the suites. The zero Plan has no servers.
+// Plan contains the servers on which the suites run. The zero value has no servers.
 type Plan struct {
 	// Line describes the servers.
 	Line              string
@@ -31,20 +32,20 @@ type Plan struct {
 
 // Kind is a kind of server.
 type Kind struct {
-	// Name is an image, or a program without its folder.
+	// Name is the name of an image, or of a program without its folder.
 	Name string
 
 	start   func(tb testing.TB) (addr string)
 	cluster func(tb testing.TB) (addrs []string)
 }
 
-// Start starts a server until the test ends.
+// Start starts a server that runs until the test ends.
 func (k Kind) Start(tb testing.TB) *Server {
 	tb.Helper()
 	return connect(tb, k.start(tb), "")
 }
 
-// StartCluster starts three masters with a replica each until the test ends.
+// StartCluster starts a cluster of three masters with one replica each. It runs until the test ends.
 func (k Kind) StartCluster(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, err := survey(tb, k.cluster(tb))
@@ -54,10 +55,11 @@ func (k Kind) StartCluster(tb testing.TB) *Cluster {
 	return c
 }
 
-// Demanded reports whether missing servers are an error.
+// Demanded reports whether it is an error if servers are missing.
 func Demanded() bool { return os.Getenv("CI") == "true" || os.Getenv(Variable) != "" }
 
-// Choose makes the plan and starts nothing. With CI=true a missing program of `make setup` is an error.
+// Choose returns the plan without starting servers. With CI=true, it is an error if a program that `make setup`
+// installs is missing.
 func Choose() (Plan, error) {
 	switch asked := os.Getenv(Variable); asked {
 	case "", "local":
@@ -120,7 +122,7 @@ func installed() (Plan, error) {
 	return plan, nil
 }
 
-// versionText matches as in "Redis server v=7.0.15".
+// versionText matches the version in text such as "Redis server v=7.0.15".
 var versionText = regexp.MustCompile(`\bv=(\S+)`)
 
 func programKind(path string) (kind Kind, version string) {
@@ -138,7 +140,7 @@ func programKind(path string) (kind Kind, version string) {
 		},
 		cluster: func(tb testing.TB) []string {
 			tb.Helper()
-			// The long node timeout keeps a busy machine's nodes from being declared dead.
+			// With a long node timeout, nodes on a busy machine are not declared dead.
 			return redistest.StartCluster(tb, 3, 1, binary, redistest.WithArgs("--cluster-node-timeout", "60000")).Addrs()
 		},
 	}, version

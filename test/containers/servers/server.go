@@ -20,13 +20,13 @@ const (
 	slots     = 16384
 )
 
-// Server is one server or node. It is safe for concurrent use.
+// Server is a single server or a node of a cluster. It is safe for concurrent use.
 type Server struct {
-	// Addr is host:port.
+	// Addr has the form host:port.
 	Addr string
-	// User is the user of Do's commands: "" is the default user.
+	// User is the user that runs the commands of Do, or "" for the default user.
 	User string
-	// Version is its name and version, such as "valkey 8.1.1".
+	// Version is the name and version of the server, such as "valkey 8.1.1".
 	Version string
 
 	pool *redis.Pool
@@ -48,7 +48,7 @@ func connect(tb testing.TB, addr, user string) *Server {
 	return s
 }
 
-// version ignores the version of Redis that forks are compatible with.
+// version returns the name and version of a server. It ignores the Redis version with which a fork is compatible.
 func version(info string) string {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(info) {
@@ -60,7 +60,7 @@ func version(info string) string {
 	return name + " " + fields[name+"_version"]
 }
 
-// Do runs one command and returns redigo's reply.
+// Do runs one command and returns the reply as redigo represents it.
 func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	c := s.pool.Get()
@@ -72,8 +72,8 @@ func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	return reply
 }
 
-// As returns the server for a new user with all rights, whose password is its name, so that Forbid does not affect
-// others.
+// As creates a user with all rights, whose password is its name, and returns the server for this user. Forbid then does
+// not affect other users.
 func (s *Server) As(tb testing.TB, user string) *Server {
 	tb.Helper()
 	s.Do(tb, "ACL", "SETUSER", user, "on", ">"+user, "~*", "&*", "+@all")
@@ -81,22 +81,22 @@ func (s *Server) As(tb testing.TB, user string) *Server {
 	return connect(tb, s.Addr, user)
 }
 
-// Forbid revokes the right to a command from the server's User.
+// Forbid revokes the right to run a command from the server's User.
 func (s *Server) Forbid(tb testing.TB, cmd string) {
 	tb.Helper()
 	s.Do(tb, "ACL", "SETUSER", s.User, "-"+cmd)
 }
 
-// Cluster is a running cluster whose slots do not move.
+// Cluster is a running cluster whose slots are not moved.
 type Cluster struct {
-	// Masters serve slots.
+	// Masters are the nodes that serve slots.
 	Nodes, Masters []*Server
 	Sharded        bool
 
 	owners [slots]*Server
 }
 
-// survey returns an error if nodes redirect clients to other addresses.
+// survey returns the cluster with the given nodes. It returns an error if they redirect clients to other addresses.
 func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	tb.Helper()
 	c := &Cluster{}
@@ -125,7 +125,7 @@ func knows(tb testing.TB, s *Server, command string) bool {
 	return len(known) == 1 && known[0] != nil
 }
 
-// learn records a range of CLUSTER SLOTS and checks that its addresses lead to these nodes.
+// learn records a range from CLUSTER SLOTS, and checks that its addresses are those of these nodes.
 func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 	tb.Helper()
 	var first, last int
@@ -168,7 +168,7 @@ func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 	return nil
 }
 
-// Addrs returns the nodes' addresses, host:port.
+// Addrs returns the addresses of the nodes in the form host:port.
 func (c *Cluster) Addrs() []string {
 	addrs := make([]string, len(c.Nodes))
 	for i, s := range c.Nodes {
@@ -177,7 +177,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Do runs one command on the master of key.
+// Do runs one command on the master that serves key.
 func (c *Cluster) Do(tb testing.TB, key, cmd string, args ...any) any {
 	tb.Helper()
 	return c.owners[transport.HashSlot(key)].Do(tb, cmd, args...)
