@@ -1,12 +1,13 @@
--- Acquires many locks for one owner, each as Acquire does, or none.
+-- Acquires many locks for one owner as Acquire does. It acquires either all of them or none.
 --
 -- KEYS[1..n]  the locks, each once: hashes of owner -> count
 -- ARGV[1]     owner
 -- ARGV[2]     lease, milliseconds
--- Replies:    nil if the owner holds all locks now; else an array about the first lock that another
---             owner holds: the milliseconds left, -1 without expiry; its holder's owner; its number,
---             from 1. For a key of another type: the server's error; an empty text; its number
--- Effects:    if acquired, as for Acquire for each lock; else none
+-- Replies:    nil if the owner holds all locks now. Otherwise, an array for the first lock that another
+--             owner holds: the remaining milliseconds, or -1 if it does not expire; its holder's owner;
+--             and its number, counting from 1. For a key of another type, the array contains the
+--             server's error, an empty string and the number
+-- Effects:    if acquired, those of Acquire for each lock; otherwise, none
 local owner, lease = ARGV[1], ARGV[2]
 for i = 1, #KEYS do
     local lock = KEYS[i]

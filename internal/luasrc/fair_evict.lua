@@ -1,29 +1,30 @@
 -- Evicts dead owners from the front of the queue of a fair lock, even while it is held.
 --
--- It evicts the head of the queue repeatedly while it is the given owner with the given deadline: a
--- changed deadline proves that the owner is alive. An evicted owner did not have its turn. Therefore the
--- part of its deadline beyond the lease and a heartbeat's keep is subtracted from all other deadlines,
--- or they would grow with each death; but the next deadline due stays at least the lease and
--- the keep away.
+-- It evicts the head of the queue as long as this is the next given owner and has the given deadline. A
+-- deadline that has changed proves that the owner is alive. An evicted owner has not acquired the lock.
+-- Therefore the part of its deadline that exceeds the lease and the keep of a heartbeat is subtracted
+-- from all other deadlines, because they would otherwise grow with each death. However, the next
+-- deadline stays at least the lease and the keep away.
 --
--- All deadlines fall by the same time and keep their order. They are read and set a thousand at a time.
+-- All deadlines fall by the same time and keep their order. They are read and set in batches of a
+-- thousand.
 --
 -- KEYS[1]       the lock: a hash of owner -> count
 -- KEYS[2]       the queue: a list of waiting owners, the next one first
 -- KEYS[3]       the timeouts: a sorted set of waiting owner -> deadline
 -- KEYS[4]       the lock's channel
 -- ARGV[1]       now: milliseconds since 1970, by the caller's clock
--- ARGV[2]       keep: as a heartbeat's, milliseconds
+-- ARGV[2]       keep: that of a heartbeat, milliseconds
 -- ARGV[3]       command to publish with: PUBLISH or SPUBLISH
 -- ARGV[4]       message
 -- ARGV[5..2n+4] n pairs, in the order of the queue: owner, and its deadline as a heartbeat or ZSCORE
---               returned it, '' for none
+--               returned it, or '' if it has none
 -- Replies:  an array of the evicted owners
--- Effects:  evicted owners lose their places and deadlines. Each evicted deadline, less the reductions
---           before it, lowers all other deadlines by its part beyond now + the lock's remaining time +
---           keep, but the first deadline still to come never falls below that time
--- Messages: if the lock is free and an owner was evicted, the message on the channels of the waiters in
---           front, up to the first that is not overdue
+-- Effects:  evicted owners lose their places and deadlines. Each evicted deadline, minus the previous
+--           reductions, lowers all other deadlines by the part that exceeds now + the lock's remaining
+--           time + keep. The first deadline in the future never falls below this time
+-- Messages: if the lock is free and an owner was evicted, the message on the channels of the first
+--           waiters, up to the first one that is not overdue
 -- Uses:     set_deadlines, wake_front
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, keep, publish, message = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]

@@ -8,7 +8,7 @@
 -- ARGV[2]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[3]   message
 -- Replies:  1 if there was a holder, 0 if the lock was free
--- Effects:  overdue waiters leave the head of the queue; the lock is deleted
+-- Effects:  overdue waiters are removed from the head of the queue; the lock is deleted
 -- Messages: if there was a holder, the message on the channel of the next waiter
 -- Uses:     prune, wake
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

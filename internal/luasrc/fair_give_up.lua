@@ -1,19 +1,20 @@
--- Removes owners that no longer wait from the queue of a fair lock: one, or many of one process,
--- with the same effect as sequential calls.
+-- Removes owners that are no longer waiting from the queue of a fair lock. It removes one or more owners
+-- of one process, with the same effect as sequential calls.
 --
--- The deadlines of the waiters behind them fall by their waits. As a rule those are the latest
--- deadlines, in the order of the queue, and move by few commands; otherwise each moves by its own
--- command. A waiter without a deadline, possible after a failure, gets one in the distant past, so that
--- it cannot block the queue forever. The queue is searched from its end, where most owners leave. Of a
--- long queue only the end that has all of the owners is read, a thousand places at a time. Owners
--- without a deadline are not searched for: they are not queued. If the queue has more or fewer places
--- than deadlines, all of it is read: keys were damaged, and an owner may have several places.
+-- The deadlines of the waiters behind them fall by their waits. Usually these deadlines are the latest
+-- ones and in the order of the queue, so that a few commands can change them. Otherwise, each deadline
+-- is changed by its own command. A waiter that has no deadline after a failure gets one in the distant
+-- past, so that it cannot block the queue forever. The queue is searched from its end, where most owners
+-- leave it. Only the part of a long queue that contains all of the owners is read, in batches of a
+-- thousand places. Owners without a deadline are not searched for, because they are not queued. If the
+-- numbers of places and deadlines differ, the whole queue is read, because the keys were damaged and an
+-- owner may have several places.
 --
--- An owner may have been notified that the lock is free. Therefore this notifies the waiters
--- in front of a free lock: the new head and, if it is overdue, all up to the first that is not.
+-- A removed owner may have been notified that the lock is free. Therefore, if the lock is free, this
+-- notifies the new head of the queue and, if it is overdue, the waiters up to the first one that is not.
 --
--- Redis rejects ZADD and ZINCRBY as a script's first write if it is out of memory; the ZREM before them
--- changes nothing and is accepted.
+-- If Redis is out of memory, it rejects ZADD and ZINCRBY as the first write of a script. It accepts the
+-- ZREM before them, which does not change anything.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of waiting owners, the next one first
@@ -24,11 +25,11 @@
 -- ARGV[3]   wait with which the owner was queued, milliseconds
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
--- ARGV[6..] more owners, each with its wait
+-- ARGV[6..] more owners, each followed by its wait
 -- Replies:  nil
--- Effects:  for each place behind an owner's first, the deadline of the waiter there falls by the
---           owner's wait, from 0 if it has none; the owners have neither place nor deadline
--- Messages: if the lock is free, the message on the channels of the waiters in front, up to the first
+-- Effects:  the owners lose their places and deadlines. For each place behind the first place of an owner,
+--           the deadline of the waiter there falls by the owner's wait, or from 0 if it has no deadline
+-- Messages: if the lock is free, the message on the channels of the first waiters, up to the first one
 --           that is not overdue
 -- Uses:     length, set_deadlines, wake_front
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -1,38 +1,39 @@
--- Keeps the places of one process's waiters in the queue of a fair lock, and reads the front of it.
+-- Keeps the waiters of one process in the queue of a fair lock, and reads the front of the queue.
 --
--- A waiter's deadline can come although it is alive: holders renew their leases, and each acquisition
--- takes its wait off all other deadlines. Therefore this raises the given deadlines to where they
--- survive the acquisitions of all waiters before them. A waiter behind a raised one stays at least its
--- wait behind it. Waiters of other processes that are known to be alive are kept in the same way: their
--- process may be Redisson, which does not send heartbeats. The first of them is kept for the fair wait,
--- and only while the lock is held: it should acquire a free lock.
+-- The deadline of a waiter can pass although it is alive, because holders renew their leases and each
+-- acquisition lowers all other deadlines by the new holder's wait. Therefore this raises the given
+-- deadlines so far that they do not pass before all waiters ahead have acquired the lock. A waiter
+-- behind a raised deadline stays at least its own wait behind it. Waiters in other processes that are
+-- known to be alive are kept in the same way, because their process may run Redisson, which does not
+-- send heartbeats. If such a waiter is the first one, it is kept for the fair wait, and only while the
+-- lock is held, because it should acquire a free lock.
 --
--- The wait of another process's waiter is not stored. The script assumes the wait that the caller has
--- observed, and at least the fair wait; without an observation, the distance to the preceding deadline,
--- or the fair wait for the first.
+-- The wait of a waiter in another process is not stored. The script assumes the wait that the caller has
+-- observed, but at least the fair wait. If the caller has not observed it, the script assumes the
+-- distance from the preceding deadline or, for the first waiter, the fair wait.
 --
--- It skips owners without a deadline, and counts only the first place of an owner. It does not remove
--- waiters: an overdue waiter that is still queued can be kept.
+-- The script skips owners without a deadline, and counts only the first place of each owner. It does not
+-- remove waiters, because an overdue waiter that is still queued can be kept.
 --
--- Redis rejects ZADD as a script's first write if it is out of memory; the ZREM before it changes
--- nothing and is accepted.
+-- If Redis is out of memory, it rejects ZADD as the first write of a script. It accepts the ZREM before
+-- it, which does not change anything.
 --
 -- KEYS[1]       the lock: a hash of owner -> count
 -- KEYS[2]       the queue: a list of waiting owners, the next one first
 -- KEYS[3]       the timeouts: a sorted set of waiting owner -> deadline
--- KEYS[4]       the lock's channel, unused: it never exists, so the script does not run while its slot moves
+-- KEYS[4]       the lock's channel, unused: it never exists, so the script does not run while its slot is moved
 -- ARGV[1]       now: milliseconds since 1970, by the caller's clock
--- ARGV[2]       keep: the least time to keep the given owners, milliseconds
--- ARGV[3]       fair wait: the wait of an owner that sets none, milliseconds
--- ARGV[4]       window: how many places to return
--- ARGV[5]       n: how many owners of this process are given
--- ARGV[6..]     n pairs: owner, and the wait with which it was queued, milliseconds; then for each known
---               owner of another process: owner, its assumed wait, milliseconds, and 1 if alive, else 0
--- Replies:  an array of the lock's remaining milliseconds, -1 without expiry, -2 if free; an
---           array of owner, deadline, owner ... of the front, '' for no deadline; an array of the given
---           owners without place or deadline; and the length of the queue
--- Effects:  the deadlines of the given owners, of others that are alive, and of the waiters behind a
---           raised one rise; nothing else changes
+-- ARGV[2]       keep: the minimum time for which the given owners are kept, milliseconds
+-- ARGV[3]       fair wait: the wait of an owner that does not set one, milliseconds
+-- ARGV[4]       window: the number of places to return
+-- ARGV[5]       n: the number of given owners in this process
+-- ARGV[6..]     n pairs: owner, and the wait with which it was queued, milliseconds; then, for each known
+--               owner in another process: owner, its assumed wait, milliseconds, and 1 if alive, else 0
+-- Replies:  an array of the lock's remaining milliseconds, -1 if it does not expire, -2 if it is free; an
+--           array of owner, deadline, owner ... for the front of the queue, with '' for no deadline; an
+--           array of the given owners that have no place or no deadline; and the length of the queue
+-- Effects:  raises the deadlines of the given owners, of other owners that are alive, and of the waiters
+--           behind a raised deadline; nothing else changes
 -- Uses:     set_deadlines
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, keep, fair = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

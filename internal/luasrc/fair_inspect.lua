@@ -1,22 +1,23 @@
--- Reads the holders of a fair lock, its TTL and its waiters at one moment. Overdue waiters stay.
+-- Reads the holder of a fair lock, its TTL and its waiters at the same time. It does not remove overdue
+-- waiters.
 --
--- A part of a long queue costs by its own length. As a rule deadlines are in the order of the queue, so
--- the part's deadlines are adjacent; the others are read individually. For a user without the right to
--- ZSCORE, the 5,000 deadlines on either side are read instead, and those farther away are left out.
--- Without the right to LLEN, the length is found by a search.
+-- The cost depends on the length of the part that is read, not on that of the queue. Usually deadlines
+-- are in the order of the queue, so that those of the part are adjacent. The others are read
+-- individually. If the user may not run ZSCORE, the script reads the 5,000 deadlines on either side of
+-- the part instead, and omits others. If the user may not run LLEN, it finds the length by a search.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of waiting owners, the next one first
 -- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline
 -- KEYS[4]   the lock's channel
--- ARGV[1]   how many of the returned places to count the listeners of
+-- ARGV[1]   how many of the returned places have their subscribers counted
 -- ARGV[2]   subcommand of PUBSUB that counts them: NUMSUB or SHARDNUMSUB
 -- ARGV[3]   the first place to return, from 0
 -- ARGV[4]   the last place to return, -1 for the end of the queue
--- Replies:  an array of the lock's remaining milliseconds, -1 without expiry, -2 if free; an
+-- Replies:  an array of the lock's remaining milliseconds, -1 if it does not expire, -2 if it is free; an
 --           array of owner, count, owner ...; the part of the queue; an array of owner, deadline,
---           owner ... with its deadlines, perhaps among others; an array of the first places' listeners,
---           shorter if the user or the server cannot count them; and the length of the queue
+--           owner ... with its deadlines and possibly others; an array of the numbers of subscribers of
+--           the first places, which is shorter if they cannot be counted; and the length of the queue
 -- Uses:     length
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local first, last = tonumber(ARGV[3]), tonumber(ARGV[4])

@@ -1,6 +1,6 @@
--- Notifies the first in the queue of a free fair lock again.
+-- Notifies the first waiter of a free fair lock again.
 --
--- A lock that expired or was deleted became free without a message; its next owner sleeps on.
+-- When a lock expires or is deleted, no message is sent, so the first waiter keeps sleeping.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of waiting owners, the next one first

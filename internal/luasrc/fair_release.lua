@@ -1,8 +1,8 @@
--- Lowers an owner's count to a target, or frees the fair lock. For owners used by one process only:
--- with a target it may run late or twice, and needs no unlock latch.
+-- Lowers an owner's count to a target, or frees the fair lock. It is for owners that only one process
+-- uses. Because of the target, it may run late or twice and does not need an unlock latch.
 --
--- It notifies the next waiter, which leaves the queue when it acquires the lock, even if the lock was
--- already gone: perhaps no waiter has noticed yet.
+-- It notifies the next waiter, which stays in the queue until it acquires the lock. It does so even if
+-- the lock was already free, because the waiter may not have noticed this yet.
 --
 -- Its first write succeeds even if the server is out of memory.
 --
@@ -17,10 +17,10 @@
 -- ARGV[5]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[6]   message
 -- Replies:  nil if another owner holds the lock; 1 if it is free now; 0 if the owner still holds it; 2
---           if it was free
--- Effects:  overdue waiters leave the head of the queue; target 0 deletes the lock, regardless of the count; a
---           count above a higher target becomes the target, and the TTL the lease; the lock of another
---           owner stays
+--           if it was already free
+-- Effects:  overdue waiters are removed from the head of the queue; target 0 deletes the lock, regardless of
+--           the count; a count above a higher target becomes the target, and the TTL becomes the lease; the
+--           lock of another owner does not change
 -- Messages: if the lock is free, the message on the channel of the next waiter
 -- Uses:     prune, wake
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -1,5 +1,5 @@
--- Lowers an owner's count by one, or frees the fair lock. For owners shared by several processes: the
--- reply is kept in a latch, so a retry gets the same reply and changes nothing.
+-- Lowers an owner's count by one, or frees the fair lock. It is for owners that several processes share.
+-- It saves its reply in a latch, so that a retry gets the same reply and does not change anything.
 --
 -- Its first write succeeds even if the server is out of memory.
 --
@@ -15,10 +15,10 @@
 -- ARGV[5]   message
 -- ARGV[6]   the latch's time to live, milliseconds
 -- Replies:  nil if another owner holds the lock; 1 if it is free now; 0 if the owner still holds it; 2
---           if it was free; the latch's value if it exists
--- Effects:  none if the latch exists. Else overdue waiters leave the head of the queue; the count falls by
---           one and the lease becomes the TTL, or, with the last count, the lock is deleted; a reply
---           other than nil becomes the latch
+--           if it was already free; the latch's value if it exists
+-- Effects:  none if the latch exists. Otherwise, overdue waiters are removed from the head of the queue, the
+--           count falls by one, and the TTL becomes the lease. If it was the last count, the lock is
+--           deleted. A reply other than nil is saved in the latch
 -- Messages: if the lock is free now, the message on the channel of the next waiter
 -- Uses:     prune, wake
 local lock, queue, timeouts, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

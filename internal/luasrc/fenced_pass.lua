@@ -5,9 +5,9 @@
 -- ARGV[1]   owner
 -- ARGV[2]   heir: an owner that was never used
 -- ARGV[3]   lease of the heir, milliseconds
--- ARGV[4]   least: the least value that the counter must have, 0 for any
+-- ARGV[4]   least: the minimum value that the counter must have, or 0 for any
 -- Replies:  the token if the heir holds the lock now; an array of 0 if the owner does not hold it
--- Effects:  as for Pass, and if the owner holds the lock, the counter rises by one
+-- Effects:  those of Pass; if the owner holds the lock, the counter also rises by one
 -- Uses:     next_token
 local lock, counter, owner, heir, lease, least = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('HEXISTS', lock, owner) == 0 then

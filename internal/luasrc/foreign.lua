@@ -1,7 +1,9 @@
--- Detects a hash of another program: no field of it has a colon and a number, as every owner has.
+-- Detects a hash that another program wrote. None of its fields contains a colon and a number, as all
+-- owners do.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- Replies:  a field of the hash, if no field can be an owner; else nil, also if the user may not run HKEYS
+-- Replies:  a field of the hash if none of them can be an owner; otherwise, or if the user may not run
+--           HKEYS, nil
 local lock = KEYS[1]
 local fields = redis.pcall('HKEYS', lock)
 for i = 1, #fields do

@@ -1,6 +1,6 @@
--- Reads the holders of a lock, their counts and its TTL at one moment.
+-- Reads the holder of a lock, its count and the lock's TTL at the same time.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- Replies:  an array of the milliseconds left, -1 without expiry, -2 if free; and an array of owner,
---           count, owner ...
+-- Replies:  an array of the remaining milliseconds, -1 if the lock does not expire, -2 if it is free;
+--           and an array of owner, count, owner ...
 return {redis.call('PTTL', KEYS[1]), redis.call('HGETALL', KEYS[1])}

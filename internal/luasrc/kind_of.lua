@@ -1,8 +1,8 @@
--- Names the kind of object under a key that a call took for another kind.
+-- Returns the kind of object under a key that a caller used as another kind.
 --
 -- KEYS[1]   the lock: a key of any type
--- Replies:  lock for a plain, fair or fenced lock, read/write for that lock, number for a semaphore or
---           a latch; nil for other keys, and if the user may not run HGET, HKEYS or GET
+-- Replies:  lock for a plain, fair or fenced lock; read/write for a read/write lock; number for a semaphore
+--           or a latch; nil for other keys, and if the user may not run HGET, HKEYS or GET
 local lock = KEYS[1]
 local mode = redis.pcall('HGET', lock, 'mode')
 if type(mode) == 'table' then

@@ -1,15 +1,15 @@
 -- Lowers the count of a count-down latch by one. It must not be repeated.
 --
--- Redis rejects DECR as a script's first write if it is out of memory; deleting the channel's name,
--- which does not exist as a key, is accepted.
+-- If Redis is out of memory, it rejects DECR as the first write of a script. It accepts the DEL before it,
+-- whose key is the name of the channel and does not exist.
 --
 -- KEYS[1]   the count: an integer; the key does not exist while the latch is open
 -- KEYS[2]   its channel
 -- ARGV[1]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[2]   message: it has opened
 -- Replies:  nil
--- Effects:  the count falls by one; a count that would be 0 or less is deleted; a key that is not an
---           integer is an error, and stays
+-- Effects:  the count falls by one, and is deleted if it becomes 0 or less; if the key is not an integer,
+--           the script fails and does not change it
 -- Messages: if the count reached 0, the message on the channel
 local latch, channel, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 redis.call('DEL', channel)

@@ -5,7 +5,7 @@
 -- ARGV[1]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[2]   message, as Redisson sends it: it has closed
 -- Replies:  1 if there was a count, else 0
--- Effects:  the key is deleted; a key that is not an integer is an error, and stays
+-- Effects:  the key is deleted; if it is not an integer, the script fails and does not change it
 -- Messages: if there was a count, the message on the channel
 local latch, channel, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local count = redis.call('GET', latch)

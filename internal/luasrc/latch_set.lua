@@ -5,8 +5,9 @@
 -- ARGV[1]   count, above 0
 -- ARGV[2]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[3]   message: it has closed
--- Replies:  1 if the count was set, 0 if there was one
--- Effects:  the key holds the count, without a TTL; a key that is not a string is an error, and stays
+-- Replies:  1 if the count was set, 0 if the latch already has one
+-- Effects:  the key contains the count and has no TTL; if it is not a string, the script fails and does not
+--           change it
 -- Messages: if the count was set, the message on the channel
 local latch, channel, count, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('GET', latch) then

@@ -1,6 +1,6 @@
--- Passes a lock from its owner to an heir in one step: it is never free in between, so no message is
--- sent. For owners used by one process only. It writes the heir first: if the server is out of memory,
--- it rejects that before anything has changed.
+-- Passes a lock from its owner to an heir in one step. Since the lock is never free in between, it does not
+-- send a message. It is for owners that only one process uses. It writes the heir first, because a server
+-- that is out of memory rejects this write before anything has changed.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- ARGV[1]   owner

@@ -1,5 +1,5 @@
--- Acquires permits of a semaphore, all or none. First it frees other permits whose leases have expired,
--- at most a thousand.
+-- Acquires all the permits that are requested, or none. It first frees up to a thousand permits whose
+-- leases have expired.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
 -- KEYS[2]   the permits: a sorted set of id -> end of lease, ms since 1970, 922337203685477 for never
@@ -8,12 +8,13 @@
 -- ARGV[2]   ids: 16 bytes for each permit, concatenated
 -- ARGV[3]   lease, milliseconds
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
--- Replies:  how many permits are available now, if acquired; else an array of the milliseconds until
---           the next lease ends, -1 if none does; how many permits are available; and how many there
---           are with those acquired; only the first if the semaphore does not exist
--- Effects:  expired permits are available; if acquired, the ids have leases, fewer permits are
---           available, and the permits' key has the semaphore's TTL
--- Messages: as announce sends, if permits were freed and are not acquired
+-- Replies:  if acquired, the number of permits that are still available. Otherwise, an array of the
+--           milliseconds until the next lease ends, or -1 if none does; the number of available permits;
+--           and the number of available and acquired permits together. If the semaphore does not exist,
+--           the array contains only the first number
+-- Effects:  expired permits become available; if acquired, the ids have leases, fewer permits are
+--           available, and the key of the permits gets the semaphore's TTL
+-- Messages: those of announce, if permits were freed and have not been acquired
 -- Uses:     available, announce
 local semaphore, permits, channel = KEYS[1], KEYS[2], KEYS[3]
 local now, ids, lease, publish = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]

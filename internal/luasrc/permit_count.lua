@@ -1,10 +1,10 @@
--- Counts the permits of a semaphore. An expired permit counts as available.
+-- Counts the permits of a semaphore. Expired permits are counted as available.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
 -- KEYS[2]   the permits: a sorted set of id -> end of lease, ms since 1970
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
--- Replies:  an array of 1 if the semaphore exists, else 0; how many permits are available; and how many
---           are acquired
+-- Replies:  an array of 1 if the semaphore exists, else 0; the number of available permits; and the number of
+--           acquired permits
 -- Uses:     available
 local semaphore, permits, now = KEYS[1], KEYS[2], ARGV[1]
 local free = available(semaphore)

@@ -1,17 +1,18 @@
--- Extends the leases of permits of many semaphores. It never shortens one, and never gives a permit to
--- an id without one: the permit expired and may belong to another owner.
+-- Extends the leases of permits of many semaphores. It never shortens a lease, and it never gives a permit
+-- to an id that has none, because its permit has expired and may belong to another owner.
 --
--- Redis rejects ZADD as a script's first write if it is out of memory; the ZREM before it changes
--- nothing and is accepted.
+-- If Redis is out of memory, it rejects ZADD as the first write of a script. It accepts the ZREM before
+-- it, which does not change anything.
 --
--- A key of another type gets the reply 0; the other renewals go on.
+-- For a key of another type, the reply is 0, and the other renewals continue.
 --
--- KEYS[1..n]     the permits, for each semaphore: a sorted set of id -> end of lease; repeats allowed
+-- KEYS[1..n]     the permits, for each semaphore: a sorted set of id -> end of lease; it may appear several
+--                times
 -- ARGV[1]        now: milliseconds since 1970, by the caller's clock
--- ARGV[2..2n+1]  for each lock in turn: the ids of its permits, 16 bytes each, concatenated; their
---                lease, milliseconds
--- Replies:     an array of n numbers: 1 if all ids have permits, which have the lease now, else 0
--- Effects:     the permits answered with 1 end at the end of the lease from now on, or later
+-- ARGV[2..2n+1]  for each lock, in the same order: the ids of its permits, 16 bytes each, concatenated; and
+--                their lease in milliseconds
+-- Replies:     an array of n numbers: 1 if all ids have permits and these have been extended, else 0
+-- Effects:     if the reply is 1, the permits expire a lease after now or later
 local now = tonumber(ARGV[1])
 local renewed = {}
 for i = 1, #KEYS do

@@ -1,20 +1,20 @@
--- Acquires a read/write lock as a reader: if it is free, if readers hold it, or if the owner holds it
--- as the writer.
+-- Acquires a read/write lock as a reader if it is free, if readers hold it, or if the owner holds it as
+-- the writer.
 --
--- It sets the lock's TTL before the hold's, which is as long: as the server's clock may advance within
--- the script, the lock must not outlive its longest hold (see outlived). For a lock without expiry,
--- the hold is set first: the lock gets the TTL of its longest hold, including this hold.
+-- It sets the TTL of the lock before that of the hold, because the server's clock may advance while the
+-- script is running, and the lock must not outlive its longest hold (see outlived). For a lock that does
+-- not expire, it sets the hold first, because the lock gets the TTL of its longest hold, including this one.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot moves
+-- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot is moved
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- Replies:  nil if the owner holds the lock now; else the milliseconds that the writer has left, -1
---           without expiry, in an array with the writer if the user may run HKEYS; the error WRONGTYPE
---           for a hash that is not a read/write lock
--- Effects:  if acquired, the owner's count rises by one, the hold's key has the lease as TTL, and the
---           lock's TTL is at least that; a lock without expiry gets the TTL of the longest hold of a
---           reader, but not while it is write-locked
+-- Replies:  nil if the owner holds the lock now. Otherwise, the remaining milliseconds of the writer, or -1
+--           if it does not expire, in an array with the writer if the user may run HKEYS; the error
+--           WRONGTYPE for a hash that is not a read/write lock
+-- Effects:  if acquired, the owner's count rises by one, the key of the hold has the lease as its TTL, and
+--           the lock's TTL is at least the lease; a lock that does not expire gets the TTL of the longest
+--           hold of a reader, but not while it is write-locked
 -- Uses:     last_for, refused, set_hold
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
 local left, count = redis.call('PTTL', lock), 1

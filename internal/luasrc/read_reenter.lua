@@ -1,15 +1,15 @@
--- Reenters a lock as a reader for an owner that holds it in either mode. With a target it may run
+-- Reenters a lock as a reader for an owner that holds it in either mode. With a target, it may run
 -- twice.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot moves
+-- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot is moved
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- ARGV[3]   target: the least count afterwards; 0: one more
+-- ARGV[3]   target: the minimum count afterwards, or 0 to raise it by one
 -- Replies:  1, or nil if the owner does not hold the lock
--- Effects:  the count rises to the target, or by one; all keys of the owner's holds get the TTL of the
---           longest of them, at least the lease, and the lock at least that; if the owner does not hold
---           the lock, nothing changes
+-- Effects:  the count rises to the target, or by one; the keys of all holds of the owner get the TTL of the
+--           longest of them, but at least the lease, and the lock's TTL is at least as long; if the owner
+--           does not hold the lock, nothing changes
 -- Uses:     hold_count, hold_key, lengthen, set_hold
 local lock, owner, lease, target = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local found = redis.call('HMGET', lock, 'mode', owner)

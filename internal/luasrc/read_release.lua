@@ -1,5 +1,5 @@
--- Lowers a reader's count to a target, or ends its holds. For owners used by one process only: with a
--- target it may run late or twice, and needs no unlock latch.
+-- Lowers a reader's count to a target, or ends its holds. It is for owners that only one process uses.
+-- Because of the target, it may run late or twice and does not need an unlock latch.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel
@@ -12,11 +12,10 @@
 --           0 if it still is
 -- Effects:  target 0 removes the reader, regardless of the count; a count above a higher target becomes the
 --           target, and the keys of the remaining holds get the lease. Then the lock is deleted if no
---           live reader holds it. Else
---           the lock gets the TTL of the longest hold of a reader, but while write-locked
---           never less than before; with more than four other readers it keeps its TTL if one of their
---           holds has just as much left, and with more than sixteen mostly also if it has more left than
---           the ended hold
+--           live reader holds it. Otherwise, the lock gets the TTL of the longest hold of a reader, but
+--           while it is write-locked, its TTL does not fall. If there are more than four other readers,
+--           the lock keeps its TTL if one of their holds has exactly this TTL. If there are more than
+--           sixteen, it usually also keeps a TTL that is longer than that of the ended hold
 -- Messages: if the lock was deleted, the message on the channel
 -- Uses:     end_read, hold_count, hold_key, leave_read
 local lock, channel = KEYS[1], KEYS[2]

@@ -1,5 +1,5 @@
--- Lowers a reader's count by one. For owners shared by several processes: the reply is kept in a
--- latch, so a retry gets the same reply and changes nothing.
+-- Lowers a reader's count by one. It is for owners that several processes share. It saves its reply in a
+-- latch, so that a retry gets the same reply and does not change anything.
 --
 -- Its first write succeeds even if the server is out of memory.
 --
@@ -11,16 +11,12 @@
 -- ARGV[3]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[4]   message
 -- ARGV[5]   the latch's time to live, milliseconds
--- Replies:  nil if the owner is not a reader of the lock; 1 if the lock is free now; 2 if it was free; 0
+-- Replies:  nil if the owner is not a reader of the lock; 1 if the lock is free now; 2 if it was already free; 0
 --           if readers or a writer still hold it; the latch's value if it exists
--- Effects:  none if the latch exists. Else the count falls by one, the key of the last hold is deleted,
---           and the others get the TTL of the longest of all, at least the lease, if any was alive. Then
---           the lock is deleted if no live reader holds it. Else
---           the lock gets the TTL of the longest hold of a reader, but while write-locked
---           never less than before; with more than four other readers it keeps its TTL if one of their
---           holds has just as much left, and with more than sixteen mostly also if it has more left than
---           the ended hold.
---           A reply other than nil becomes the latch
+-- Effects:  none if the latch exists. Otherwise, the count falls by one, the key of the last hold is
+--           deleted and, if any of the holds was alive, the others get the TTL of the longest of all
+--           holds, but at least the lease. The lock is then deleted, or its TTL set, as in ReadRelease.
+--           A reply other than nil is saved in the latch
 -- Messages: if the lock is free, the message on the channel
 -- Uses:     end_read, hold_count, hold_key, leave_read, set_hold
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]

@@ -1,18 +1,18 @@
--- Extends the leases of many readers, each for its own owner. Other owners' holds are not extended,
--- except as last_as says.
+-- Extends the leases of readers of many locks, each for its own owner. It does not extend the holds of
+-- other owners, except as described in last_as.
 --
--- It never shortens a TTL: another reader may rely on it. It sets the lock's TTL before it looks at the
--- holds: the lock must not outlive the longest of them (see outlived).
+-- It never shortens a TTL, because another reader may depend on it. It sets the TTL of a lock before
+-- those of the holds, because the lock must not outlive the longest of them (see outlived).
 --
--- A key of another type gets the reply 0; the other renewals go on.
+-- For a key of another type, the reply is 0, and the other renewals continue.
 --
--- KEYS[1..n]   the locks; repeats allowed, for several owners
--- KEYS[n+1]    the channel of the first, unused: it never exists, so the script does not run while a slot moves
--- ARGV[1..2n]  for each lock in turn: its owner; its lease, milliseconds
+-- KEYS[1..n]   the locks; a lock may appear several times, for different owners
+-- KEYS[n+1]    the channel of the first, unused: it never exists, so the script does not run while a slot is moved
+-- ARGV[1..2n]  for each lock, in the same order: its owner, and the lease in milliseconds
 -- Replies:     an array of n numbers: 1 if the owner is a reader of the lock with a live hold, else 0
--- Effects:     for a reply of 1, the keys of the owner's holds and the lock have at least the lease as
---              TTL; a lock without expiry gets the TTL of the longest hold of a reader, but not while it
---              is write-locked; no key is created
+-- Effects:     if the reply is 1, the keys of the owner's holds and the lock have at least the lease as
+--              their TTL; a lock that does not expire gets the TTL of the longest hold of a reader, but
+--              not while it is write-locked; no keys are created
 -- Uses:        hold_count, hold_key, last_for
 local renewed = {}
 for i = 1, #ARGV / 2 do

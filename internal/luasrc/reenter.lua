@@ -1,11 +1,11 @@
--- Reenters a lock that the owner holds. With a target it may run twice.
+-- Reenters a lock that the owner holds. With a target, it may run twice.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- ARGV[3]   target: the least count afterwards; 0: one more
+-- ARGV[3]   target: the minimum count afterwards, or 0 to raise it by one
 -- Replies:  1, or nil if the owner does not hold the lock
--- Effects:  if the owner holds the lock, its count rises to the target, or by one, and the TTL to the
---           lease
+-- Effects:  if the owner holds the lock, its count rises to the target, or by one, and the TTL rises
+--           to the lease
 -- Uses:     reenter
 return reenter(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]))

@@ -1,5 +1,5 @@
--- Lowers an owner's count to a target, or frees the lock. For owners used by one process only: with a
--- target it may run late or twice, and needs no unlock latch.
+-- Lowers an owner's count to a target, or frees the lock. It is for owners that only one process uses.
+-- Because of the target, it may run late or twice and does not need an unlock latch.
 --
 -- Its first write succeeds even if the server is out of memory.
 --

@@ -1,5 +1,5 @@
--- Lowers an owner's count by one, or frees the lock. For owners shared by several processes: the reply
--- is kept in a latch, so a retry gets the same reply and changes nothing.
+-- Lowers an owner's count by one, or frees the lock. It is for owners that several processes share. It
+-- saves its reply in a latch, so that a retry gets the same reply and does not change anything.
 --
 -- Its first write succeeds even if the server is out of memory.
 --
@@ -13,8 +13,8 @@
 -- ARGV[5]   the latch's time to live, milliseconds
 -- Replies:  nil if the owner does not hold the lock; 1 if it is free now; 0 if the owner still holds it;
 --           the latch's value if it exists
--- Effects:  none if the latch exists. Else the count falls by one and the lease becomes the TTL, or,
---           with the last count, the lock is deleted; the reply becomes the latch
+-- Effects:  none if the latch exists. Otherwise, the count falls by one, and the TTL becomes the lease. If
+--           it was the last count, the lock is deleted. A reply other than nil is saved in the latch
 -- Messages: if the lock became free, the message on the channel
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, lease, publish, message, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -1,14 +1,13 @@
 -- Extends the leases of many locks, each for its own owner.
 --
--- It never shortens a TTL: a delayed renewal must not cut a longer lease of another hold of the owner.
+-- It never shortens a TTL, because the owner may have another hold with a longer lease.
 --
--- A key of another type gets the reply 0; the other renewals go on.
+-- For a key of another type, the reply is 0, and the other renewals continue.
 --
--- KEYS[1..n]   the locks; repeats allowed, for nested holds
--- ARGV[1..2n]  for each lock in turn: its owner; its lease, milliseconds
+-- KEYS[1..n]   the locks; a lock may appear several times, for nested holds
+-- ARGV[1..2n]  for each lock, in the same order: its owner, and the lease in milliseconds
 -- Replies:     an array of n numbers: 1 if the owner holds the lock, else 0
--- Effects:     for a reply of 1, the TTL rises to the lease, or becomes it if there was none; no key is
---              created
+-- Effects:     if the reply is 1, the TTL is at least the lease; no keys are created
 local renewed = {}
 for i = 1, #KEYS do
     local owner, lease = ARGV[2 * i - 1], ARGV[2 * i]

@@ -1,7 +1,7 @@
--- Rewrites a lock unchanged, so that a WAIT behind it waits until replicas have the lock.
+-- Rewrites a lock unchanged, so that a WAIT after it waits until replicas have the lock.
 --
--- HSET is replicated even if it changes nothing. PEXPIRE would need a TTL, and a delayed call would set
--- an old one.
+-- HSET is replicated even if it does not change anything. PEXPIRE would need a TTL, and a delayed call
+-- would set an old one.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- ARGV[1]   owner

@@ -1,11 +1,11 @@
--- Reads the holders of a read/write lock, their counts and TTLs at one moment.
+-- Reads the holders of a read/write lock, their counts and TTLs at the same time.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot moves
--- Replies:  an array of the lock's remaining milliseconds, -1 without expiry, -2 if free; an array
---           of field, value, field ...; and an array of the milliseconds that the longest read hold of
---           each field's owner has left, below 0 if it has none. Of a hash without a mode, which may be
---           another program's with many large numbers, only a thousand holds are read
+-- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot is moved
+-- Replies:  an array of the lock's remaining milliseconds, -1 if it does not expire, -2 if it is free; an
+--           array of field, value, field ...; and an array of the remaining milliseconds of the longest
+--           read hold of each field's owner, which is negative if it has none. In a hash without a mode,
+--           which another program may have written, only a thousand holds are read
 -- Uses:     hold_count, hold_key
 local lock, lefts, asks = KEYS[1], {}, 1000
 local fields = redis.call('HGETALL', lock)

@@ -1,10 +1,10 @@
--- Acquires permits of a semaphore without leases, all or none.
+-- Acquires all the permits that are requested of a semaphore without leases, or none.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
 -- ARGV[1]   how many permits to acquire
--- Replies:  how many permits are available now, if acquired; else an array of -1 and how many are
---           available; of -1 alone if the semaphore does not exist
--- Effects:  if acquired, as many fewer are available
+-- Replies:  if acquired, the number of permits that are still available. Otherwise, an array of -1 and the
+--           number of available permits, or of -1 alone if the semaphore does not exist
+-- Effects:  if acquired, the permits are no longer available
 -- Uses:     available
 local semaphore, wanted = KEYS[1], ARGV[1]
 local free = available(semaphore)

@@ -1,8 +1,8 @@
 -- Acquires all available permits of a semaphore.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
--- Replies:  how many permits were available, below 0 if more were acquired than exist
--- Effects:  none is available; the semaphore's TTL stays
+-- Replies:  the number of permits that were available, negative if more were acquired than exist
+-- Effects:  the number of available permits becomes 0; the semaphore's TTL does not change
 -- Uses:     available
 local semaphore = KEYS[1]
 local free = available(semaphore)

@@ -1,7 +1,7 @@
--- Reads a reader's hold that does not exist, whose key the caller does not declare, as the scripts of
--- read/write locks do: some servers reject that.
+-- Reads the key of a reader's hold that does not exist. Like the scripts for read/write locks, it uses a
+-- key that the caller does not declare, which some servers reject.
 --
--- KEYS[1]   the lock: need not exist
--- Replies:  the milliseconds that the hold has left, -2
+-- KEYS[1]   the lock: does not have to exist
+-- Replies:  -2, the TTL of the hold
 -- Uses:     hold_key
 return redis.call('PTTL', hold_key(KEYS[1], 'none', 1))

@@ -1,12 +1,12 @@
--- Acquires a free read/write lock as the writer, or reenters it for its writer.
+-- Acquires a read/write lock as the writer if it is free, or reenters it if the owner is the writer.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- ARGV[1]   owner, as a writer
 -- ARGV[2]   lease, milliseconds
--- Replies:  nil if the owner holds the lock now; else the milliseconds left, -1 without expiry, in an
---           array with the writer if there is one and the user may run HKEYS; the error WRONGTYPE for a
---           hash that is not a read/write lock
--- Effects:  if acquired, the owner's count rises by one, and the lock's TTL to the lease
+-- Replies:  nil if the owner holds the lock now. Otherwise, the remaining milliseconds, or -1 if the lock
+--           does not expire, in an array with the writer if there is one and the user may run HKEYS; the
+--           error WRONGTYPE for a hash that is not a read/write lock
+-- Effects:  if acquired, the owner's count rises by one, and the lock's TTL rises to the lease
 -- Uses:     lengthen, refused
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
 local mode = redis.call('HGET', lock, 'mode')

@@ -1,5 +1,5 @@
--- Lowers the writer's count to a target, or ends its holds. For owners used by one process only: with
--- a target it may run late or twice, and needs no unlock latch.
+-- Lowers the writer's count to a target, or ends its holds. It is for owners that only one process uses.
+-- Because of the target, it may run late or twice and does not need an unlock latch.
 --
 -- Its first write succeeds even if the server is out of memory.
 --
@@ -11,9 +11,10 @@
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
 -- Replies:  nil if the owner is not the writer; 1 if it no longer is; 0 if it still is
--- Effects:  target 0 leaves the lock to the writer's own reads, with the TTL of the longest, if one is
---           alive, and else deletes it, regardless of the count; a count above a higher target becomes the
---           target, and the TTL the lease, or that of the longest read; otherwise nothing changes
+-- Effects:  with target 0, regardless of the count, the lock is left to the writer's own read holds with
+--           the TTL of the longest if any is alive, and otherwise deleted; a count above a higher target
+--           becomes the target, and the TTL becomes the lease or, if it is longer, that of the longest
+--           read hold; otherwise nothing changes
 -- Messages: if the owner is no longer the writer, the message on the channel
 -- Uses:     end_write, longest_read
 local lock, channel = KEYS[1], KEYS[2]

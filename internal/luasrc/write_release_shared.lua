@@ -1,5 +1,5 @@
--- Lowers the writer's count by one. For owners shared by several processes: the reply is kept in a
--- latch, so a retry gets the same reply and changes nothing.
+-- Lowers the writer's count by one. It is for owners that several processes share. It saves its reply in a
+-- latch, so that a retry gets the same reply and does not change anything.
 --
 -- Its first write succeeds even if the server is out of memory.
 --
@@ -13,10 +13,10 @@
 -- ARGV[5]   the latch's time to live, milliseconds
 -- Replies:  nil if the owner is not the writer; 1 if it no longer is; 2 if the lock was free; 0 if it is
 --           still the writer; the latch's value if it exists
--- Effects:  none if the latch exists. Else the count falls by one, and the TTL is at least the lease and
---           that of the longest of the writer's reads; or, with the last count, the lock is left to the
---           reads, with the TTL of the longest, if one is alive, and else deleted; a reply other than
---           nil becomes the latch
+-- Effects:  none if the latch exists. Otherwise, the count falls by one, and the TTL is at least the lease
+--           and that of the longest read hold of the writer. If it was the last count, the lock is left
+--           to the read holds with the TTL of the longest if any is alive, and otherwise deleted. A reply
+--           other than nil is saved in the latch
 -- Messages: if the owner is no longer the writer, or the lock was free, the message on the channel
 -- Uses:     end_write, lengthen, longest_read
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]

@@ -1,6 +1,6 @@
--- Announces available permits: one message for each new permit, at most a hundred. Redisson sends one
--- message in total, which wakes only a single asynchronous waiter. Like Redisson's, the last message has
--- the number of available permits and wakes as many threads; each other message wakes one.
+-- Announces available permits with one message for each new permit, but at most a hundred. Redisson sends
+-- only a single message, which wakes only one asynchronous waiter. Like Redisson's message, the last one
+-- contains the number of available permits and wakes as many threads. Each of the others wakes one.
 local function announce(channel, publish, freed, free)
     for i = 2, math.min(freed, free, 100) do
         redis.call(publish, channel, 1)

@@ -1,5 +1,5 @@
--- Returns how many permits a semaphore has available, false if it does not exist. A key without a whole
--- number is an error, before anything changes.
+-- Returns the number of available permits of a semaphore, or false if it does not exist. If the key does
+-- not contain an integer, the script fails before it changes anything.
 local function available(semaphore)
     local text = redis.call('GET', semaphore)
     local free = tonumber(text or '0')

@@ -1,10 +1,10 @@
--- Completes the release of a reader or of one hold: if no live reader holds the lock, it deletes the
--- lock, sends the message and returns 1, else 0. The lock gets the TTL of the longest hold of a reader;
--- while write-locked, its TTL never falls.
+-- Completes the release of a reader or of one hold. If no live reader holds the lock, it deletes the lock,
+-- sends the message and returns 1. Otherwise, it returns 0, and the lock gets the TTL of the longest hold
+-- of a reader. While the lock is write-locked, its TTL never falls.
 --
--- fields is the number of the lock's fields, 0 if the reader still holds it; left is the remaining time
--- of the reader's longest hold. With more than four other readers, the search ends at a hold with the
--- lock's TTL; with more than sixteen see outlived.
+-- fields is the number of fields of the lock, or 0 if the reader still holds it. left is the remaining time
+-- of the reader's longest hold. If there are more than four other readers, the search ends at a hold that
+-- has the TTL of the lock. If there are more than sixteen, see outlived.
 --
 -- Uses: last_as, lengthen, longest_read, outlived
 local function end_read(lock, channel, mode, publish, message, fields, left)

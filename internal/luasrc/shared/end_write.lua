@@ -1,5 +1,5 @@
--- Ends the writer's last hold and sends the message. If the writer still has a live read hold,
--- readers hold the lock now, with the TTL of the longest read; else the lock is deleted.
+-- Ends the writer's last hold and sends the message. If a read hold is still alive, the lock becomes
+-- read-locked with the TTL of the longest read hold. Otherwise, it is deleted.
 --
 -- Uses: last_as, longest_read
 local function end_write(lock, channel, writer, publish, message)

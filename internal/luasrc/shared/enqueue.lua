@@ -1,8 +1,9 @@
--- Puts an owner at the end of the queue of a fair lock; an owner with a deadline keeps it and its place.
--- Returns the milliseconds to wait and, for a newly queued owner, its place from 1, else 0.
+-- Adds an owner to the end of the queue of a fair lock. An owner that has a deadline keeps its deadline
+-- and its place. Returns the milliseconds to wait and the place of an owner that was added, counting from
+-- 1, or 0.
 --
--- An owner with a deadline waits for the lock's remaining time, at least 0; a newly queued owner, until
--- the deadline of the last waiter, or for the lock's remaining time.
+-- An owner that has a deadline waits for the lock's remaining time, or 0 if that is negative. An owner
+-- that was added waits until the deadline of the last waiter or, without one, for the remaining time.
 local function enqueue(lock, queue, timeouts, now, owner, wait)
     local left, queued = redis.call('PTTL', lock), 0
     if redis.call('ZSCORE', timeouts, owner) then

@@ -1,5 +1,5 @@
--- Raises the TTL of a lock that a reader holds to at least these milliseconds; left is its TTL now. A
--- lock without expiry gets the TTL of the longest hold of a reader, but not while it is write-locked:
+-- Raises the TTL of a lock that a reader holds to at least millis. left is its current TTL. A lock that
+-- does not expire gets the TTL of the longest hold of a reader, but not while it is write-locked, because
 -- the writer's lease is not known.
 --
 -- Uses: last_as, longest_read

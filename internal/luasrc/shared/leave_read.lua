@@ -1,4 +1,4 @@
--- Ends all holds of a reader, count in number, and completes the release (see end_read).
+-- Ends all holds of a reader, whose number is count, and completes the release (see end_read).
 --
 -- Uses: end_read, hold_key
 local function leave_read(lock, channel, mode, owner, count, publish, message)

@@ -1,5 +1,5 @@
--- Returns the length of a queue without LLEN, a right that users otherwise do not need, by a search for
--- the last place: some tens of commands that read one place each.
+-- Returns the length of a queue. It does not use LLEN, for which users otherwise do not need a right, but
+-- searches for the last place with several dozen commands, each of which reads one place.
 local function length(queue)
     local n, step = 0, 1
     while redis.call('LRANGE', queue, n + step - 1, n + step - 1)[1] do

@@ -1,4 +1,4 @@
--- Raises the TTL of a lock to at least these milliseconds. A lock without expiry stays so.
+-- Raises the TTL of a lock to at least millis. It does not change a lock that does not expire.
 local function lengthen(lock, millis)
     local left = redis.call('PTTL', lock)
     if left >= 0 and left < millis then

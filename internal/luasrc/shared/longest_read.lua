@@ -1,6 +1,6 @@
--- Returns the milliseconds that the longest hold of all readers has left, 0 or less if none is alive,
--- and its key. It stops at a hold with exactly enough, if given; the newest come first, as they mostly
--- have it.
+-- Returns the TTL of the longest hold of all readers, which is 0 or negative if none is alive, and its key.
+-- If enough is given, the search ends at a hold with exactly this TTL. It begins with the newest holds,
+-- which usually have it.
 --
 -- Uses: hold_count, hold_key
 local function longest_read(lock, enough)

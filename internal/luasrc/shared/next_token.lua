@@ -1,5 +1,6 @@
--- Returns the next token, as text if a number would lose digits. A counter below least is an error (it
--- was lost and restarted), as is a counter that INCR rejects. Therefore call this before any other write.
+-- Returns the next token, as a string if a number would lose digits. The script fails if the counter is
+-- below least, because it was lost and restarted, or if INCR rejects it. Therefore this must be called
+-- before any other write.
 local function next_token(counter, least)
     local at = tonumber(least) > 0 and (redis.call('GET', counter) or '0')
     if at and string.find(at, '^%-?%d+$') and tonumber(at) < tonumber(least) then

@@ -1,8 +1,8 @@
--- Reports that another live reader holds the lock, and that its TTL is right without the ended hold:
--- it has more left than that hold had, or as much as a sampled hold. That is right where a lock never
--- outlives its longest hold, as our scripts ensure (see last_as). It samples two random readers, and
--- may report false where more would tell; so it does if the user may not run HRANDFIELD, and before
--- Redis 6.2.
+-- Reports whether another live reader holds the lock and the lock's TTL is still right without the ended
+-- hold. This is the case if the TTL is longer than that of the ended hold or equal to that of another
+-- hold, because our scripts ensure that a lock never outlives its longest hold (see last_as). It samples
+-- only two random readers, so it may return false although the TTL is right. It always returns false
+-- before Redis 6.2 and if the user may not run HRANDFIELD.
 --
 -- Uses: hold_key
 local function outlived(lock, lasts, left)

@@ -1,4 +1,4 @@
--- Removes overdue waiters from the head of the queue. Returns the new head, false if there is none.
+-- Removes overdue waiters from the head of the queue. Returns the new head, or false if it is empty.
 --
 -- Uses: overdue
 local function prune(queue, timeouts, now)

@@ -1,5 +1,5 @@
--- Raises the count of an owner that holds the lock to a target, or by one if the target is 0, and the
--- TTL to the lease. Returns 1, or nil if the owner does not hold the lock.
+-- Raises the count of an owner that holds the lock to a target, or by one if the target is 0, and raises
+-- the TTL to the lease. Returns 1, or nil if the owner does not hold the lock.
 local function reenter(lock, owner, lease, target)
     local count = redis.call('HGET', lock, owner)
     if not count then

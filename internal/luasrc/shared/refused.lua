@@ -1,5 +1,5 @@
--- Returns the refusal of a read/write lock that another owner holds: the milliseconds left, and the
--- writer if there is one and the user may run HKEYS. A hash of another kind of lock or program is an
+-- Returns the reply if another owner holds a read/write lock: the remaining milliseconds and, if there is
+-- one and the user may run HKEYS, the writer. For a hash that is not a read/write lock, it returns an
 -- error.
 local function refused(lock, mode)
     if mode ~= 'read' and mode ~= 'write' then

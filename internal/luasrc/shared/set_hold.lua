@@ -1,4 +1,4 @@
--- Sets the key of a reader's k-th hold, with a lease in milliseconds.
+-- Sets the key of a reader's k-th hold with a lease in milliseconds. Without a lease, it deletes the key.
 --
 -- Uses: hold_key
 local function set_hold(lock, owner, k, lease)

@@ -1,10 +1,11 @@
--- Brings all deadlines forward by the same milliseconds. The lock must be free: its key is used
+-- Lowers all deadlines by the same number of milliseconds. The lock must be free, because its key is used
 -- temporarily.
 --
--- This dominates the cost of a long queue, so one ZUNIONSTORE moves all deadlines: the lock's key
--- becomes a set of the waiters, each of which counts 1, times a weight. The union loses the TTL of the
--- timeouts, which is restored. Without the rights, and in queues of more than 20,000, where a union
--- costs up to twice as much, each deadline moves by its own command.
+-- This is most of the cost of a long queue, so a single ZUNIONSTORE changes all deadlines. For this, the
+-- lock's key becomes a set of the waiters, whose scores are 1 and are multiplied by a weight. The command
+-- removes the TTL of the timeouts, which is then restored. If the user does not have the rights, or if the
+-- queue is longer than 20,000, where ZUNIONSTORE would take up to twice as long, each deadline is changed by
+-- its own command.
 local function shift(lock, timeouts, by)
     local waiting = redis.call('ZRANGE', timeouts, 0, -1)
     local moved = #waiting > 4 and #waiting <= 20000

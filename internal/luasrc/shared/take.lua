@@ -1,7 +1,8 @@
--- Acquires a free fair lock if no other owner precedes this owner in the queue, whose head is given, or
--- reenters it. Returns whether the owner holds the lock now; with a counter, the token instead of true.
+-- Acquires a fair lock if it is free and no other owner is ahead in the queue, whose head is given, or
+-- reenters it. Returns whether the owner holds the lock now. If there is a counter, it returns the token
+-- instead of true.
 --
--- An owner that acquires the lock leaves the queue, and all other deadlines fall by its wait.
+-- When an owner acquires the lock, it is removed from the queue, and all other deadlines fall by its wait.
 --
 -- Uses: next_token, shift
 local function take(lock, queue, timeouts, head, owner, wait, lease, counter, least)

@@ -1,6 +1,6 @@
--- Sends the message to the waiters that the next attempt can find in front of a free lock: the first
--- and, if it is overdue, all up to the first that is not. It reads a long queue in parts of a thousand
--- places: each LINDEX would walk to its place.
+-- Sends the message to the waiters that may be first when the next attempt is made. These are the first
+-- waiter and, if it is overdue, the waiters up to the first one that is not. It reads a long queue in
+-- batches of a thousand places, because each LINDEX would have to walk to its place.
 --
 -- Uses: overdue, wake
 local function wake_front(queue, timeouts, channel, now, publish, message)
