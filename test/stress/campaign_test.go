@@ -40,7 +40,7 @@ type plan struct {
 	forgets  bool           // server without persistence
 	modest   bool           // the user may not kill connections
 	least    int            // minimum number of acquisitions (0: 6)
-	java     []peer.Program // participating Redissons
+	java     []peer.Program // Redisson clients that take part
 }
 
 // permits reports whether all keys are semaphores.
@@ -56,7 +56,7 @@ type campaign struct {
 	server     *redistest.Server
 	markServer *redistest.Server
 	proxy      *redistest.Proxy
-	log        *history.Writer // the nemesis's own history
+	log        *history.Writer // history of the injected faults
 	slots      []*process
 	all        []*process // including those that have exited
 	java       []*redisson
@@ -105,7 +105,7 @@ func runCampaign(t *testing.T, p plan) *report {
 
 func open(t *testing.T, p plan) *campaign {
 	t.Helper()
-	// t.TempDir would be removed with the test; keep the histories of failed runs.
+	// t.TempDir would be removed when the test ends, but the histories of failed runs must be kept.
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("stress-%d-%d", os.Getpid(), history.Now()))
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	c := &campaign{t: t, plan: p, dir: dir, slots: make([]*process, p.workers), byName: map[string]*fault{}}
@@ -159,7 +159,7 @@ func (c *campaign) start(t *testing.T, slot int) *process {
 
 func (c *campaign) member(pick uint64) *process { return c.slots[pick%uint64(len(c.slots))] }
 
-// replace starts a process in place of an exited one and puts it to work.
+// replace waits until a process has exited, starts another one in its place, and sends it the command to begin.
 func (c *campaign) replace(t *testing.T, pick uint64) {
 	t.Helper()
 	slot := int(pick % uint64(len(c.slots)))
@@ -168,7 +168,7 @@ func (c *campaign) replace(t *testing.T, pick uint64) {
 	c.slots[slot].send(t, c.begins())
 }
 
-// begins returns the command that starts a round.
+// begins returns the command with which a round starts.
 func (c *campaign) begins() string { return fmt.Sprint("go ", c.round) }
 
 func (c *campaign) sendAll(t *testing.T, what string) {
@@ -184,7 +184,7 @@ type step struct {
 	run func()
 }
 
-// fight runs the schedule. Ends that are due run before starts.
+// fight runs the schedule. If faults end and start at the same time, the ends run first.
 func (c *campaign) fight(events []event, length time.Duration) {
 	began := history.Now()
 	pace := func(at time.Duration) { <-time.After(began + at - history.Now()) }
@@ -231,7 +231,7 @@ func (c *campaign) strike(e event) (end func()) {
 	}
 }
 
-// aftermath returns how long after a fault a free lock may be blamed on it.
+// aftermath returns for how long after a fault a lock may be free because of it.
 func (c *campaign) aftermath(r history.Record, key string) time.Duration {
 	f := c.byName[r.Op]
 	for _, k := range c.plan.keys {

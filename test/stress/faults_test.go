@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// lane is the target of a fault. Faults of one lane never overlap.
+// lane is the target of a fault. Faults in the same lane never overlap.
 type lane string
 
 const (
@@ -23,22 +23,22 @@ type fault struct {
 	name        string
 	lane        lane
 	least, most time.Duration
-	// begin starts the fault and returns the function that ends it. Forgot is the key that the server
-	// lost, "*" for all keys, or empty for none.
+	// begin starts the fault and returns the function that ends it. forgot is the key that the server lost, "*" if it
+	// lost all keys, or empty.
 	begin func(c *campaign, e event) (end func(), forgot string)
-	// after is how long after the fault a lock may stay free because of it, and fairly the same for
-	// a fair lock; add the lease for faults that may leave a lock to expire.
+	// after is the time for which a lock may stay free after the fault, and fairly is this time for a fair lock. If
+	// lease is set, the fault may leave locks that have to expire, so the lease is added.
 	after, fairly time.Duration
 	lease         bool
-	pause         time.Duration // minimum pause before the next fault of the lane, in addition to the usual one
-	// odd faults run in every second round only. Requests sent during such a fault fail and are not
-	// retried, so the keys left on the server are not judged in that round.
+	pause         time.Duration // additional pause before the next fault in the lane
+	// odd faults occur only in every second round. Requests that are sent during such a fault fail and are not
+	// retried, so the keys that remain on the server are not judged in these rounds.
 	odd bool
 }
 
 const ms = time.Millisecond
 
-// stopAndGo returns a fault with a start and an end.
+// stopAndGo returns a fault that is started by begin and ended by end.
 func stopAndGo(begin, end func(c *campaign)) func(*campaign, event) (func(), string) {
 	return func(c *campaign, _ event) (func(), string) {
 		begin(c)
@@ -46,7 +46,7 @@ func stopAndGo(begin, end func(c *campaign)) func(*campaign, event) (func(), str
 	}
 }
 
-// atOnce returns a fault without an end.
+// atOnce returns a fault that does not have to be ended.
 func atOnce(f func(c *campaign)) func(*campaign, event) (func(), string) {
 	return stopAndGo(f, func(*campaign) {})
 }
@@ -57,14 +57,14 @@ func hold(dirs ...redistest.Direction) func(*campaign, event) (func(), string) {
 		func(c *campaign) { c.proxy.Heal(dirs...) })
 }
 
-// An outage of the locks' server leaves calls in doubt, which take several requests to resolve;
-// waiters may need a heartbeat to queue again.
+// After an outage of the locks' server, it takes several requests to resolve calls whose results are uncertain, and
+// waiters may need a heartbeat to be queued again.
 const (
 	settled    = 6 * time.Second
 	heartbeats = 15 * time.Second
 )
 
-// remembering are the faults that lose no data.
+// remembering contains the faults in which the server does not lose data.
 var remembering = []*fault{
 	{
 		name: "server stopped", lane: server, least: 100 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats,
@@ -142,8 +142,8 @@ var remembering = []*fault{
 	},
 }
 
-// safeForRedisson are the faults after which Redisson leaves no lock without a holder. After a lost
-// reply, Redisson resends the acquisition, which then counts twice.
+// safeForRedisson contains the faults after which Redisson does not leave a lock without a holder. After a lost reply,
+// for example, Redisson resends the acquisition, which is then counted twice.
 var safeForRedisson = []*fault{unanswered, flushed, stopped, killed}
 
 // Faults of special campaigns.
@@ -177,7 +177,7 @@ var (
 			func(c *campaign) { c.proxy.Refuse(true); c.server.KillClients(c.t, "pubsub") },
 			func(c *campaign) { c.proxy.Refuse(false) }),
 	}
-	// unsubscribedOnce leaves enough time to see that waiters were not woken.
+	// unsubscribedOnce leaves enough time to notice that waiters were not woken.
 	unsubscribedOnce = &fault{
 		name: unsubscribed.name, lane: server, least: time.Second, most: 2 * time.Second, after: unsubscribed.after, begin: unsubscribed.begin, pause: time.Minute,
 	}
@@ -209,7 +209,7 @@ var (
 			}, ""
 		},
 	}
-	// lateOne delays a single connection, whose client has a new one by then.
+	// lateOne delays the requests on a single connection until its client has opened a new one.
 	lateOne = &fault{
 		name: "one connection late", lane: network, least: 2500 * ms, most: 4 * time.Second, after: settled, fairly: heartbeats,
 		begin: func(c *campaign, e event) (func(), string) {
@@ -223,7 +223,7 @@ var (
 	}
 )
 
-// forgetting are the faults that lose data.
+// forgetting contains the faults in which the server loses data.
 var forgetting = []*fault{
 	deleted,
 	{

@@ -38,7 +38,7 @@ type process struct {
 	stopped history.Time // time of the SIGSTOP, 0 while it runs
 }
 
-// answerBound limits the time that a process may take to answer, in addition to its work.
+// answerBound is the time limit for the reply of a process, in addition to the time for its work.
 const answerBound = 30 * time.Second
 
 // startProcess starts a process and waits until it is ready.
@@ -72,8 +72,8 @@ func startProcess(t *testing.T, cfg worker.Config, dir string) *process {
 	return p
 }
 
-// run starts the process and waits for it on one OS thread: the kernel kills the process when the
-// thread that started it exits.
+// run starts the process and waits for it on the same OS thread, because the kernel kills the process when the thread
+// that started it exits.
 func (p *process) run(out io.Reader, started chan<- error) {
 	defer close(p.done)
 	defer close(p.output)
@@ -87,7 +87,7 @@ func (p *process) run(out io.Reader, started chan<- error) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		p.output <- lines.Text()
 	}
-	_ = p.cmd.Wait() // the caller that ended it knows the status
+	_ = p.cmd.Wait() // the caller that ended the process knows its status
 }
 
 func (p *process) send(t *testing.T, what string) {
@@ -112,7 +112,7 @@ func (p *process) expect(t *testing.T, want string) string {
 	}
 }
 
-// lastOutput returns what the process wrote to standard error: a panic or a data race.
+// lastOutput returns the text that the process wrote to standard error, such as a panic or a data race.
 func (p *process) lastOutput() string {
 	text, err := os.ReadFile(p.path[:len(p.path)-len("jsonl")] + "log")
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *process) resume(t *testing.T, log *history.Writer) {
 	p.stopped = 0
 }
 
-// kill kills the process. It takes the time first, so that no later action of the process counts.
+// kill kills the process. It reads the time first, so that later actions of the process do not count.
 func (p *process) kill(t *testing.T, log *history.Writer) {
 	t.Helper()
 	log.Write(history.Record{P: p.name, Kind: history.Kill})
@@ -158,21 +158,20 @@ func (p *process) exit(t *testing.T) {
 // release is the Redisson release that takes part.
 const release = "4.3.1"
 
-// javaBound limits one call of a live Redisson, only to keep a run from hanging.
+// javaBound is the time limit for a call to a live Redisson client. It only prevents a run from hanging.
 const javaBound = time.Minute
 
-// redisson is a Java process that takes the same locks, with one caller per thread. Redisson does
-// not report lost locks, so a hold is recorded only when its unlock has proved that the owner was
-// in the key all the time.
+// redisson is a Java process that acquires the same locks, with one caller per thread. Redisson does not report lost
+// locks, so a hold is recorded only after its unlock has proved that the server had the owner all the time.
 type redisson struct {
 	peer  *peer.Peer
-	name  string // as used in histories
+	name  string // in histories
 	lease time.Duration
 	log   *history.Writer
 	marks *redis.Pool
 	keys  []worker.Key
 	seed  uint64
-	ids   int // sequence number of begin, which only one goroutine calls
+	ids   int // number of calls to begin, which only one goroutine makes
 }
 
 // findJava returns the program of a release. If it is missing, the run continues without Redisson
@@ -186,8 +185,8 @@ func findJava(t *testing.T, release string) (program peer.Program, ok bool) {
 	return program, err == nil
 }
 
-// startJava starts a Java process behind the proxy. Its lease is the longest: Redisson's readers
-// cut the leases of other readers to their own.
+// startJava starts a Java process behind the proxy. It has the longest lease, because Redisson's readers shorten the
+// leases of other readers to their own.
 func (c *campaign) startJava(t *testing.T, program peer.Program) *redisson {
 	t.Helper()
 	number := len(c.java)

@@ -22,13 +22,13 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// report has the figures of a campaign.
+// report contains the results of a campaign.
 type report struct {
 	Class        string         `json:"class"`
 	Seed         uint64         `json:"seed"`
 	Seconds      float64        `json:"seconds"` // of all rounds
 	Rounds       int            `json:"rounds"`
-	Judged       int            `json:"judged"` // rounds in which the keys left on the server were judged
+	Judged       int            `json:"judged"` // rounds in which the keys that remained on the server were judged
 	Acquisitions int            `json:"acquisitions"`
 	Reentries    int            `json:"reentries"`
 	Resumed      int            `json:"resumed"`
@@ -37,20 +37,20 @@ type report struct {
 	Lost         int            `json:"lost"`
 	Outcomes     map[string]int `json:"outcomes"` // of calls, such as "lock: uncertain"
 	Faults       map[string]int `json:"faults"`
-	Overlaps     int            `json:"overlaps"` // excused: the server lost data
-	// OverlapMS is the length of the longest overlap, OverlapEndMS the longest time from a fault to
-	// the end of an overlap.
+	Overlaps     int            `json:"overlaps"` // excused because the server lost data
+	// OverlapMS is the length of the longest overlap. OverlapEndMS is the longest time from a fault until the end of an
+	// overlap.
 	OverlapMS    int64 `json:"overlap_ms"`
 	OverlapEndMS int64 `json:"overlap_end_ms"`
-	// IdleMS is the longest time that a lock with waiters stayed free in a calm period,
-	// WithoutGrantMS the longest time without a grant of any lock.
+	// IdleMS is the longest time for which a lock with waiters stayed free in a calm period. WithoutGrantMS is the
+	// longest time in which no lock was granted.
 	IdleMS         int64 `json:"idle_ms"`
 	WithoutGrantMS int64 `json:"without_grant_ms"`
-	// Stalls counts the stalls that processes noticed, frozen or not; StallMS is the longest one.
+	// Stalls is the number of stalls that processes noticed, whether they were stopped or not. StallMS is the longest.
 	Stalls  int   `json:"stalls"`
 	StallMS int64 `json:"stall_ms"`
-	// Stocks is how often a semaphore's permits were counted, Missing the number of permits that
-	// Redissons have lost at rest.
+	// Stocks is the number of times that the permits of a semaphore were counted. Missing is the number of permits that
+	// Redisson clients had lost at rest.
 	Stocks   int `json:"stocks"`
 	Missing  int `json:"missing"`
 	Findings int `json:"findings"`
@@ -190,7 +190,7 @@ func sums(text []byte) (string, error) {
 	}
 }
 
-// include adds the figures of another report of the same class.
+// include adds the results in another report of the same class.
 func (r *report) include(o *report) {
 	r.Seconds += o.Seconds
 	r.Acquisitions += o.Acquisitions

@@ -26,12 +26,12 @@ import (
 )
 
 const (
-	// idleLimit is how long a lock with waiters may stay free in a calm period. A waiter that
-	// missed its wake-up would wait for a lease.
+	// idleLimit is the time for which a lock with waiters may stay free in a calm period. A waiter that missed its
+	// wake-up would wait for the length of a lease.
 	idleLimit = 5 * time.Second
-	// slack is the allowance of a call's bound for a busy machine.
+	// slack is added to the time limit of calls, because the machine may be busy.
 	slack = 8 * time.Second
-	// settleBound is how long leftovers without a holder may stay after all faults have ended.
+	// settleBound is the time for which owners without a holder may remain after all faults have ended.
 	settleBound = 10 * time.Second
 )
 
@@ -79,8 +79,8 @@ func (c *campaign) find(t *testing.T, findings []history.Finding) {
 	c.failed = c.failed || len(findings) > 0
 }
 
-// unexpectedOwners returns findings for owners on the server, holders or waiters, that no process
-// has left there. It waits for the calls in doubt to be resolved in the background.
+// unexpectedOwners returns findings for owners on the server, holders or waiters, that were not left there by a
+// process. It waits until calls with uncertain results have been resolved in the background.
 func (c *campaign) unexpectedOwners(t *testing.T) []history.Finding {
 	t.Helper()
 	for deadline := time.Now().Add(settleBound); ; <-time.After(200 * ms) {
@@ -167,7 +167,7 @@ func (c *campaign) leave(t *testing.T) {
 	}
 }
 
-// longestLease returns how long an abandoned lock may last.
+// longestLease returns the time for which an abandoned lock may remain.
 func (c *campaign) longestLease() (longest time.Duration) {
 	for _, k := range c.plan.keys {
 		longest = max(longest, k.Lease)
@@ -175,7 +175,7 @@ func (c *campaign) longestLease() (longest time.Duration) {
 	return longest
 }
 
-// visitAll takes every fair lock once, behind the dead waiters in its queue.
+// visitAll acquires every fair lock once, behind the dead waiters in its queue.
 func (c *campaign) visitAll(t *testing.T) {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), c.server.URL(), redlatch.WithDeadWaiterGrace(5*time.Second))
@@ -205,7 +205,7 @@ func (c *campaign) leftovers(t *testing.T) (findings []history.Finding) {
 			findings = append(findings, history.Finding{Check: "left behind", What: what + " " + name})
 		}
 	}
-	// Redisson also leaves the counters of tokens, which must not restart.
+	// Like Redisson, the client keeps the counters of tokens, which must not restart.
 	add("key", slices.DeleteFunc(c.strings(t, "KEYS", "*"), func(key string) bool {
 		return strings.HasPrefix(key, "redisson_lock_token:")
 	}))
@@ -219,8 +219,8 @@ func (c *campaign) leftovers(t *testing.T) (findings []history.Finding) {
 	return findings
 }
 
-// TestPermitStress runs for -duration (make stress RUN=TestPermitStress): one half with permits of
-// Redlatch alone and all faults, one half with two live Redissons.
+// TestPermitStress runs for -duration (make stress RUN=TestPermitStress). In the first half of this time, it runs
+// Redlatch alone with all faults. In the second half, two live Redisson clients also take part.
 func TestPermitStress(t *testing.T) {
 	p := plan{
 		seed: chooseSeed(t, "stress-permits"), duration: *duration / 2, round: 30 * time.Second, gap: usualGap,
@@ -228,8 +228,8 @@ func TestPermitStress(t *testing.T) {
 		habits: worker.Usual(), workers: 4, callers: 10,
 	}
 	t.Run("without data loss", func(t *testing.T) { runAndReport(t, "permits", p) })
-	// With all faults: after a lost reply Redisson resends its attempt, which takes permits twice
-	// for the same IDs. Permits may be lost, but never are too many held.
+	// All faults occur. After a lost reply, Redisson resends its attempt, which acquires permits twice for the same
+	// IDs. Permits may be lost, but there must never be too many holders.
 	p.workers, p.callers = 3, 5
 	p.keys = semaphores(4, 1, []int{1, 3, 5}, short, middling)
 	inexact(p.keys)
@@ -264,8 +264,8 @@ const stock = `local now = redis.call('TIME')
 local over = redis.call('ZCOUNT', KEYS[2], 0, now[1] * 1000 + math.floor(now[2] / 1000))
 return {tonumber(redis.call('GET', KEYS[1]) or '-1'), redis.call('ZCARD', KEYS[2]) - over, over}`
 
-// permitsAtRest returns findings for held permits that their leases do not return, lost permits,
-// and permits in excess of the limit.
+// permitsAtRest returns findings for held permits that do not expire with their leases, for lost permits, and for
+// permits in excess of the limit.
 func (c *campaign) permitsAtRest(t *testing.T) (findings []history.Finding) {
 	t.Helper()
 	deadline := time.Now().Add(c.longestLease() + settleBound)
@@ -295,7 +295,7 @@ func (c *campaign) permitsAtRest(t *testing.T) (findings []history.Finding) {
 	return findings
 }
 
-// restock returns permits with expired leases and permits lost by a Redisson.
+// restock makes permits available whose leases have expired or that a Redisson client has lost.
 func (c *campaign) restock(t *testing.T, key worker.Key) {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), c.server.URL())
@@ -330,8 +330,8 @@ func (c *campaign) takeAway(t *testing.T) (findings []history.Finding) {
 	return findings
 }
 
-// permitSession is one acquisition of permits by a Redisson thread. Its hold is recorded for its
-// lease: Redisson does not renew permits.
+// permitSession is one acquisition of permits by a Redisson thread. Its hold is recorded for the length of its lease,
+// because Redisson does not renew permits.
 func (r *redisson) permitSession(id, thread string, key worker.Key, rnd *rand.Rand) {
 	n := 1 + rnd.IntN(min(3, key.Permits))
 	command := peer.Command{"op": "call", "client": "c", "thread": thread, "name": key.Name, "kind": "permits"}
@@ -369,7 +369,7 @@ func (r *redisson) permitSession(id, thread string, key worker.Key, rnd *rand.Ra
 		write(history.Record{Kind: history.Mark, Entry: entry})
 	}
 	if rnd.IntN(20) == 0 {
-		return // leave it to its lease
+		return // the permits expire with their lease
 	}
 	write(history.Record{Kind: history.Give, Op: "release"})
 	write(history.Record{Kind: history.Call, ID: id + "u", Op: "release", Wait: javaBound})

@@ -18,20 +18,20 @@ type event struct {
 	fault  *fault
 	at     time.Duration // from the start of the round
 	length time.Duration
-	pick   uint64 // for choices made by the fault
+	pick   uint64 // random number for choices that the fault makes
 }
 
-// usualGap is the default maximum pause between two faults of a lane.
+// usualGap is the default for the maximum pause between two faults in a lane.
 const usualGap = 4 * time.Second
 
-// dealer deals the faults of one lane like cards.
+// dealer deals the faults in one lane like cards.
 type dealer struct {
 	rnd   *rand.Rand
 	kinds []*fault
 	deck  []*fault
 }
 
-// pause returns the minimum pause between faults of the lane.
+// pause returns the minimum pause between faults in the lane.
 func (d *dealer) pause() (least time.Duration) {
 	for _, f := range d.kinds {
 		least = max(least, f.pause)
@@ -69,7 +69,8 @@ type scheduler struct {
 	lanes []*dealer
 }
 
-// newScheduler deals kinds of faults depending on the seed only, with pauses up to gap.
+// newScheduler returns a scheduler for the given kinds of faults, with pauses up to gap. Its schedules depend only on
+// the seed.
 func newScheduler(seed uint64, gap time.Duration, kinds []*fault) *scheduler {
 	s := &scheduler{rnd: rand.New(rand.NewPCG(seed, 0)), gap: gap}
 	byLane := map[lane]*dealer{}

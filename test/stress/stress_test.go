@@ -1,12 +1,10 @@
 //go:build linux
 
-// Package stress runs client processes that acquire and release locks while faults hit the servers,
-// the
-// network and the processes, and checks their histories. It needs Linux. From the root of the
-// checkout:
+// Package stress runs client processes that acquire and release locks while faults hit the servers, the network and the
+// processes. It then checks their histories. It requires Linux. Run it from the root of the checkout:
 //
-//	make stress DURATION=10m           a random seed, which it prints
-//	make stress DURATION=10m SEED=7    the schedule of that seed again
+//	make stress DURATION=10m           with a random seed, which is printed
+//	make stress DURATION=10m SEED=7    with the schedule for this seed
 //
 // # A campaign
 //
@@ -19,35 +17,33 @@
 //	                                             the time is over    ▼
 //	           quit: nothing may be left ◀── leases expire, dead waiters are evicted
 //
-// The processes (see internal/worker) reach the locks' server through a proxy with faults. They
-// query the server directly, and leave marks on a second server, the audit server, which has no
-// faults. Each process writes a history (see internal/history, which lists the checks). A round
-// ends when all faults have healed and every call has returned, so each round is judged separately,
-// and a run stops in the round that failed. At rest no lock may have a holder and no queue a waiter
-// unless a process left it on purpose: it died, let the lock expire, or handed it over.
+// The processes (see internal/worker) reach the locks' server through a proxy that injects faults. They query the
+// server directly, and add marks on a second server, the audit server, which does not have faults. Each process writes
+// a history (see internal/history, which contains the checks). A round ends when all faults have healed and all calls
+// have returned. Each round is judged separately, and a run stops after the round that failed. At rest, locks must not
+// have holders, and queues must not have waiters, unless a process left them there: it died, let the lock expire, or
+// handed it over.
 //
 // # Two classes
 //
-// In the first class, the server loses no data. It is frozen, killed, and restarted with its
-// append-only file, which it writes at each command; its users lose permissions; its network
-// stalls, delays and cuts; clients are frozen and killed. Two concurrent holders are always an
-// error. In the second class, the server loses data: keys are deleted and evicted, everything is
-// flushed, or it restarts empty. Two clients may then hold a lock for up to one renewal period; the
-// report has the number and length of these overlaps.
+// In the first class, the server does not lose data. It is stopped, killed, and restarted with its append-only file, to
+// which it writes before each reply. Its users lose permissions. Its network stalls, delays data and cuts connections.
+// Clients are stopped and killed. Two concurrent holders are always an error. In the second class, the server loses
+// data: keys are deleted or evicted, everything is flushed, or the server restarts empty. Two clients may then hold a
+// lock for up to one renewal period. The report contains the number and length of these overlaps.
 //
 // # The schedule
 //
-// The server, the network and the processes each have a lane of faults. Faults of one lane run
-// sequentially, and the lanes run in parallel. Each lane deals its kinds of faults like cards, so
-// every kind occurs before one is repeated. The seed alone determines the kind, time, length and
-// target of each fault. The processes' actions are also random, but how they interleave depends on
-// the machine: a seed repeats the faults, not the run.
+// The server, the network and the processes each have a lane of faults. The faults in one lane run sequentially, and
+// the lanes run in parallel. Each lane deals its kinds of faults like cards, so that every kind occurs before one is
+// repeated. The seed alone determines the kind, time, length and target of each fault. The actions of the processes are
+// also random, but how they interleave depends on the machine. Therefore a seed repeats the faults, but not the run.
 //
 // # Limits
 //
-// A frozen process cannot stop its work, and its requests may arrive late after it resumes. So a
-// hold counts until the deadline that it reported itself, and a mark counts only if the hold was
-// valid after the reply to it. No lock can protect a holder that does not check its hold.
+// A stopped process cannot stop its work, and its requests may arrive late after it has been resumed. Therefore a hold
+// counts until the deadline that the process itself reported, and a mark counts only if the hold was still valid after
+// the reply to it. A lock cannot protect a holder that does not check its hold.
 package stress
 
 import (
@@ -73,12 +69,12 @@ var (
 	seed     = flag.Uint64("seed", 0, "seed of the schedule; 0 for a random one")
 )
 
-// Short leases are lost now and then; with long ones, a missed wake-up shows.
+// Short leases are sometimes lost. With long leases, a missed wake-up is noticed.
 const (
 	short    = 3 * time.Second
 	middling = 5 * time.Second
 	long     = 20 * time.Second
-	// forgetful is long enough to tell a renewal, after a third of it, from its end.
+	// forgetful is long enough to distinguish a renewal, after a third of the lease, from the end of the lease.
 	forgetful = 15 * time.Second
 )
 
@@ -117,8 +113,8 @@ func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 	return keys
 }
 
-// TestStress runs for -duration: five eighths without data loss, one eighth of it also with a live
-// Redisson, and two eighths with data loss.
+// TestStress runs for -duration. For five eighths of this time, the server does not lose data. In one eighth, a live
+// Redisson client also takes part. In two eighths, the server loses data.
 func TestStress(t *testing.T) {
 	p := plan{
 		seed: chooseSeed(t, "stress"), duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
@@ -130,7 +126,7 @@ func TestStress(t *testing.T) {
 	t.Run("without data loss", func(t *testing.T) { runAndReport(t, "remembers", p) })
 	mixed := p
 	mixed.duration, mixed.kinds, mixed.keys = *duration/8, safeForRedisson, locks(3, 3, middling)
-	mixed.keys = append(mixed.keys, rwLocks(2, middling)...) // one lease only: Redisson's readers cut others to theirs
+	mixed.keys = append(mixed.keys, rwLocks(2, middling)...) // with the same lease, because Redisson's readers shorten others
 	mixed.workers, mixed.callers = 2, 3
 	if program, ok := findJava(t, release); ok {
 		mixed.java = []peer.Program{program}
@@ -141,8 +137,8 @@ func TestStress(t *testing.T) {
 	t.Run("with data loss", func(t *testing.T) { runAndReport(t, "forgets", p) })
 }
 
-// TestReadWriteStress runs readers and writers of Redlatch and of two Redissons for -duration
-// (make stress RUN=TestReadWriteStress).
+// TestReadWriteStress runs readers and writers of Redlatch and of two Redisson clients for -duration (make stress
+// RUN=TestReadWriteStress).
 func TestReadWriteStress(t *testing.T) {
 	p := plan{
 		seed: chooseSeed(t, "stress-rw"), duration: *duration, round: 30 * time.Second, gap: usualGap,

@@ -19,10 +19,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// TestMixedClientsShareLocksDuringClusterChanges moves slots under waiters, then has workers of
-// both languages take locks in one slot while it moves and while its master is killed. Moving a
-// slot must never admit two holders. A failover may lose the latest writes, so it does not require
-// exclusion. All workers must progress each time.
+// TestMixedClientsShareLocksDuringClusterChanges moves slots while clients wait for locks in them. Then workers in both
+// languages acquire locks in one slot while it is being moved and while its master is killed. While a slot is being
+// moved, there must never be two holders. A failover may lose the latest writes, so mutual exclusion is not required.
+// All workers must make progress each time.
 func TestMixedClientsShareLocksDuringClusterChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers and Java")
@@ -35,8 +35,8 @@ func TestMixedClientsShareLocksDuringClusterChanges(t *testing.T) {
 			p := watched(t, &place{title: "replicas", sharded: true, cluster: c})
 			java := peer.Start(t, program)
 			p.slotsMoveUnderWaiters(t, java)
-			// With AUTO, Redisson cannot resubscribe after a slot that it listened on has moved:
-			// each move delays its waiters by their subscriptionTimeout or more.
+			// With AUTO, Redisson cannot resubscribe after a slot with its channels has been moved, so
+			// each move delays its waiters by at least their subscriptionTimeout.
 			p.slotMovesUnderWorkers(t, java, transport.ShardingOff, 3)
 			p.slotMovesUnderWorkers(t, java, transport.ShardingAuto, 1)
 			p.masterIsKilled(t, java)
@@ -76,12 +76,12 @@ func (p *place) masterIsKilled(t *testing.T, java *peer.Peer) {
 	all.stop("killed master")
 }
 
-// often makes Redisson read the cluster's slots every second instead of every five: until then its
-// calls do not find a moved slot.
+// often makes Redisson read the cluster's slots every second instead of every five seconds. Until then, its calls do
+// not find a slot that was moved.
 var often = peer.Command{"scan": 1000}
 
-// slotsMoveUnderWaiters moves the slot of a lock while one library waits for it and the other holds
-// it. Redlatch must be woken. For Redisson, the time is logged, and must not exceed the lease.
+// slotsMoveUnderWaiters moves the slot of a lock while one library holds the lock and the other waits for it. Redlatch
+// must be woken. For Redisson, the time is logged, and must not be longer than the lease.
 func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
 	t.Helper()
 	var met []sleeper
@@ -172,9 +172,9 @@ func TestJudgeDetectsTwoHolders(t *testing.T) {
 	require.Len(t, overlaps([]turn{after, next, inside, long}), 1, "compare with the reader that ends last")
 }
 
-// TestU15ClusterWakesRedissonAndRedlatchWaiters has every party release locks that every other
-// party waits for. A waiter is woken whenever it subscribes to what the holder publishes; otherwise
-// it sleeps until the lease that it knows of expires.
+// TestU15ClusterWakesRedissonAndRedlatchWaiters makes each party release locks for which each other party is waiting. A
+// waiter is woken if it has subscribed in the way in which the holder publishes. Otherwise, it sleeps until the lease
+// expires.
 func TestU15ClusterWakesRedissonAndRedlatchWaiters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers and Java")
@@ -194,7 +194,7 @@ func TestU15ClusterWakesRedissonAndRedlatchWaiters(t *testing.T) {
 	t.Logf("no wake-up was lost:\n%s", took.markdown("from release to the waiter's acquisition, ms"))
 }
 
-// meetAll has all parties of a place meet n times on each kind of lock.
+// meetAll makes all parties in a place meet n times on each kind of lock.
 func (p *place) meetAll(t *testing.T, java *peer.Peer, n int, took *figures) {
 	t.Helper()
 	parties, table := p.parties(t, java), &figures{}
@@ -227,8 +227,8 @@ func (p *place) meetAll(t *testing.T, java *peer.Peer, n int, took *figures) {
 	t.Logf("Redisson %s, %s: from release to the waiter's acquisition, ms:\n%s", java.Version, p.title, table)
 }
 
-// eachPair calls f for each kind of lock and each pair of parties with a Redisson. The adapters'
-// tests cover pairs of Redlatch.
+// eachPair calls f for each kind of lock and each pair of parties that includes Redisson. Pairs of Redlatch clients are
+// covered by the adapters' tests.
 func eachPair(parties []party, f func(frees, waits party, l target)) {
 	for _, l := range targets() {
 		for _, frees := range parties {
@@ -252,8 +252,8 @@ func targets() (all []target) {
 		target{kind: locksuite.Writer, waits: locksuite.Reader}, target{kind: locksuite.Reader, waits: locksuite.Writer})
 }
 
-// silence deletes a lock without a message while Redlatch waits for it. The returned function
-// checks that the waiter polled after its poll cap.
+// silence deletes a lock without sending a message while Redlatch waits for it. The function that it returns checks
+// that the waiter polled after its poll cap.
 func (p *place) silence(t *testing.T) func(t *testing.T) {
 	t.Helper()
 	const pollCap = 3 * time.Second

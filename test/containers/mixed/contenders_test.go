@@ -23,15 +23,14 @@ import (
 )
 
 const (
-	// turnLease is the lease of a worker's locks, and so the longest sleep of a worker that misses
-	// a message.
+	// turnLease is the lease of a worker's locks, and therefore the longest sleep of a worker that misses a message.
 	turnLease = 3 * time.Second
-	// turnTime is how long a worker holds a lock.
+	// turnTime is the time for which a worker holds a lock.
 	turnTime = 3 * time.Millisecond
-	// pause is a worker's pause after a turn. Locks must be free now and then, so that a worker
-	// that missed a message and polls when a lease expires can acquire a plain lock.
+	// pause is a worker's pause after a turn. Locks must sometimes be free, so that a worker that missed a message and
+	// polls when a lease expires can acquire a plain lock.
 	pause = 20 * time.Millisecond
-	// hung is the limit of a Redisson call: it acquires within turnLease or never.
+	// hung is the time limit for a Redisson call, which acquires the lock within turnLease or never.
 	hung = 10 * turnLease
 )
 
@@ -69,16 +68,16 @@ func goWorker(g *goParty, l target) worker {
 		}
 		had.to = time.Now()
 		if ends.Before(had.to) {
-			had.to = ends // the machine stalled
+			had.to = ends // because the machine stalled
 		}
 		return had, hold.Unlock()
 	}
 	return w
 }
 
-// javaWorker works with a Redisson client on its own thread. Redisson does not notice a loss, so
-// its turns end with the lease at the latest. It uses tryLock repeatedly, because a lock() that
-// misses its message may never return.
+// javaWorker returns a worker that uses a Redisson client on its own thread. Redisson does not notice a loss, so its
+// turns end with the lease at the latest. It calls tryLock repeatedly, because a call to lock() that misses its message
+// may never return.
 func javaWorker(j *javaParty, l target) worker {
 	l.thread = "-" + l.kind.Name + l.name
 	try := peer.Command{"op": "tryLock", "wait": turnLease.Milliseconds(), "lease": turnLease.Milliseconds()}
@@ -181,9 +180,8 @@ func class(err error) string {
 	return err.Error()
 }
 
-// progress waits until each worker has had another turn, and returns how long that took. A Redisson
-// call that hangs, as happens now and then after a slot has moved, is logged and tolerated while
-// other Redisson calls return.
+// progress waits until each worker has had another turn, and returns how long this took. After a slot has been moved, a
+// Redisson call sometimes hangs. This is logged, and tolerated as long as other Redisson calls return.
 func (c *contenders) progress() time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -193,7 +191,7 @@ func (c *contenders) progress() time.Duration {
 	require.EventuallyWithT(c.t, func(ct *assert.CollectT) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		theirs := false // a Redisson worker progresses
+		theirs := false // whether a Redisson worker made progress
 		for who, had := range c.count {
 			in, foreign := c.calls[who]
 			theirs = theirs || foreign && had > before[who]
@@ -266,7 +264,7 @@ func overlaps(turns []turn) (examples []string) {
 	return examples
 }
 
-// figures has times by line. It is not safe for concurrent use.
+// figures contains the times for each line of a table. It is not safe for concurrent use.
 type figures struct {
 	lines []string // in order of first use
 	times map[string][]time.Duration

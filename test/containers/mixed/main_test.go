@@ -4,15 +4,15 @@
 //
 // # Which client wakes which
 //
-// Parties are clients of either library with a mode of sharded pub/sub. Any two meet on every kind
-// of lock and on each kind of server:
+// Parties are clients of either library in one of the modes of sharded pub/sub. Each two of them meet on every kind of
+// lock and every kind of server:
 //
 //	one locks ─▶ the other waits, and sleeps (MONITOR) ─▶ the one unlocks
 //	    ──received──▶ the waiter acquires: counted, with the time it took
 //	    └─not received─▶ the waiter must sleep until the lease expires
 //
-// The outcome depends on how the holder publishes and how the waiter listens. Both are observed,
-// not assumed.
+// The outcome depends on how the holder publishes and how the waiter subscribes. The test observes both instead of
+// assuming them.
 //
 // # Cluster changes
 //
@@ -21,9 +21,9 @@
 //
 //	work ─▶ the cluster changes ─▶ every worker has had more turns ─▶ stop ─▶ compare
 //
-// The Java peer is internal/test/peer/java, which scripts/compat.sh builds. Without it the tests
-// are skipped, unless CI=true or REDLATCH_COMPAT=1 requires it. REDLATCH_COMPAT_VERSIONS lists
-// Redisson's releases, REDLATCH_WAKEUPS is how often any two parties meet: see docs/testing.md.
+// The Java peer is internal/test/peer/java, which is built by scripts/compat.sh. If it is missing, the tests are
+// skipped unless CI=true or REDLATCH_COMPAT=1 requires it. REDLATCH_COMPAT_VERSIONS lists the Redisson releases, and
+// REDLATCH_WAKEUPS is the number of times that each two parties meet. See docs/testing.md.
 package mixed
 
 import (
@@ -73,7 +73,7 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// programs finds the peers of the releases. Without them the test is skipped, unless they are
+// programs returns the Java programs for the releases. If they are missing, the test is skipped unless they are
 // required.
 func programs(t *testing.T) []peer.Program {
 	t.Helper()
@@ -107,7 +107,7 @@ func wakeUps(t *testing.T) int {
 type javaParty struct {
 	peer   *peer.Peer
 	client string
-	mode   string // its shardedSubscriptionMode; "" if the release has none
+	mode   string // its shardedSubscriptionMode, or "" if the release does not have this setting
 
 	says, listens string // the commands it publishes and subscribes with; see place.find
 }
@@ -172,8 +172,8 @@ func (j *javaParty) take(t *testing.T, l target, lease time.Duration) held {
 	return j.freeing(l)
 }
 
-// freeing repeats an unlock that Redisson did not send: while it reads the topology of a cluster anew, it may not know
-// the node of a slot.
+// freeing repeats an unlock if Redisson did not send it, because it may not know the node of a slot while it is reading
+// the topology of the cluster again.
 func (j *javaParty) freeing(l target) held {
 	return func(t *testing.T) time.Time {
 		t.Helper()
@@ -210,7 +210,8 @@ var permit = locksuite.Kind{Name: "permits", New: func(c *redlatch.Client, name 
 	return l
 }}
 
-// permitLease is the lease of Redisson's permits that are released explicitly: it does not renew permits.
+// permitLease is the lease of Redisson's permits that are released explicitly. It is long because Redisson does not
+// renew permits.
 const permitLease = 10 * time.Minute
 
 // isPermit reports whether the target is a permit.

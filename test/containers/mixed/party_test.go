@@ -32,7 +32,7 @@ import (
 type target struct {
 	kind locksuite.Kind
 	name string
-	// waits is the kind of a waiter in another role than the holder, "" for the same role.
+	// waits is the kind of lock of a waiter whose role differs from that of the holder. It is empty for the same role.
 	waits locksuite.Kind
 	// thread selects a thread of a Java client, which runs one command at a time.
 	thread string
@@ -62,15 +62,15 @@ type party interface {
 	library() string
 	// publishes returns the command that announces a free lock.
 	publishes() string
-	// hears reports whether its waiters receive messages published with a command.
+	// hears reports whether its waiters receive messages that are published with a command.
 	hears(command string) bool
-	// take acquires a free lock for a lease, or with 0 until it is released.
+	// take acquires a free lock with a lease. If it is 0, the lock is held until it is released.
 	take(t *testing.T, l target, lease time.Duration) held
 	// wait starts to wait for a lock.
 	wait(t *testing.T, l target) <-chan taken
 }
 
-// held releases a lock and returns when it started to.
+// held releases a lock, and returns the time at which it started to do so.
 type held func(t *testing.T) time.Time
 
 // taken is the result of a wait.
@@ -131,7 +131,7 @@ func (g *goParty) title() string     { return g.name }
 func (*goParty) library() string     { return "Redlatch" }
 func (g *goParty) publishes() string { return g.transport.PublishCommand() }
 
-// In a cluster, Redlatch subscribes both ways.
+// In a cluster, Redlatch subscribes in both ways, so it receives all messages.
 func (*goParty) hears(string) bool { return true }
 
 func (g *goParty) lock(l target) *rlock.Lock { return l.kind.New(g.client, l.name) }
@@ -169,7 +169,7 @@ func (g *goParty) wait(t *testing.T, l target) <-chan taken {
 // place is a cluster in which parties meet. All its nodes are watched.
 type place struct {
 	title   string
-	sharded bool // its servers support sharded pub/sub
+	sharded bool // whether its servers support sharded pub/sub
 	cluster *redistest.Cluster
 	watches map[*redistest.Server]*oracle.Watch
 	stalls  *redistest.Stalls
@@ -184,8 +184,8 @@ func startPlaces(t *testing.T) []*place {
 	}
 }
 
-// watched watches the nodes of a cluster without clients: a watch must have seen the scripts'
-// texts.
+// watched watches the nodes of a cluster. The cluster must not have clients yet, because a watch must see the texts of
+// all scripts.
 func watched(t *testing.T, p *place) *place {
 	t.Helper()
 	p.watches, p.stalls = map[*redistest.Server]*oracle.Watch{}, redistest.WatchStalls(t)
@@ -223,8 +223,8 @@ func (p *place) since(t *testing.T, name string) []monitor.Call {
 	return calls
 }
 
-// parked waits until the first waiter with a command about the lock since the last call sleeps: it
-// has made its second attempt, after its subscription.
+// parked waits until a waiter that has sent its first command for the lock is asleep. It then has made its second
+// attempt, after its subscription.
 func (p *place) parked(t *testing.T, name string) {
 	t.Helper()
 	watch := p.watches[p.cluster.Owner(t, name)]
@@ -234,8 +234,7 @@ func (p *place) parked(t *testing.T, name string) {
 	}
 }
 
-// modes returns the modes to test, in Redisson's words. ON needs servers with sharded pub/sub; see
-// place.refused.
+// modes returns the modes to test, by Redisson's names. ON requires servers with sharded pub/sub (see place.refused).
 func (p *place) modes() []transport.Sharding {
 	if p.sharded {
 		return []transport.Sharding{transport.ShardingAuto, transport.ShardingOn, transport.ShardingOff}
@@ -243,8 +242,7 @@ func (p *place) modes() []transport.Sharding {
 	return []transport.Sharding{transport.ShardingAuto, transport.ShardingOff}
 }
 
-// parties creates a client of each library for each mode. Clients with the same mode must have
-// chosen alike.
+// parties creates a client of each library for each mode. Clients with the same mode must have made the same choice.
 func (p *place) parties(t *testing.T, java *peer.Peer) []party {
 	t.Helper()
 	all := []party{overRueidis(t, p.cluster, transport.ShardingAuto)}
@@ -252,7 +250,7 @@ func (p *place) parties(t *testing.T, java *peer.Peer) []party {
 		ours, theirs := overGoRedis(t, p.cluster, mode), connect(t, java, p.cluster, mode.String(), nil)
 		all = append(all, ours)
 		if theirs.mode == "" && mode != transport.ShardingAuto {
-			continue // one client without the setting is enough
+			continue // one client in a release without the setting is enough
 		}
 		p.find(t, theirs)
 		require.Equal(t, theirs.says, theirs.listens, "%s must receive its own messages", theirs.title())
@@ -264,8 +262,8 @@ func (p *place) parties(t *testing.T, java *peer.Peer) []party {
 	return all
 }
 
-// find finds out how a Redisson client subscribes, from the subscribers while it waits for a lock
-// whose owner is not a client, and how it publishes, from its unlock script.
+// find determines how a Redisson client subscribes and how it publishes. For the first, it counts the subscribers while
+// the client waits for a lock whose owner is not a client. For the second, it examines the client's unlock script.
 func (p *place) find(t *testing.T, j *javaParty) {
 	t.Helper()
 	l := target{kind: locksuite.Kinds[0], name: redistest.Key(t)}
@@ -321,12 +319,12 @@ type sleeper struct {
 const (
 	// sleeperLease is the lease of the locks whose waiters are not woken.
 	sleeperLease = 3 * time.Second
-	// wakeBound is the latest acquisition of a woken waiter, from the start of its wait. Without a
-	// message, a fair waiter of Redlatch would poll after five seconds, a plain one after ten, and
-	// one of Redisson after thirty.
+	// wakeBound is the time, from the start of its wait, within which a waiter that is woken acquires the lock. Without
+	// a message, a Redlatch waiter would poll after five seconds for a fair lock and after ten seconds for a plain
+	// lock, and a Redisson waiter after thirty seconds.
 	wakeBound = 4800 * time.Millisecond
-	// parks is for Redisson's waiting readers and waiters for permits: a message wakes parked
-	// waiters, but a waiter that is about to park sleeps for the TTL it has read.
+	// parks allows for Redisson's readers and its waiters for permits. A message wakes waiters that are parked, but a
+	// waiter that is about to park sleeps for the TTL that it has read.
 	parks = 100 * time.Millisecond
 	// slack is the difference between the timers of two processes.
 	slack = 50 * time.Millisecond
@@ -337,8 +335,8 @@ func (s sleeper) String() string {
 	return fmt.Sprintf("%s waits, %s frees the %s lock", s.waits.title(), s.frees.title(), s.kind)
 }
 
-// meet has one party release a lock that the other sleeps for, and returns the time of the release
-// and the result of the wait. It calls between before the release.
+// meet makes one party release a lock while the other is asleep. It returns the time of the release and the result of
+// the wait. It calls between before the release.
 func (p *place) meet(t *testing.T, frees, waits party, l target, lease time.Duration, between ...func()) sleeper {
 	t.Helper()
 	s := sleeper{frees: frees, waits: waits, kind: l.what(), lease: lease, began: time.Now(), place: p}

@@ -27,13 +27,13 @@ type process struct {
 	mu      sync.Mutex // guards the fields below
 	client  *redlatch.Client
 	old     []*redlatch.Client
-	holds   map[*held]struct{} // valid as far as the caller knows
-	stopped bool               // killed: writes no history
+	holds   map[*held]struct{} // holds that the caller considers valid
+	stopped bool               // whether it was killed, so that it no longer writes history
 }
 
 type held struct {
 	*rlock.Hold
-	id, label string // label is its owner and a count, as owners are reused
+	id, label string // label is the owner and a number, because owners are reused
 	key       int
 }
 
@@ -156,7 +156,7 @@ func lockOf(h *held) *rlock.Lock {
 
 func keyName(i int) string { return fmt.Sprintf("lock-%d", i) }
 
-// take acquires the lock as the step says. It returns nil if that fails.
+// take acquires the lock as described by the step. It returns nil if that fails.
 func (c *caller) take(s step) *held {
 	l, options := c.lock(s), c.options(s)
 	switch s.Call {
@@ -201,7 +201,7 @@ func (c *caller) options(s step) []rlock.Option {
 	return []rlock.Option{rlock.WithWatchdog(c.lease(s))}
 }
 
-// call makes and records one acquiring call.
+// call calls f, which acquires the lock, and records the call.
 func (c *caller) call(s step, op string, wait time.Duration, outer *held, f func(context.Context) (*rlock.Hold, error)) *held {
 	id, ctx := c.fleet.nextID(), c.ctx
 	r := history.Record{Kind: history.Call, ID: id, Op: op, Key: keyName(s.Key), Wait: wait}
@@ -229,7 +229,7 @@ func (c *caller) call(s step, op string, wait time.Duration, outer *held, f func
 	return h
 }
 
-// use does the step's work, then re-enters with the proof of h and does it again.
+// use does the step's work, then reenters the lock with the proof of h and does the work again.
 func (c *caller) use(s step, h *held, inner int) {
 	c.fleet.audit(c.process, h)
 	select {
@@ -240,7 +240,7 @@ func (c *caller) use(s step, h *held, inner int) {
 	if inner == 0 {
 		return
 	}
-	l := lockOf(h) // the proof is invalid for any other client
+	l := lockOf(h) // the proof is only valid for the hold's own client
 	in := c.call(s, "lock", overhead, h, func(ctx context.Context) (*rlock.Hold, error) {
 		return l.Lock(ctx, rlock.WithWatchdog(c.lease(s)))
 	})
@@ -267,10 +267,9 @@ func (c *caller) leave(s step, h *held) {
 	c.unlock(h)
 }
 
-func (c *caller) unlock(h *held) { _ = c.give("unlock", h, h.Unlock) } // the history has its error
+func (c *caller) unlock(h *held) { _ = c.give("unlock", h, h.Unlock) } // the error is recorded in the history
 
-// give makes and records a releasing call. The hold stays as it was if the call fails, unless the
-// call is an unlock.
+// give calls f, which ends the hold, and records the call. If f fails, the hold remains, unless f is an unlock.
 func (c *caller) give(op string, h *held, f func() error) error {
 	live := c.unwatch(h)
 	if live {

@@ -1,11 +1,11 @@
 //go:build linux
 
-// Package fleet runs fleets in bubbles of testing/synctest, on fake time: several clients with
-// several callers each, the server of package embedded, and networks with faults between them. From
-// the root of the checkout:
+// Package fleet runs fleets with fake time in bubbles of testing/synctest. A fleet consists of several clients with
+// several callers each, the server of package embedded, and networks with faults between them. Run it from the root of
+// the checkout:
 //
-//	make fleet DURATION=1m          random seeds; it prints the first
-//	make fleet FLEETS=1 SEED=7      that fleet again
+//	make fleet DURATION=1m          with random seeds, the first of which is printed
+//	make fleet FLEETS=1 SEED=7      with the fleet for this seed
 //
 // # A fleet
 //
@@ -13,16 +13,16 @@
 //	                 ▲                                        │       │
 //	                 └── a smaller one ◀── a finding ◀── history and leftovers
 //
-// A plan is data: the locks, the clients, the steps of each caller, and the faults with their
-// times. At rest, all callers have returned and calls in doubt have been resolved: every owner on
-// the server was left there on purpose. At the end, all clients are closed, leases have expired,
-// and dead waiters have been evicted: no key, channel or connection may be left, and a leaked
-// goroutine makes the bubble panic.
+// A plan is data. It contains the locks, the clients, the steps of each caller, and the faults with their times. At
+// rest, all callers have returned and calls with uncertain results have been resolved, so that every owner that is
+// still on the server was left there on purpose. At the end, all clients have been closed, leases have expired, and
+// dead waiters have been evicted. Then there must not be any keys, channels or connections, and a leaked goroutine
+// makes the bubble panic.
 //
-// Package history of test/stress judges the histories. This package adds the checks that a busy
-// machine would disturb: a lock with waiters is free for half a second at most, fair locks are
-// granted in the order of the calls, and a renewed hold is lost only near a fault. Faults excuse as
-// little as possible, and a quarter of the fleets have no faults.
+// Package history of test/stress judges the histories. This package adds checks that a busy machine would disturb: a
+// lock with waiters is free for at most half a second, fair locks are granted in the order of the calls, and a hold
+// that is renewed is only lost near a fault. Faults excuse as little as possible, and a quarter of the fleets do not
+// have faults.
 //
 // # When a hold is valid
 //
@@ -31,38 +31,36 @@
 //
 // # Faults
 //
-//   - Delay ("slow up", "slow down", "freeze"): bytes stall and arrive later, as after
+//   - Delay ("slow up", "slow down", "freeze"): bytes are held back and arrive later, as after
 //     retransmissions.
 //   - Loss ("lose up", "lose down", "partition"): a stream cannot lose bytes and continue, so a
-//     connection becomes a black hole in one direction or both until an end closes it.
+//     connection becomes a black hole in one direction or both until one of its ends closes it.
 //   - Repetition ("repeat", "lose reply"): a stream does not repeat bytes, and the client never
-//     resends an acquisition. But a request in flight on a broken connection may run after the
-//     client's next requests.
+//     resends an acquisition. However, a request that is in flight on a broken connection may run
+//     after the client's next requests.
 //   - Pause ("pause"): a bubble cannot stop goroutines. Instead, a client's connections stall in
 //     both directions, which is how other clients see a paused process. The tests of package clock
-//     and test/stress cover late detection of a loss by the paused process.
+//     and test/stress cover a paused process that detects a loss late.
 //   - Clocks ("drift", "clock step", and clients whose clock is ahead): the server's leases end
-//     early, gradually by less than the loss margin or all together; fair locks of a client get a
-//     wrong time. Leases in the client use the bubble's clock.
-//   - Death ("kill"): the client's connections break, no new ones are accepted, and its history
-//     ends. Its goroutines finish unobserved.
+//     early, either gradually by less than the loss margin or all at the same time. The fair locks
+//     of a client get a wrong time. Leases in the client use the bubble's clock.
+//   - Death ("kill"): the client's connections break, new ones are not accepted, and its history
+//     ends. Its goroutines are no longer observed.
 //
-// The server also restarts with its data and without its scripts, restarts empty, and loses single
-// locks.
+// The server also restarts with its data but without its scripts, restarts empty, and loses single locks.
 //
 // # Seeds
 //
-// A seed determines the plan, and the delay of each packet, so few events coincide. It does not
-// determine which of two goroutines runs first, nor the client's own jitter: one seed in four
-// repeats its history to the nanosecond. Because a finding may need several runs to recur, a failed
-// plan must pass five runs to count as right. A plan that found a bug is kept in testdata as a
-// regression test.
+// A seed determines the plan and the delay of each packet, so that events rarely coincide. It does not determine which
+// of two goroutines runs first, or the client's own jitter. Therefore only one seed in four repeats its history to the
+// nanosecond. Because it may take several runs until a finding recurs, a plan that has failed must pass five runs to be
+// considered correct. A plan that found a bug is kept in testdata as a regression test.
 //
 // # Known behavior
 //
-// A place in a fair lock's queue with a short rlock.WithWait, behind places with long waits, may be
-// overdue when one of these is served, and is then evicted: the rule for deadlines is Redisson's.
-// The waiter queues again with its next heartbeat, within five seconds. Plans have no such waits.
+// If a waiter in a fair lock's queue has a short rlock.WithWait and is behind waiters with long waits, it may be
+// overdue when one of these acquires the lock. It is then evicted, because deadlines follow Redisson's rule. The waiter
+// is queued again with its next heartbeat, within five seconds. Plans do not have such waits.
 package fleet
 
 import (

@@ -29,15 +29,15 @@ import (
 )
 
 const (
-	// idle is how long a lock with waiters may stay free in a calm period: some round trips. A waiter
-	// that gets no message would wait for a heartbeat, a lease or the poll cap.
+	// idle is the time for which a lock with waiters may stay free in a calm period, which is a few round trips. A
+	// waiter that does not receive a message would wait for a heartbeat, a lease or the poll cap.
 	idle = 500 * time.Millisecond
-	// look is the interval of checks of a free fair lock whose first waiter may be dead.
+	// look is the interval at which a free fair lock is checked if its first waiter may be dead.
 	look = time.Second
-	// arrival is how long a caller takes to queue for a fair lock: it connects, subscribes, and
+	// arrival is the time that a caller needs until it is queued for a fair lock, because it connects, subscribes, and
 	// sends its script twice.
 	arrival = 250 * time.Millisecond
-	// settle is how long resolving a call in doubt may take in addition to a lease.
+	// settle is the time, in addition to a lease, that it may take to resolve a call whose result is uncertain.
 	settle = 10 * time.Second
 )
 
@@ -64,8 +64,8 @@ func (f *fleet) idle() time.Duration {
 	return idle
 }
 
-// disturbed reports whether a fault can have caused the loss of a hold: the server lost the key, or
-// was unreachable in the last third of the lease. Clients notice a fault after a while.
+// disturbed reports whether a fault may have caused the loss of a hold, because the server lost the key or was
+// unreachable in the last third of the lease. Clients need some time to notice a fault.
 func disturbed(s *history.Story, h *history.Hold) bool {
 	return slices.ContainsFunc(s.Faults, func(f history.Record) bool {
 		forgot := f.Key != "" && f.T < h.To
@@ -86,7 +86,7 @@ func (f *fleet) checkOrder(s *history.Story) (findings []history.Finding) {
 		holds := slices.DeleteFunc(slices.Clone(s.ByKey[keyName(i)]), func(h *history.Hold) bool {
 			return h.Outer != "" || s.Calls[h.ID].Op == "resume"
 		})
-		var passed *history.Hold // the earliest call of those with a later grant
+		var passed *history.Hold // the hold with the earliest call among those that were granted later
 		for _, h := range slices.Backward(holds) {
 			if passed != nil && passed.Called+arrival < h.Called && f.calm(s, passed.Called, passed.From) {
 				findings = append(findings, history.Finding{Check: "order", What: fmt.Sprintf(
@@ -108,7 +108,7 @@ func (f *fleet) calm(s *history.Story, from, to history.Time) bool {
 	})
 }
 
-// aftermath returns how long after a fault a free lock may be blamed on it.
+// aftermath returns for how long after a fault a lock may be free because of it.
 func (f *fleet) aftermath(_ history.Record, _ string) time.Duration {
 	return f.longestLease() + 2*commandTimeout + keepAlive + 3*grace
 }
@@ -142,7 +142,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	// By default the server's Lua interpreters allocate far more than the scripts need.
+	// By default, the server's Lua interpreters allocate far more memory than the scripts need.
 	lua.RegistrySize, lua.CallStackSize = 1024, 64
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
@@ -213,8 +213,8 @@ func (s *search) over() bool {
 	return s.failed != nil || s.next.Load() >= uint64(max(*fleets, 0))
 }
 
-// tries is how often a failed plan is run: a plan does not determine which of two goroutines runs
-// first.
+// tries is the number of times that a failed plan is run, because a plan does not determine which of two goroutines
+// runs first.
 const tries = 5
 
 // shrink repeats the fleet of a seed, then smaller ones, and fails the test with the smallest one

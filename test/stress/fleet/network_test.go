@@ -20,8 +20,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 )
 
-// keepAlive is when each end closes a connection that has become a black hole, as operating systems
-// do.
+// keepAlive is the time after which each end closes a connection that has become a black hole, as operating systems do.
 const keepAlive = 10 * time.Second
 
 type direction int
@@ -41,9 +40,9 @@ type network struct {
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	dials   uint64
-	held    [2]time.Time // no data arrives before this, by direction
-	refused time.Time    // no connection is accepted before this
-	gone    bool         // no connection is accepted again
+	held    [2]time.Time // by direction; data does not arrive before this time
+	refused time.Time    // connections are not accepted before this time
+	gone    bool         // connections are never accepted again
 	conns   map[*link]struct{}
 }
 
@@ -88,7 +87,7 @@ func (n *network) refuses() bool {
 	return n.gone || time.Now().Before(n.refused)
 }
 
-// connect links a new client's end, which it returns, to the server.
+// connect opens a connection to the server, and returns the client's end of it.
 func (n *network) connect(ctx context.Context) (*link, net.Conn, error) {
 	near, err := n.server.DialNet(ctx, "", "")
 	if err != nil {
@@ -116,7 +115,7 @@ func (n *network) arrives(d direction) time.Time {
 	return n.held[d]
 }
 
-// hold delays all data in one direction for a time.
+// hold delays all data in one direction for the duration t.
 func (n *network) hold(d direction, t time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -125,7 +124,7 @@ func (n *network) hold(d direction, t time.Duration) {
 	}
 }
 
-// refuse rejects connections for a time, or forever if it is negative.
+// refuse rejects connections for the duration t, or forever if t is negative.
 func (n *network) refuse(t time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -207,8 +206,7 @@ func (l *link) lose(ds ...direction) {
 	time.AfterFunc(keepAlive, l.tear)
 }
 
-// cut resets the connection on the client's side. Data in flight to the server arrives late, or not
-// at all.
+// cut resets the connection on the client's side. Data that is in flight to the server arrives late or not at all.
 func (l *link) cut(late time.Duration) {
 	_ = l.far.Close()
 	if late <= 0 {
@@ -235,15 +233,15 @@ type packet struct {
 
 // lane is one direction of a connection. It keeps the order of packets.
 type lane struct {
-	wake chan struct{} // capacity 1: look again
+	wake chan struct{} // has capacity 1; makes deliver check the queue again
 	rnd  *rand.Rand    // used by the lane's sender, and by its deliverer after a delay
 
 	mu    sync.Mutex // guards rnd and the fields below
 	queue []packet
 	last  time.Time // arrival of the last packet
-	late  time.Time // no data arrives before
-	hole  bool      // data is dropped
-	torn  bool      // both ends are closed
+	late  time.Time // data does not arrive before this time
+	hole  bool      // whether data is dropped
+	torn  bool      // whether both ends are closed
 }
 
 // jitter keeps packets from arriving at the same time.
@@ -283,7 +281,7 @@ func (l *lane) put(data []byte, delay time.Duration) {
 func (l *lane) poke() {
 	select {
 	case l.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // the receiver will check the queue anyway
 	}
 }
 

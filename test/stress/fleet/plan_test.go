@@ -17,8 +17,8 @@ type ms int64
 
 func (m ms) d() time.Duration { return time.Duration(m) * time.Millisecond }
 
-// plan describes a fleet. It is data, so a plan that found a bug is kept as JSON and does not
-// change with the generator.
+// plan describes a fleet. It is data, so that a plan that found a bug can be kept as JSON and does not change when the
+// generator changes.
 type plan struct {
 	// Seed determines the jitter of every packet.
 	Seed    uint64
@@ -37,8 +37,8 @@ type key struct {
 type client struct {
 	// Latency is the one-way delay of a packet.
 	Latency ms
-	// Ahead is the lead of its clock. The client uses the server's time, and receives a time that
-	// is later by this much.
+	// Ahead is the time by which its clock is ahead. The client uses the server's time, and receives a time that is
+	// later by this duration.
 	Ahead ms `json:",omitempty"`
 	// Callers are the steps of each of its goroutines.
 	Callers [][]step
@@ -50,10 +50,10 @@ type step struct {
 	Rest ms
 	Key  int
 	Call call
-	// Limit bounds the wait of callWait and callCancel.
+	// Limit is the maximum wait for callWait and callCancel.
 	Limit ms `json:",omitempty"`
 	Terms terms
-	// Work is how long the caller holds the lock, Inner how often it re-enters with its proof.
+	// Work is the time for which the caller holds the lock. Inner is the number of times that it reenters it.
 	Work  ms
 	Inner int `json:",omitempty"`
 	Leave leave
@@ -63,11 +63,11 @@ type step struct {
 type call string
 
 const (
-	callLock   call = "lock"   // without a bound
+	callLock   call = "lock"   // without a time limit
 	callWait   call = "wait"   // WithWait
 	callCancel call = "cancel" // its context ends
 	callTry    call = "try"
-	callResume call = "resume" // another caller's handed-over hold, or else lock
+	callResume call = "resume" // resumes a hold that another caller handed over, or is callLock if there is none
 )
 
 // terms selects the lease.
@@ -97,7 +97,7 @@ type fault struct {
 	Key    int `json:",omitempty"`
 }
 
-// often returns n copies of v, as weight for rapid.SampledFrom.
+// often returns n copies of v, so that v has the weight n in rapid.SampledFrom.
 func often[V any](n int, v V) []V {
 	all := make([]V, n)
 	for i := range all {
@@ -136,8 +136,8 @@ func genStep(keys []key) *rapid.Generator[step] {
 			s.Limit = waits.Draw(t, "limit")
 		}
 		if s.Call == callWait && keys[s.Key].Fair {
-			// Redisson's rule: a place with a short wait behind places with long waits may be
-			// overdue immediately. It queues again with a heartbeat, which is too late for the
+			// By Redisson's rule, a waiter with a short wait behind waiters with long waits may be
+			// overdue immediately. It is queued again with a heartbeat, which is too late for the
 			// checks.
 			s.Call = callCancel
 		}
@@ -172,7 +172,7 @@ func genFault(clients, keys int) *rapid.Generator[fault] {
 	})
 }
 
-// plans generates all fleets. A quarter of them have no faults, so every bound is tight.
+// plans generates all fleets. A quarter of them do not have faults, so that all limits are tight.
 var plans = rapid.Custom(func(t *rapid.T) plan {
 	p := plan{Seed: rapid.Uint64Max(1<<32).Draw(t, "seed"), Keys: rapid.SliceOfN(genKey, 1, 3).Draw(t, "keys")}
 	p.Clients = rapid.SliceOfN(genClient(p.Keys), 1, 5).Draw(t, "clients")

@@ -26,14 +26,14 @@ import (
 // Settings of all fleets.
 const (
 	commandTimeout = time.Second
-	// pollCap is long, so a missed wake-up shows.
+	// pollCap is long, so that a missed wake-up is noticed.
 	pollCap = 30 * time.Second
-	// grace is the minimum for dead waiters.
+	// grace is the shortest grace period for dead waiters.
 	grace = 5 * time.Second
-	// overhead is a call's allowance in addition to its wait: an attempt, and a second one after
-	// loading the script, each on a new connection.
+	// overhead is how long a call may take in addition to its wait. It allows for one attempt and for another one after
+	// the script has been loaded, each on a new connection.
 	overhead = 4 * commandTimeout
-	// forever bounds a wait without a limit, and so a whole fleet.
+	// forever is the time limit for a wait without a limit, and therefore for a whole fleet.
 	forever = 30 * time.Minute
 )
 
@@ -114,7 +114,7 @@ func (f *fleet) find(check, format string, args ...any) {
 
 func (f *fleet) nextID() string { return fmt.Sprint(f.ids.Add(1)) }
 
-// label names an owner until it releases the lock.
+// label returns a name for an owner, which is valid until the owner releases the lock.
 func (f *fleet) label(op string, outer, h *held) string {
 	owner := h.Owner().String()
 	f.mu.Lock()
@@ -246,8 +246,8 @@ func (f *fleet) work() {
 	}
 }
 
-// rest waits until calls in doubt are resolved, and looks for leftovers while the clients are open.
-// Without faults no call is in doubt, and a lock granted too late is released immediately.
+// rest waits until calls with uncertain results have been resolved, and looks for leftovers while the clients are open.
+// Without faults, all results are certain, and a lock that is granted too late is released immediately.
 func (f *fleet) rest() {
 	if len(f.plan.Faults) == 0 {
 		time.Sleep(2 * commandTimeout)
@@ -301,13 +301,13 @@ func (f *fleet) end() {
 	f.networks.Wait()
 }
 
-// visit takes the fair locks with a nonempty queue, behind the dead waiters.
+// visit acquires the fair locks that have a queue, behind the dead waiters.
 func (f *fleet) visit() {
 	c, err := redlatch.New(f.server.Dial, redlatch.WithDeadWaiterGrace(grace))
 	if err != nil {
 		panic(err) // the options are valid
 	}
-	defer func() { _ = c.Close() }() // it holds no lock
+	defer func() { _ = c.Close() }() // it does not hold a lock
 	for i := range f.plan.Keys {
 		name := keyName(i)
 		if len(f.owners("LRANGE", name)) == 0 {
