@@ -101,8 +101,8 @@ func tried(also map[reflect.Type][]value) map[string]any {
 	return all
 }
 
-// elsewhere are the functions that need a real network, which the tests of addresses, dial functions and
-// limits try.
+// elsewhere lists the functions that need a real network. They are called by the tests of addresses, dial functions and
+// limits.
 var elsewhere = []string{
 	"redlatch.Open", "redlatch.NewCluster", "redlatch.NewSentinel", "redlatch.AskSentinels",
 	"redlatch.NewConn", "embedded.Start", "embedded.WithAddr",
@@ -133,8 +133,8 @@ func TestBadInputCoversExportedFunctions(t *testing.T) {
 	}
 }
 
-// exported returns the exported functions, and methods of exported types, of the package in dir, as
-// package.Function and package.Type.Method.
+// exported returns the exported functions, and the methods of exported types, of the package in dir. They have the form
+// package.Function or package.Type.Method.
 func exported(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -217,7 +217,7 @@ func notSent(t *testing.T, client *redlatch.Client, err error) error {
 
 func second(_ *redlatch.Client, err error) error { return err }
 
-// The server announces a text of an exabyte.
+// The server announces a string of one exabyte.
 func TestNewConnClosesOnOversizedReply(t *testing.T) {
 	t.Parallel()
 	client, server := net.Pipe()

@@ -1,13 +1,13 @@
-// Package badinput has tests of the library with bad input.
+// Package badinput tests the library with bad input.
 //
-// From the caller: every exported function, method and option is called on fake time with one bad
-// argument at a time, such as names that are empty, a mebibyte long or not UTF-8, extreme numbers and
-// durations, and nil. It must return in time without an undocumented panic, and its error must be
-// short and known. A new function without a row, or a new type without a receiver, fails the test.
+// Some tests use bad input from the caller. They call every exported function, method and option with fake time and one
+// bad argument at a time, such as names that are empty, a mebibyte long or not UTF-8, extreme numbers and durations,
+// and nil. The call must return in time without an undocumented panic, and its error must be short and known. The test
+// fails if a new function has no row or a new type has no receiver.
 //
-// From the server: a transport answers each script and command of a lock, in turn, with invalid
-// replies, and a server on a real socket announces huge strings and arrays or breaks the protocol.
-// Each call must return in time with an error that names the problem.
+// Other tests use bad input from the server. A transport sends invalid replies to each script and command of a lock,
+// and a server on a real socket announces huge strings and arrays or violates the protocol. Each call must return in
+// time with an error that describes the problem.
 package badinput_test
 
 import (
@@ -41,8 +41,8 @@ type stage struct {
 	fake *fake
 }
 
-// play is the calls of a program while target, a script or a command of its lock, gets an invalid
-// reply. act returns the errors of the calls.
+// play contains the calls of a program while target, which is a script or a command of its lock, gets an invalid reply.
+// act returns the errors of the calls.
 type play struct {
 	target string
 	lock   func(*redlatch.Client, string) *rlock.Lock
@@ -51,7 +51,7 @@ type play struct {
 
 var sharedOwner = codec.NewOwner(uuid.UUID{7}, 1)
 
-// plays has one play or more for each script and command.
+// plays contains at least one play for each script and command.
 var plays = map[string]play{
 	"lock":              {"acquire", rlock.New, locks},
 	"try":               {"acquire", rlock.New, tries},
@@ -165,7 +165,7 @@ func clocks(s *stage, l *rlock.Lock) []error {
 	return append(locks(s, l), err)
 }
 
-// perform plays in a bubble and returns the errors.
+// perform runs the play in a bubble and returns the errors.
 func (p play) perform(t *testing.T, reply any) (errs []error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +287,7 @@ func (q *queueing) Start(c *transport.Call, done transport.Done) {
 // recording is a fake that records the target counts of releases.
 type recording struct {
 	*fake
-	targets []any // not guarded
+	targets []any // not guarded by a mutex
 }
 
 func (r *recording) Start(c *transport.Call, done transport.Done) {
@@ -297,7 +297,7 @@ func (r *recording) Start(c *transport.Call, done transport.Done) {
 	r.fake.Start(c, done)
 }
 
-// The re-entry may have been counted, so the count is corrected before the lock is released.
+// The reentry may have been counted, so the count is corrected before the lock is released.
 func TestReentryWithInvalidReplyIsUndone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

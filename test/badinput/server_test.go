@@ -28,8 +28,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// startFakeServer answers like Redis on a real socket, except for one command in upper case, and returns its
-// URL.
+// startFakeServer starts a server on a real socket, and returns its URL. It replies like Redis, except to one command,
+// which is given in upper case.
 func startFakeServer(t *testing.T, command, answer string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func serveFake(c net.Conn, command, answer string) {
 		if strings.ToUpper(args[0]) != command {
 			reply = proto(args)
 		}
-		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second)) // a client that left reads nothing
+		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second)) // a client that has left no longer reads
 		if _, err = io.WriteString(c, reply); err != nil {
 			return
 		}
@@ -96,7 +96,7 @@ var payloads = []string{
 	"", "0", "1", "-1", "2", "\x00", "\xff\xfe", "unlock", "0\r\n+OK\r\n", "99999999999999999999", strings.Repeat("0", long), strings.Repeat("\x00", 8*long),
 }
 
-// A message only causes an attempt: waiters acquire the lock after its release, not before.
+// A message only causes an attempt, so waiters do not acquire the lock before it has been released.
 func TestForeignMessagesDoNotGrantLock(t *testing.T) {
 	t.Parallel()
 	for _, newLock := range []func(*redlatch.Client, string) *rlock.Lock{rlock.New, rfairlock.New} {
@@ -199,7 +199,7 @@ func newPage(client *redlatch.Client, o redlatchui.Options) error {
 	return p.Close()
 }
 
-// visit requests all of a page with text in each parameter. Each response must be short.
+// visit requests all paths of a page with text in each parameter. The responses must be short.
 func visit(p *redlatchui.Page, text string) error {
 	is := url.QueryEscape(text)
 	form := url.Values{"holder": {text}, "dead": {text}, "owner": {text}, "reason": {text}}.Encode()

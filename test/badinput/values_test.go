@@ -30,11 +30,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// value is an argument. The first of each type is valid.
+// value is an argument. The first value of each type is valid.
 type value struct {
 	what   string
 	make   func(w *world) any
-	panics string // a pattern of the panic that it causes, if any
+	panics string // pattern of the panic that it causes, or empty
 }
 
 func val(v any) value {
@@ -107,7 +107,7 @@ func many(n int) any {
 	return reply
 }
 
-// mapper maps every name to one.
+// mapper maps every name to itself.
 type mapper string
 
 func (m mapper) Map(string) string { return string(m) }
@@ -194,7 +194,7 @@ var values = map[reflect.Type][]value{
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// shortest bounds the text of an error.
+// shortest is the maximum length of an error's text.
 const shortest = 6144
 
 // sentinels are the errors that can be tested for with errors.Is.
@@ -215,7 +215,7 @@ func (w *world) sane(err error) bool {
 	return err == nil
 }
 
-// complaint returns an error if err is long, or neither a sentinel nor names the library.
+// complaint returns an error if err is long, or if it is not a sentinel and does not mention the library.
 func complaint(err error) error {
 	text := err.Error()
 	var server *transport.ServerError
@@ -241,7 +241,7 @@ func complaint(err error) error {
 type function struct {
 	name string
 	call reflect.Value
-	in   [][]value // by argument; for a variadic one, its elements
+	in   [][]value // values for each argument or, if it is variadic, for its elements
 }
 
 func newFunction(t *testing.T, name string, f any, also map[reflect.Type][]value) *function {
@@ -317,10 +317,10 @@ func (f *function) once(w *world, args []value) {
 	}
 }
 
-// tells reports whether the function returns an error about its own call.
+// tells reports whether errors that the function returns are about its own call.
 func (f *function) tells() bool { return !strings.HasSuffix(f.name, ".Unwrap") }
 
-// argument returns the type of an argument, or of a variadic one's elements.
+// argument returns the type of an argument or, if it is variadic, of its elements.
 func (f *function) argument(i int) reflect.Type {
 	kind := f.call.Type()
 	if kind.IsVariadic() && i == kind.NumIn()-1 {

@@ -56,18 +56,18 @@ var garbage = map[string]string{
 	"an error with control sequences": "-ERR \x1b[2J\x07\r\n",
 }
 
-// frugal limits the growth of the heap while garbage is read: far more than a lock needs, and less than
-// any announced size.
+// frugal is the maximum growth of the heap while garbage is read. It is far more than a lock needs, and less than any
+// announced size.
 const frugal = 256 << 20
 
-// heap returns the memory that the heap has from the system.
+// heap returns the size of the memory that the heap has obtained from the system.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapSys) - int64(m.HeapReleased)
 }
 
-// Not parallel: it looks at the memory of the whole process.
+// This test is not parallel because it measures the memory of the whole process.
 func TestInvalidProtocolReturnsErrorWithoutAllocation(t *testing.T) {
 	for what, answer := range garbage {
 		for _, command := range testlevel.Part([]string{"PING", "EVALSHA", "SUBSCRIBE"}, 3, what) {
@@ -119,7 +119,7 @@ func TestLengthOverflowReturnsErrorOnDialedConn(t *testing.T) {
 	}
 }
 
-// addresses are plausible and wrong addresses, with the password sesame if there is room for one.
+// addresses returns plausible and wrong addresses. They contain the password sesame if they can contain a password.
 func addresses() []string {
 	long := strings.Repeat("p", mebibyte)
 	all := []string{
@@ -160,7 +160,7 @@ func TestInvalidListenAddressReturnsError(t *testing.T) {
 	for _, address := range append([]string{taken.Addr().String(), "127.0.0.1:99999", "127.0.0.1:-1", "[::1"}, texts...) {
 		srv, err := embedded.Start(nil, embedded.WithAddr(address))
 		if address == "" {
-			// As for net.Listen, that is any port of any interface.
+			// As with net.Listen, this means any port on any interface.
 			require.NoError(t, err)
 			srv.Close()
 			continue
@@ -200,19 +200,19 @@ func proper(c *transport.Call) any {
 	return nil // acquire, give up, HGET
 }
 
-// tooMany limits the calls of a test: more of them mean that a caller does not pause. A TTL of 1 ms in
-// every reply causes 5000 calls in ten seconds.
+// tooMany is the maximum number of calls in a test. If there are more, a caller does not pause. A TTL of 1 ms in every
+// reply causes 5000 calls in ten seconds.
 const tooMany = 8000
 
 // fake is a transport with valid replies, except to one script or command.
 type fake struct {
-	target string // "" for none
+	target string // or ""
 	reply  any    // to target
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	calls  int
-	struck int // calls of the target
+	struck int // number of calls to the target
 }
 
 func newFake() *fake { return &fake{} }
@@ -310,8 +310,7 @@ func decode(answer any) (errs []error) {
 	return errs
 }
 
-// FuzzDecoders lets a server answer every script and command with anything: bytes, as
-// they come over the network.
+// FuzzDecoders makes a server reply to every script and command with arbitrary bytes.
 func FuzzDecoders(f *testing.F) {
 	for _, answer := range []string{
 		"$-1\r\n", ":1\r\n", ":0\r\n", ":-1\r\n", ":-2\r\n", ":30000\r\n", ":9223372036854775807\r\n", "$1\r\n2\r\n", "+OK\r\n", "-ERR x\r\n",

@@ -53,7 +53,7 @@ func (w *world) newClient() *redlatch.Client {
 	return c
 }
 
-// patience bounds the context of a call.
+// patience is the timeout of a call's context.
 const patience = 30 * time.Second
 
 func (w *world) bounded() context.Context {
@@ -68,7 +68,7 @@ func (w *world) ended() context.Context {
 	return ctx
 }
 
-// name returns an unused name.
+// name returns a name that has not been used.
 func (w *world) name() string {
 	w.locks++
 	return "lock-" + string(rune('a'+w.locks%26)) + time.Duration(w.locks).String()
@@ -78,7 +78,7 @@ func (w *world) hold() any {
 	return released[*rlock.Hold](w)(rlock.New(w.client, w.name()).TryLock(w.t.Context()))
 }
 
-// released has h unlocked at the end.
+// released unlocks h when the test ends.
 func released[H interface{ Unlock() error }](w *world) func(h H, err error) any {
 	return func(h H, err error) any {
 		require.NoError(w.t, err)
@@ -103,7 +103,7 @@ func (w *world) semaphore() *rsemaphore.Expirable {
 	return s
 }
 
-// receivers are values of the types with methods. The first is valid.
+// receivers returns values for the types that have methods. The first value of each type is valid.
 func receivers() map[reflect.Type][]value {
 	locks := []value{
 		{what: "lock", make: func(w *world) any { return rlock.New(w.client, w.name()) }},
@@ -245,7 +245,7 @@ func familyReceivers() map[reflect.Type][]value {
 	}
 }
 
-// use uses a result as a caller would and leaves nothing behind. Leases may have expired by then.
+// use uses a result as a caller would, and cleans up afterwards. Leases may have expired by then.
 func (w *world) use(result any) {
 	if r := reflect.ValueOf(result); !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil() {
 		return

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
-// audit has the attempts since it was last taken.
+// audit contains the attempts since it was last read.
 type audit struct {
 	mu  sync.Mutex
 	all []string
@@ -39,7 +39,7 @@ func (a *audit) take() []string {
 	return all
 }
 
-// serveActions serves the page with all actions for everyone.
+// serveActions serves the page with all actions allowed for everyone.
 func serveActions(t *testing.T, s *redistest.Server) (address string, told *audit) {
 	t.Helper()
 	told = &audit{}
@@ -82,7 +82,7 @@ func actionsWork(t *testing.T, in context.Context) {
 		}
 
 		b.clicks(t, "a", "Current state of the lock")
-		b.sees(t, "span", "dead") // after a second look
+		b.sees(t, "span", "dead") // after the waiter has been checked twice
 		b.clicks(t, "a", "Evict")
 		b.sees(t, "h1", "Evict a waiter from the queue of billing")
 		b.run(t, chromedp.SendKeys(`input[name="reason"]`, "pod was deleted", chromedp.ByQuery))
@@ -98,7 +98,7 @@ func actionsWork(t *testing.T, in context.Context) {
 	}
 }
 
-// attempts are the requests of a page of another site. Each is true if it succeeded.
+// attempts is a script for a page on another site. It makes requests, and returns true for each one that succeeded.
 const attempts = `(async (page) => {
 	const get = (mode) => fetch(page, { mode, cache: "no-store" }).then((r) => (r.type === "opaque" ? "opaque" : r.text()), () => false);
 	const load = (tag, address, set) => new Promise((done) => {
@@ -125,9 +125,8 @@ const attempts = `(async (page) => {
 	};
 })`
 
-// otherSitesGetNothing tries a page on another site and on another port, and one after DNS rebinding, which
-// is of the same origin as the page except for the name of the host. A browser sends cookies and passwords
-// with the forms of all sites.
+// otherSitesGetNothing tries pages on another site, on another port, and after DNS rebinding. The last has the same
+// origin as the page except for the host name. A browser sends cookies and passwords with the forms of all sites.
 func otherSitesGetNothing(t *testing.T, in context.Context) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -159,8 +158,8 @@ func otherSitesGetNothing(t *testing.T, in context.Context) {
 	require.Zero(t, s.CommandStats(t)["scan"], "the server was asked")
 	require.Empty(t, told.take())
 
-	// Without TLS the page on another machine is not a secure context, and browsers send only Origin. As
-	// an allowed host it works.
+	// Without TLS, the page on another machine is not a secure context, and browsers only send Origin. It works because
+	// the host is allowed.
 	b.visit(t, "http://"+foreign+".allowed"+port(address)+"/unlock?name=billing", 1280, "light")
 	b.run(t, chromedp.Click(`input[name="dead"]`, chromedp.ByQuery), chromedp.SendKeys(`input[name="reason"]`, "host is gone", chromedp.ByQuery))
 	b.clicks(t, "button", "Release the lock")

@@ -1,6 +1,6 @@
-// Package browser tests the live page in Debian's chromium. Without it the test is skipped, or fails with
-// CI=true. The package covers what HTTP tests cannot: layout, the script that updates the page, forms as a
-// browser sends them, and access from other sites.
+// Package browser tests the live page in Debian's chromium. If it is not installed, the test is skipped, or fails with
+// CI=true. The package covers the parts that HTTP tests cannot cover: layout, the script that updates the page, forms
+// as a browser sends them, and access from other sites.
 package browser
 
 import (
@@ -38,13 +38,13 @@ import (
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
-// atMost bounds each wait. It is not a claim about speed.
+// atMost is the time limit for each wait. It does not test performance.
 const atMost = 60 * time.Second
 
-// left is the browser's error for an expression whose page was left.
+// left is the browser's error for an expression if another page is opened while it is being evaluated.
 const left = "Inspected target navigated or closed"
 
-// foreign is a host that the browser resolves to this machine, as after DNS rebinding.
+// foreign is a host name that the browser resolves to this machine, as after DNS rebinding.
 const foreign = "evil.example"
 
 const (
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// TestPage has one browser for all scenes.
+// TestPage uses one browser for all scenes.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	in := browser(t)
@@ -97,7 +97,7 @@ func program(t *testing.T) string {
 	return ""
 }
 
-// browser starts a browser that ends with the test.
+// browser starts a browser that is stopped when the test ends.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -116,7 +116,7 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// tab is a tab of a browser, with its complaints.
+// tab is a tab of a browser, with the errors that the browser reported for it.
 type tab struct {
 	context.Context
 
@@ -124,7 +124,7 @@ type tab struct {
 	complaints []string
 }
 
-// open opens a tab that ends with the test.
+// open opens a tab that is closed when the test ends.
 func open(t *testing.T, in context.Context) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(in)
@@ -144,7 +144,8 @@ func open(t *testing.T, in context.Context) *tab {
 			b.complain("dialog: " + e.Message)
 		}
 	})
-	// No timeout, because the tab would close with its context. In front: a hidden page does not stream.
+	// There is no timeout, because the tab is closed when its context ends. The tab is brought to the front, because a
+	// hidden page does not open a stream.
 	require.NoError(t, chromedp.Run(ctx, log.Enable(), page.BringToFront(), emulation.SetFocusEmulationEnabled(true)))
 	return b
 }
@@ -155,14 +156,14 @@ func (b *tab) complain(text string) {
 	b.complaints = append(b.complaints, text)
 }
 
-// complained returns the complaints of the tab until now.
+// complained returns the errors that have been reported for the tab.
 func (b *tab) complained() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.complaints)
 }
 
-// run runs actions, which must end.
+// run runs actions, which must end in time.
 func (b *tab) run(t *testing.T, actions ...chromedp.Action) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(b, atMost)
@@ -190,19 +191,19 @@ func windowOf(width int64, theme string) chromedp.Action {
 	}
 }
 
-// awaits waits until the page, which may change, contains a text.
+// awaits waits until the page, which may change, contains the text.
 func (b *tab) awaits(t *testing.T, text string) {
 	t.Helper()
 	b.holds(t, fmt.Sprintf("document.getElementById('live')?.innerText.replace(/\\s+/g, ' ').includes(%q) || false", text))
 }
 
-// says waits until the page's update status is text.
+// says waits until the update status of the page is text.
 func (b *tab) says(t *testing.T, text string) {
 	t.Helper()
 	b.holds(t, fmt.Sprintf(`document.getElementById("link").innerText === %q`, text))
 }
 
-// holds waits until an expression is true, in this page or the next.
+// holds waits until an expression is true on this page or the next one.
 func (b *tab) holds(t *testing.T, expression string) {
 	t.Helper()
 	b.run(t, chromedp.ActionFunc(func(ctx context.Context) error {
@@ -241,15 +242,15 @@ func eval[T any](t *testing.T, b *tab, expression string) (value T) {
 // mark marks the document. A page that is loaded again is not marked.
 func mark(t *testing.T, b *tab) { t.Helper(); eval[bool](t, b, "window.marked = true") }
 
-// updated requires that the script has updated the marked document, without complaints.
+// updated requires that the script has updated the marked document without errors.
 func updated(t *testing.T, b *tab) {
 	t.Helper()
 	require.True(t, eval[bool](t, b, "window.marked === true"), "the page was loaded again")
 	require.Empty(t, b.complained())
 }
 
-// serve serves the page of a server as redlatch ui does, behind a handler if it is not nil, and returns its
-// address.
+// serve serves the page for a server as redlatch ui does, and returns its address. If before is not nil, it wraps the
+// page.
 func serve(t *testing.T, s *redistest.Server, o redlatchui.Options, before func(page http.Handler) http.Handler) string {
 	t.Helper()
 	o.Every = 200 * time.Millisecond
@@ -280,14 +281,14 @@ func enqueue(t *testing.T, s *redistest.Server, name, owner string) {
 	s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Hour).UnixMilli(), owner)
 }
 
-// listen subscribes for a waiter, which makes it alive.
+// listen subscribes to the channel of a waiter, so that the waiter counts as alive.
 func listen(t *testing.T, s *redistest.Server, name, owner string) {
 	t.Helper()
 	_, err := s.Dial(t).Do("SUBSCRIBE", protocol.OwnerChannel(name, owner))
 	require.NoError(t, err)
 }
 
-// keepForPage writes a small image of the window to the file REDLATCH_PICTURE, if set, for docs/ui.md.
+// keepForPage writes a small image of the window for docs/ui.md to the file that REDLATCH_PICTURE names, if it is set.
 func keepForPage(t *testing.T, b *tab) {
 	t.Helper()
 	file := os.Getenv("REDLATCH_PICTURE")

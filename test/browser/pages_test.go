@@ -61,13 +61,13 @@ func fill(t *testing.T, s *redistest.Server) {
 	}
 }
 
-// hostile are names that must stay text.
+// hostile contains names that must be shown as text.
 var hostile = []string{
 	"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "javascript:alert(1)", "evil\u202egnp.exe", "\x1b[31mred", "bytes\xff\xfe",
 }
 
-// flaws returns the flaws of the page in a tab: elements without a name, text with little contrast, badges
-// of several lines, and elements wider than the window.
+// flaws is a script that returns the flaws of a page: elements without a name, text with little contrast, badges with
+// several lines, and elements that are wider than the window.
 const flaws = `(() => {
 	const found = [];
 	const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
@@ -102,7 +102,7 @@ const flaws = `(() => {
 	return found;
 })()`
 
-// readable requires a flawless page in all widths and themes.
+// readable requires that the page has no flaws in all widths and themes.
 func readable(t *testing.T, b *tab, what string) {
 	t.Helper()
 	for _, width := range []int64{1280, 760, 390, 360} {
@@ -119,7 +119,7 @@ func pageIsReadable(t *testing.T, in context.Context) {
 	fill(t, s)
 	address, _ := serveActions(t, s)
 	b := open(t, in)
-	for path, text := range map[string]string{ // that it waits for
+	for path, text := range map[string]string{ // the text that appears on the page
 		"": "", "?only=trouble": "In a wait cycle", "?by=prefix": "stock: In a wait cycle", "?only=numbers": "visits counter number 12",
 		"who": "Deadlock:", "who?client=" + java: "Holds (", "who?client=" + other: "Deadlock:", "who?client=gone": "No locks held.",
 		"server": "examined at", "lock": "The URL does not name a lock", "lock?name=crawl": "Permits in use", "lock?name=rates": "",
@@ -142,8 +142,8 @@ func pageIsReadable(t *testing.T, in context.Context) {
 	}
 }
 
-// A lock does not change hands: a live client holds it, and a waiter waits behind a dead one. Its page alone
-// says which client holds it, since when, which waiter is next, that it is dead, and why.
+// A live client holds a lock, and the first of two waiters is dead. The page for the lock alone says which client holds
+// it, since when, which waiter is next, that it is dead, and why.
 func pageFollowsLock(t *testing.T, in context.Context) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -176,7 +176,7 @@ func pageFollowsLock(t *testing.T, in context.Context) {
 	updated(t, b)
 }
 
-// withFields puts fields and a part that opens into the part of the page that is updated.
+// withFields adds input fields and a collapsible part to the part of the page that is updated.
 func withFields(page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
@@ -217,7 +217,7 @@ func updateKeepsInput(t *testing.T, in context.Context) {
 		document.activeElement.value, document.activeElement.selectionStart, document.activeElement.selectionEnd,
 		document.getElementById("text").value, document.getElementById("box").checked, document.getElementById("more").open].join(" ")`))
 
-	// Selected text, in a row that moves and in rows around it.
+	// Text is selected in a row that moves and in rows around it.
 	eval[bool](t, b, `(getSelection().selectAllChildren([...document.querySelectorAll("th bdi")].find((n) => n.innerText === "c")), true)`)
 	for i, name := range []string{"c", "b"} {
 		for range i + 2 {
@@ -227,7 +227,7 @@ func updateKeepsInput(t *testing.T, in context.Context) {
 		require.Equal(t, "c", eval[string](t, b, "getSelection().toString()"))
 	}
 
-	// The focus, on the link of a row that moves up and then down. Enter follows it.
+	// The focus is on the link in a row that moves up and then down. The Enter key follows the link.
 	eval[bool](t, b, `([...document.querySelectorAll("th a")].find((n) => n.innerText === "a").focus(), true)`)
 	for range 4 {
 		enqueue(t, s, "a", java+":4")
@@ -272,7 +272,7 @@ func screenReaderGetsEvents(t *testing.T, in context.Context) {
 		b.holds(t, fmt.Sprintf(`%s !== %q`, summary, eval[string](t, b, summary)))
 	}
 	require.Empty(t, eval[[]string](t, b, "window.spoken"))
-	// One command, so that no look finds it free.
+	// A single command makes sure that the page never finds the lock free.
 	s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], 1)", 1, "job", ours+":1")
 	b.awaits(t, "Redlatch 00000001:1 holds it")
 	said := eval[[]string](t, b, "window.spoken")
@@ -292,7 +292,7 @@ const hurry = `(() => {
 	window.clearTimeout = (id) => { pending.delete(id); end(id); };
 })()`
 
-// A refused stream, as when there are too many, is retried, and the page is loaded until it is back.
+// If a stream is refused, for example because there are too many, it is retried. Until then, the page is loaded again.
 func refusedStreamIsRetried(t *testing.T, in context.Context) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -323,7 +323,7 @@ func refusedStreamIsRetried(t *testing.T, in context.Context) {
 	s.Do(t, "HSET", "second", ours+":1", 1)
 	b.awaits(t, "second plain")
 
-	// Retries might count as wrong passwords.
+	// The server might count retries as attempts with a wrong password.
 	status.Store(http.StatusUnauthorized)
 	refused.Store(0)
 	s.Do(t, "HSET", "third", ours+":1", 1)

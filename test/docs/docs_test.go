@@ -1,5 +1,5 @@
-// Package docs checks the documentation: links resolve, the tests and identifiers it names exist, Go
-// snippets are part of examples, and each user scenario has a test.
+// Package docs checks that links in the documentation resolve, that the tests and identifiers it mentions exist, that
+// Go snippets are part of examples, and that each user scenario has a test.
 package docs
 
 import (
@@ -64,7 +64,7 @@ func declaredTests(t *testing.T) map[string]bool {
 	declared, declaration := map[string]bool{}, regexp.MustCompile(`^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 	for _, text := range sources(t, "_test.go") {
 		for line := range strings.Lines(text) {
-			if !strings.HasPrefix(line, "func ") { // faster than the regular expression alone
+			if !strings.HasPrefix(line, "func ") { // this is faster than the regular expression alone
 				continue
 			}
 			if m := declaration.FindStringSubmatch(line); m != nil {
@@ -139,7 +139,7 @@ func TestDocsSnippetsAreInExamples(t *testing.T) {
 	}
 }
 
-// words normalizes white space.
+// words normalizes white space in text.
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 var publicPackages = []string{
@@ -226,7 +226,7 @@ func TestPlantedBugsOfAssuranceExist(t *testing.T) {
 	}
 }
 
-// laterScenarios lists the scenarios without a row.
+// laterScenarios lists the scenarios that do not have a row.
 var laterScenarios = map[int]string{
 	12: "fencing tokens", 45: "locks of several names",
 }
@@ -279,7 +279,7 @@ func TestMigrationPageListsRedissonSettings(t *testing.T) {
 	require.Greater(t, found, 90)
 }
 
-// Unlocking a lost lock throws in Java and returns ErrLost, not ErrNotHeld, in Go.
+// When a lost lock is unlocked, Java throws an exception, and Go returns ErrLost and not ErrNotHeld.
 func TestReadmeNamesErrorOfLateUnlock(t *testing.T) {
 	t.Parallel()
 	texts := sources(t, ".md")

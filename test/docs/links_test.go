@@ -102,7 +102,7 @@ func TestDocsNameDeclaredIdentifiers(t *testing.T) {
 	for path, text := range sources(t, ".md") {
 		for line := range strings.Lines(text) {
 			if !packageNamed(line) {
-				continue // faster than the regular expression alone
+				continue // this is faster than the regular expression alone
 			}
 			for _, m := range name.FindAllStringSubmatch(line, -1) {
 				found++
@@ -147,8 +147,7 @@ func TestDocsStateEvictionDelays(t *testing.T) {
 	}
 }
 
-// The modules compare their metrics with the golden lists. The exporter's metrics have no
-// OpenTelemetry names.
+// The modules compare their metrics with the golden lists. The metrics of the exporter do not have OpenTelemetry names.
 func TestMetricsPageMatchesGoldenLists(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "observability.md"))

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // soon is far longer than any wait.
 const soon = 2 * time.Minute
 
-// database has the table of a guard.
+// database is a database that contains the table of a guard.
 type database struct {
 	*sql.DB
 	fences fence.Table
@@ -96,7 +96,7 @@ func mariaDB(t *testing.T) database {
 	require.NoError(t, os.Mkdir(data, 0o700))
 	give(t, data)
 	common := []string{"--no-defaults", "--datadir=" + data, "--lc-messages-dir=" + share, "--innodb-flush-log-at-trx-commit=0"}
-	// The parts of mariadb-install-db that the test needs.
+	// This does the parts of mariadb-install-db that the test needs.
 	bootstrap := asUser(exec.Command(server, append(common, "--bootstrap")...))
 	bootstrap.Stdin = bootstrapSQL(t, share)
 	out, err := bootstrap.CombinedOutput()
@@ -106,7 +106,7 @@ func mariaDB(t *testing.T) database {
 	return open(t, "mysql", "root@tcp(127.0.0.1:"+port+")/test", fence.Table{})
 }
 
-// program finds a program, or skips the test with a hint.
+// program returns the path of a program. If it is not installed, the test is skipped with a hint.
 func program(t *testing.T, name, variable, pkg, pattern string) string {
 	t.Helper()
 	if path := os.Getenv(variable); path != "" {
@@ -127,7 +127,7 @@ func program(t *testing.T, name, variable, pkg, pattern string) string {
 	return ""
 }
 
-// nobody is the user for servers that refuse to run as root.
+// nobody is the ID of the user that runs servers that refuse to run as root.
 const nobody = 65534
 
 func asUser(c *exec.Cmd) *exec.Cmd {
@@ -137,10 +137,10 @@ func asUser(c *exec.Cmd) *exec.Cmd {
 	return c
 }
 
-// folder returns a folder owned by the server's user, with a name short enough for sockets.
+// folder creates a folder that is owned by the server's user. Its path is short enough for sockets.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fence") //nolint:usetesting // sockets want a short name, and another user must reach it
+	dir, err := os.MkdirTemp("", "fence") //nolint:usetesting // sockets need a short path, which another user can access
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	give(t, dir)
@@ -154,7 +154,7 @@ func give(t *testing.T, path string) {
 	}
 }
 
-// run starts a server that ends with the test.
+// run starts a server that is stopped when the test ends.
 func run(t *testing.T, path string, args ...string) {
 	t.Helper()
 	c := asUser(exec.Command(path, args...))
@@ -168,7 +168,7 @@ func run(t *testing.T, path string, args ...string) {
 	})
 }
 
-// connect opens a client that is closed with the test.
+// connect opens a client that is closed when the test ends.
 func connect(t *testing.T, url string) *redlatch.Client {
 	t.Helper()
 	c, err := redlatch.Open(t.Context(), url)
@@ -250,7 +250,7 @@ func TestU12DatabaseRejectsWriteOfPausedHolder(t *testing.T) {
 	})
 }
 
-// The critical case: B writes after A was accepted and before A commits.
+// In the critical case, B writes after A has been accepted and before A commits.
 func TestHigherTokenWaitsForAcceptedTransaction(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
@@ -286,7 +286,7 @@ func TestWriteWithoutTokenIsRejected(t *testing.T) {
 	})
 }
 
-// Many writers with tokens in any order: accepted tokens increase, and the highest is last.
+// If many writers use tokens in any order, the accepted tokens increase, and the highest one is the last.
 func TestAcceptedWritesFollowTokenOrder(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db database) {
@@ -324,8 +324,8 @@ func TestAcceptedWritesFollowTokenOrder(t *testing.T) {
 	})
 }
 
-// append records a token. It retries other errors than a rejection after a pause, without which
-// concurrent first writes would deadlock again on MariaDB.
+// append records a token. It retries after errors other than a rejection. Without a pause before the retry, concurrent
+// first writes would deadlock again on MariaDB.
 func (db database) append(ctx context.Context, token int64) error {
 	for {
 		err := db.tryAppend(ctx, token)

@@ -35,14 +35,13 @@ const watchdog = 3 * time.Second
 // fleet is a set of programs that use locks.
 type fleet struct {
 	server *redistest.Server
-	ctx    context.Context //nolint:containedctx // ends the workers
+	ctx    context.Context //nolint:containedctx // canceled to stop the workers
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
 
-// startFleet starts programs with their own clients and metrics, and returns the addresses of the
-// metrics. Each program has faults: lost holds, dead waiters, broken connections, and a key of
-// another type.
+// startFleet starts programs with their own clients and metrics, and returns the addresses of the metrics. Each program
+// encounters faults: lost holds, dead waiters, broken connections, and a key of another type.
 func startFleet(t *testing.T, s *redistest.Server, n int) (addresses []string) {
 	t.Helper()
 	f := &fleet{server: s}
@@ -83,7 +82,7 @@ func (f *fleet) work(client *redlatch.Client) {
 	f.again(func() { f.use(rfairlock.New(client, "billing:run"), 150*time.Millisecond) })
 	f.again(func() { f.use(rlock.New(client, "orders:slow"), 3*time.Second) })
 	f.again(func() {
-		// Mostly not acquired, and now and then not a lock. breakThings deletes the hold.
+		// The first lock is usually not acquired, because breakThings has to delete it. The second is not a lock.
 		_, _ = rlock.New(client, "orders:slow").TryLock(f.ctx, rlock.WithLease(time.Minute))
 		_, _ = rlock.New(client, "orders:no-lock").TryLock(f.ctx)
 		f.sleep(300 * time.Millisecond)
@@ -101,7 +100,7 @@ func (f *fleet) again(do func()) {
 	}()
 }
 
-// use acquires a lock, works for about a time, and releases it. It ignores losses and failures,
+// use acquires a lock, works for approximately the given time, and releases the lock. It ignores losses and failures,
 // which are part of the run.
 func (f *fleet) use(lock *rlock.Lock, about time.Duration) {
 	_ = lock.Do(f.ctx, func(ctx context.Context) error {
@@ -140,7 +139,7 @@ func (f *fleet) breakThings(t *testing.T) {
 		}
 		for line := range strings.Lines(string(text)) {
 			if id, _, found := strings.Cut(strings.TrimPrefix(line, "id="), " "); found && strings.Contains(line, " name=shop-") {
-				_, _ = c.Do("CLIENT", "KILL", "ID", id) // may have disconnected
+				_, _ = c.Do("CLIENT", "KILL", "ID", id) // the client may have disconnected
 			}
 		}
 	}
@@ -162,7 +161,7 @@ type metric struct {
 	labels []string
 }
 
-// known returns the metrics of the golden lists, and the metrics of other programs in use.
+// known returns the metrics in the golden lists, and the metrics of other programs that are used.
 func known(t *testing.T) map[string]metric {
 	t.Helper()
 	all := map[string]metric{"process_start_time_seconds": {kind: "gauge"}}
@@ -198,8 +197,8 @@ func add(all map[string]metric, name string, m metric) {
 	all[name+"_bucket"] = metric{kind: "counter", labels: append([]string{"le"}, m.labels...)}
 }
 
-// checkExpr parses an expression, checks that its metrics and labels exist and that rates are of
-// counters, and returns the number of its selectors.
+// checkExpr parses an expression and returns the number of its selectors. It checks that the metrics and labels exist,
+// and that rates are only used for counters.
 func checkExpr(t *testing.T, all map[string]metric, where, expr string) (selectors int) {
 	t.Helper()
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -237,8 +236,8 @@ func checkMatcher(t *testing.T, m metric, where, name string, matcher *labels.Ma
 	require.Contains(t, m.labels, matcher.Name, "%s: unknown label of %s", where, name)
 }
 
-// checkRate checks that expressions use the rate of counters and not of gauges. An alert may
-// compare a counter with its earlier value to see the first one.
+// checkRate checks that expressions use rates for counters and not for gauges. An alert may compare a counter with an
+// earlier value to notice its first increase.
 func checkRate(t *testing.T, m metric, where, name string, path []parser.Node) {
 	t.Helper()
 	grows, compared := false, false

@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// atMost bounds the run, which ends when each panel shows data and the alert for losses has fired.
+// atMost is the time limit for the run, which ends when all panels show data and the alert for losses has fired.
 const atMost = 2 * time.Minute
 
 // programs is the number of programs.
@@ -65,7 +65,7 @@ func TestDashboardPanelsShowData(t *testing.T) {
 	}
 }
 
-// look returns the panels' data and a description of missing data, "" for none.
+// look returns the data of the panels, and a description of the data that is missing, or "".
 func (p *prometheus) look(d *dashboard, all map[string]metric, until time.Time) (panels []shown, missing string) {
 	p.t.Helper()
 	for name := range all {
@@ -125,8 +125,8 @@ func legend(format string, labels map[string]string) string {
 	return strings.TrimSpace(format)
 }
 
-// addKeysOfTheDead adds locks of dead programs: dead waiters, a free lock with a queue, a lock
-// without a TTL, and a waiter for another kind of lock.
+// addKeysOfTheDead adds keys that dead programs left behind: dead waiters, a free lock with a queue, a lock without a
+// TTL, and a waiter for another kind of lock.
 func addKeysOfTheDead(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	s.Do(t, "HSET", "billing-run", program.RedissonOwner, 1)
@@ -148,7 +148,7 @@ func addKeysOfTheDead(t *testing.T, s *redistest.Server) {
 // root is the root of the checkout.
 const root = "../.."
 
-// dashboard has the tested fields of the dashboard's JSON.
+// dashboard contains the fields of the dashboard's JSON that are tested.
 type dashboard struct {
 	Panels     []panel `json:"panels"`
 	Templating struct {
@@ -220,7 +220,7 @@ func TestDashboardNamesNoDatasource(t *testing.T) {
 
 // Sizes in the image, in pixels.
 const (
-	columns    = 24 // of Grafana's grid
+	columns    = 24 // number of columns in Grafana's grid
 	pageWidth  = 1080
 	rowHeight  = 30
 	gridUnit   = 20 // height
@@ -247,7 +247,7 @@ type box struct{ x, y, w, h float64 }
 func draw(panels []shown, from, until time.Time) string {
 	p := &picture{}
 	bottom := 0.0
-	top := map[int]float64{} // of each row of the grid, in pixels
+	top := map[int]float64{} // row of the grid -> position of its top in pixels
 	for i := range panels {
 		g := panels[i].GridPos
 		if _, known := top[g.Y]; !known {

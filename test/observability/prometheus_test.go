@@ -32,8 +32,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// find returns the path of a program of Debian's package prometheus, from PATH or from the folder
-// of scripts/prometheus.sh. Without it the test is skipped, or fails on a CI machine.
+// find returns the path of a program in Debian's package prometheus. It searches PATH and the folder of
+// scripts/prometheus.sh. If the program is not found, the test is skipped, or fails in CI.
 func find(t *testing.T, name string) string {
 	t.Helper()
 	kept, err := filepath.Abs(filepath.Join(root, ".servers", "prometheus", "usr", "bin", name))
@@ -122,7 +122,7 @@ func TestAlertsFireOnlyInTheirScenario(t *testing.T) {
 			if did {
 				fires[alert] = true
 			} else {
-				silent[alert] = true // during the whole scene
+				silent[alert] = true // in the whole scene
 			}
 		}
 	}
@@ -157,10 +157,10 @@ func TestAlertsUseKnownMetricsAndLinkRunbook(t *testing.T) {
 
 func TestMain(m *testing.M) { program.Main(m, become) }
 
-// binaryEnv names the redlatch binary.
+// binaryEnv is the environment variable for the path of the redlatch binary.
 const binaryEnv = "REDLATCH_TEST_BINARY"
 
-// build builds redlatch and returns the variable that makes package program run it.
+// build builds redlatch, and returns the environment variable that makes package program run it.
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "redlatch")
@@ -236,7 +236,7 @@ func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	}, atMost, 50*time.Millisecond, "Prometheus is not ready")
-	// It finds its targets some seconds after its start.
+	// Prometheus finds its targets a few seconds after it has started.
 	require.Eventually(t, func() bool { return len(p.overTime("up", time.Now())) > 1 }, atMost, 100*time.Millisecond)
 	p.from = time.Now()
 	return p

@@ -189,7 +189,7 @@ func TestObserverPanicIsRecovered(t *testing.T) {
 	})
 }
 
-// A third of the lease has passed at the first renewal. The rest less the loss margin is the slack.
+// At the first renewal, a third of the lease has passed. The remaining time minus the loss margin is the slack.
 func TestRenewalReportsRemainingTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(x *scene) {

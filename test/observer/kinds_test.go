@@ -28,7 +28,7 @@ func choose[F any](call, attempt F, try bool) F {
 	return call
 }
 
-// of returns the acquirer of a lock with these methods.
+// of returns the acquirer for a lock with these methods.
 func of[H interface{ Unlock() error }](lock, tryLock func(context.Context, ...rlock.Option) (H, error)) acquirer {
 	return func(ctx context.Context, try bool) (func() error, error) {
 		h, err := choose(lock, tryLock, try)(ctx)
@@ -94,8 +94,8 @@ var locks = map[string]func(t *testing.T, c *redlatch.Client) acquirer{
 	},
 }
 
-// A call that is refused, and a call that waits, is woken and gets a hold that ends: each event has the
-// values of its caller and of the event that it follows.
+// One call is refused. Another call waits, is woken, and acquires a hold that ends. Each event has the values of its
+// caller and of the event that it follows.
 func TestObserverSeesEachKindFromStartToEnd(t *testing.T) {
 	t.Parallel()
 	for kind, newLock := range locks {
@@ -138,7 +138,7 @@ func by(all []seen, caller string) (of []seen) {
 	return of
 }
 
-// checkCall requires that the events of a call that waited are complete and in order.
+// checkCall requires that the events for a call that waited are complete and in order.
 func checkCall(t *testing.T, kind string, all []seen) {
 	t.Helper()
 	of, holds := kind, 1

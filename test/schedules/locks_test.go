@@ -1,10 +1,10 @@
-// Package schedules runs locks in random orders (see package schedule) on a server in memory, and checks
-// the promises to their callers:
+// Package schedules runs locks in random orders (see package schedule) on an in-memory server. It checks the promises
+// to their callers:
 //
-//   - the server has each hold that reports no error, for longer than its remaining lease;
-//   - no caller waits while the lock is free, or enough permits are available;
-//   - each acquisition is released exactly once: at the end, the server has no holds, waiters or
-//     subscriptions.
+//   - While a hold does not report an error, the server has it for longer than its remaining lease.
+//   - Callers do not wait while the lock is free or enough permits are available.
+//   - Each acquisition is released exactly once. At the end, the server does not have any holds,
+//     waiters or subscriptions.
 package schedules
 
 import (
@@ -35,11 +35,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	callers = 5
 	rounds  = 4
-	lease   = 10 * time.Minute // longer than a schedule: leases do not hide holds that are never released
+	lease   = 10 * time.Minute // longer than a schedule, so that a hold that is never released does not expire
 	key     = "lock"
 )
 
-// schedules returns how many each test runs.
+// schedules returns the number of schedules that each test runs.
 func schedules() int { return testlevel.Rounds(200, 1000) }
 
 // world is the server and the clients of one schedule.
@@ -50,8 +50,8 @@ type world struct {
 	networks []*network
 	clients  []*redlatch.Client
 	faults   bool // in every third schedule
-	closes   bool // one client closes; calls in doubt could not be undone then
-	judges   bool // while the callers run: that synchronizes them, which hides races
+	closes   bool // whether one client is closed, after which uncertain calls cannot be undone
+	judges   bool // whether holds are checked while callers run, which synchronizes them and hides races
 }
 
 func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
 		Schedule: s, t: t, faults: s.Seed%3 == 0, closes: s.Seed%3 == 1 && s.Seed%5 == 0, judges: s.Seed%8 < 4, server: newServer(200 * time.Millisecond),
 	}
 	pollCap := 2 * time.Second
-	if w.faults { // they may keep a lock free for a while, but not until the next poll
+	if w.faults { // because of them, a lock may stay free for a while, but not until the next poll
 		w.server.limit, pollCap = 20*time.Second, time.Minute
 	}
 	for i := range n {
@@ -86,7 +86,7 @@ func (w *world) end() {
 		tr.heal()
 	}
 	if time.Sleep(time.Second); w.faults {
-		time.Sleep(30 * time.Second) // attempts in doubt are undone
+		time.Sleep(30 * time.Second) // until uncertain attempts have been undone
 	}
 	w.empty("before Close")
 	for _, c := range w.clients {
@@ -109,7 +109,7 @@ func (w *world) empty(when string) {
 	}
 }
 
-// failed reports whether a call failed, with an error that the schedule explains.
+// failed reports whether a call failed. The error must be one that the schedule explains.
 func (w *world) failed(err error, expected ...error) bool {
 	if w.faults {
 		expected = append(expected, transport.ErrNotSent, transport.ErrUncertain, redlatch.ErrLost)
@@ -130,20 +130,20 @@ type user struct {
 	*world
 	*schedule.Actor
 	name  string
-	owner redlatch.Owner // shared with other callers, unless zero
+	owner redlatch.Owner // if not zero, shared with other callers
 	locks []*rlock.Lock  // the roles of the lock
 	lock  *rlock.Lock    // the chosen one
 }
 
-// choose chooses a role.
+// choose selects a role.
 func (u *user) choose() { u.lock = u.locks[u.Pick(len(u.locks))] }
 
-// acquire waits for the lock, for a time or not at all.
+// acquire acquires the lock with a random time limit, or only tries to.
 func (u *user) acquire(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
 	patience := []time.Duration{time.Nanosecond, time.Microsecond, 3 * time.Microsecond, 20 * time.Millisecond, time.Second, time.Hour, time.Hour, time.Hour}
 	wait := patience[u.Pick(len(patience))]
 	shared := u.owner != redlatch.Owner{}
-	if shared { // a call that ends early could leave a count
+	if shared { // a call that returns early could leave a count
 		wait, opts = time.Hour, append(opts, rlock.WithOwner(u.owner), rlock.WithLease(time.Duration(1+u.Pick(3))*lease))
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -154,7 +154,7 @@ func (u *user) acquire(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
 	} else if !shared && u.judges && ctx.Value(inner{}) == nil {
 		defer u.server.waits(key, 0, cancel)()
 	}
-	if u.faults && len(u.locks) == 1 && u.Pick(4) == 0 { // waiters do not know the lease of each reader
+	if u.faults && len(u.locks) == 1 && u.Pick(4) == 0 { // waiters do not know the leases of all readers
 		opts = append(opts, rlock.WithLease(2*time.Second))
 	}
 	h, err := lock(ctx, opts...)
@@ -218,11 +218,11 @@ func (u *user) release(h *rlock.Hold) {
 	switch u.Pick(6) {
 	default:
 		err = h.Unlock()
-	case 0: // the next caller leaves when its turn comes
+	case 0: // the next caller is canceled while it is being woken
 		ended := h.UnlockAsync()
 		u.server.cancel()
 		err = <-ended
-	case 1: // or just before
+	case 1: // or just before that
 		u.server.cancel()
 		err = <-h.UnlockAsync()
 	}

@@ -19,10 +19,10 @@ type network struct {
 
 	mu     sync.Mutex // guards the fields below
 	choice *schedule.Actor
-	faults bool // some calls and replies are lost, replies late, messages replaced by gaps
+	faults bool // some calls and replies are lost, some replies are late, and some messages are replaced by gaps
 	last   time.Time
 	closed bool
-	worst  fault // that happens
+	worst  fault // the worst fault that occurs
 }
 
 var (
@@ -51,7 +51,7 @@ const (
 	none                  // and all above
 )
 
-// ways is the number of calls of which each fault hits one.
+// ways is such that one in that many calls is affected by each fault.
 const ways = 20
 
 // next draws the way of the next call or message.
@@ -158,7 +158,7 @@ func (n *network) Close() error {
 	return nil
 }
 
-// subscription is one to a channel of the server.
+// subscription is a subscription to a channel of the server.
 type subscription struct {
 	network *network
 	channel string
@@ -172,7 +172,7 @@ func (s *subscription) send(e transport.Event) {
 	time.AfterFunc(time.Until(w.arrives), func() {
 		select {
 		case s.events <- e:
-		default: // another one is pending
+		default: // another event is pending
 		}
 	})
 }

@@ -23,7 +23,7 @@ type taker struct {
 	*world
 	*schedule.Actor
 	semaphore *rsemaphore.Semaphore
-	returns   *rsemaphore.Semaphore // of a client that stays open
+	returns   *rsemaphore.Semaphore // belongs to a client that stays open
 	strict    bool
 }
 
@@ -35,7 +35,7 @@ func (u *taker) acquire(n int) bool {
 	acquire := u.semaphore.Acquire
 	if u.Pick(8) == 0 {
 		acquire = u.semaphore.TryAcquire
-	} else if u.judges && !u.strict { // else a caller in front may need more
+	} else if u.judges && !u.strict { // in strict order, a caller ahead may need more permits
 		defer u.server.waits(key, int64(n), cancel)()
 	}
 	return !u.failed(acquire(ctx, n), redlatch.ErrNotAcquired, context.DeadlineExceeded, context.Canceled)
@@ -46,7 +46,7 @@ func (u *taker) use(n int) {
 	durations := []time.Duration{0, 0, time.Microsecond, time.Millisecond, 1500 * time.Millisecond, 5 * time.Second}
 	u.Sleep(durations[u.Pick(len(durations))])
 	if u.Pick(4) == 0 {
-		u.server.cancel() // a caller leaves when its turn comes
+		u.server.cancel() // a caller is canceled while it is being woken
 	}
 	for {
 		err := u.returns.Release(context.Background(), n)

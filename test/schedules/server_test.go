@@ -10,15 +10,16 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// server executes the locks' scripts, in Go: their replies and messages, not their care for damaged keys.
+// server implements the scripts of the locks in Go. It implements their replies and messages, but not their handling of
+// damaged keys.
 type server struct {
-	limit time.Duration // how long a free lock may have waiters
+	limit time.Duration // maximum time for which a lock with waiters may be free
 
 	mu      sync.Mutex // guards the fields below
 	locks   map[string]*lock
 	subs    map[string][]*subscription
 	waiting map[*wait]bool
-	late    []string // waits that were longer
+	late    []string // waits that exceeded limit
 }
 
 // lock is a lock of any kind, or the permits of a semaphore.
@@ -26,7 +27,7 @@ type lock struct {
 	owners  map[string]*held
 	queue   []string // of a fair lock
 	permits int64
-	changed time.Time // the owners or permits
+	changed time.Time // when the owners or permits changed
 }
 
 type held struct {
@@ -39,14 +40,14 @@ type wait struct {
 	key   string
 	n     int64
 	began time.Time
-	leave func() // cancels it
+	leave func() // cancels the wait
 }
 
 func newServer(limit time.Duration) *server {
 	return &server{limit: limit, locks: map[string]*lock{}, subs: map[string][]*subscription{}, waiting: map[*wait]bool{}}
 }
 
-// lock returns a lock without its expired owners, mu held.
+// lock returns a lock after it has removed expired owners. It must be called with mu held.
 func (s *server) lock(key string) *lock {
 	l := s.locks[key]
 	if l == nil {
@@ -62,7 +63,7 @@ func (s *server) lock(key string) *lock {
 	return l
 }
 
-// waits records that a caller waits, until the result is called. It can leave.
+// waits records that a caller is waiting until over is called. leave cancels the wait.
 func (s *server) waits(key string, n int64, leave func()) (over func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +78,7 @@ func (s *server) waits(key string, n int64, leave func()) (over func()) {
 	}
 }
 
-// changes judges the time for which a lock was free, mu held, before n permits change.
+// changes checks for how long a lock was free before n permits are acquired. It must be called with mu held.
 func (s *server) changes(key string, n int64) {
 	l, now := s.locks[key], time.Now()
 	for w := range s.waiting {
@@ -101,7 +102,7 @@ func (s *server) cancel() {
 	}
 }
 
-// left returns for how long an owner has a lock.
+// left returns the remaining time for which an owner holds a lock.
 func (s *server) left(key, owner string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +221,7 @@ func (l *lock) writer() string {
 	return ""
 }
 
-// left returns the milliseconds that the lock has left, -2 if it is free, and an owner.
+// left returns the remaining milliseconds of the lock, or -2 if it is free, and one of its owners.
 func (l *lock) left() (ms int64, holder string) {
 	ms = -2
 	for owner, h := range l.owners {
@@ -308,19 +309,19 @@ func (s *server) heartbeat(l *lock, args []any) any {
 	return []any{left, front, missing, int64(len(l.queue))}
 }
 
-// giveUp removes owners from the queue: in the arguments, two others follow the first one and its wait.
+// giveUp removes owners from the queue. In the arguments, two other values follow the first owner and its wait.
 func (l *lock) giveUp(args []any) {
 	l.queue = slices.DeleteFunc(l.queue, func(owner string) bool { return slices.Contains(args, any(owner)) })
 }
 
-// wake notifies the first in the queue of a fair lock, mu held.
+// wake notifies the first waiter in the queue of a fair lock. It must be called with mu held.
 func (s *server) wake(l *lock, keys []any) {
 	if len(l.queue) > 0 {
 		s.publish(text(keys[3]) + ":" + l.queue[0])
 	}
 }
 
-// publish sends a message to the subscribers of a channel, mu held.
+// publish sends a message to the subscribers of a channel. It must be called with mu held.
 func (s *server) publish(channel any) {
 	for _, sub := range s.subs[text(channel)] {
 		sub.send(transport.Event{Payload: "0"})
