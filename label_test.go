@@ -1,6 +1,9 @@
 package redlatch_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -57,6 +60,27 @@ func TestLabelExistsFromFirstLockUntilClose(t *testing.T) {
 		require.Empty(t, labelOf(t, s, plain))
 		require.Empty(t, labelOf(t, s, fair))
 	})
+}
+
+func TestDefaultLabelNamesProcess(t *testing.T) {
+	s := redistest.Start(t)
+	labelWith := func(opts ...redlatch.Option) string {
+		c, err := redlatch.Open(t.Context(), s.URL(), opts...)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		_, err = rlock.New(c, c.ID().String()).Lock(t.Context())
+		require.NoError(t, err)
+		if len(opts) == 0 {
+			require.Eventually(t, func() bool { return labelOf(t, s, c) != "" }, soon, 10*time.Millisecond)
+		}
+		return labelOf(t, s, c)
+	}
+	t.Setenv("REDLATCH_LABEL", "")
+	require.NoError(t, os.Unsetenv("REDLATCH_LABEL"))
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("%s@%s pid %d", filepath.Base(os.Args[0]), host, os.Getpid()), labelWith())
+	require.Empty(t, labelWith(redlatch.WithLabel("")))
 }
 
 func TestLabelKeptUntilShutdownCompletes(t *testing.T) {

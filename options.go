@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -48,6 +49,9 @@ func defaults() settings {
 			Logger:   slog.New(slog.DiscardHandler),
 			Losses:   losses,
 			KindOf:   luasrc.FillKindOf,
+
+			Label:         engine.DefaultLabel(os.Args),
+			LabelOptional: true,
 		},
 		dialTimeout: 5 * time.Second,
 	}
@@ -120,12 +124,16 @@ func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID =
 // calls it clientName.
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
-// WithLabel sets a label, such as the service, host and process, that shows operators which client
-// holds a lock. It is a single line of at most 200 bytes. It is stored in the key
-// redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes;
-// anyone who can read the server can read it. If the user may not run SET and DEL on the key, the
-// client only logs a line.
-func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
+// WithLabel sets the label that shows operators which client holds a lock, a single line of at most
+// 200 bytes. The client writes it once a minute, from its first lock on, to the key
+// redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes; anyone
+// who can read the server can read it. If the user may not run SET and DEL on the key, the client logs
+// a line. Default: the environment variable REDLATCH_LABEL, else the program, host and process ID, such
+// as billing@host-3 pid 812, without logging. WithLabel("") writes none, and so does an empty
+// REDLATCH_LABEL.
+func WithLabel(text string) Option {
+	return func(s *settings) { s.Label, s.LabelOptional = text, false }
+}
 
 // WithTLSConfig sets the TLS configuration for addresses with the scheme rediss; with other schemes
 // it is an error. It does not apply to the caller's dial functions and transports. By default, the

@@ -45,6 +45,9 @@ type Config struct {
 	Opener     any           // how a tool opened the client, or nil
 	Logger     *slog.Logger  // required
 
+	// LabelOptional means that failures to write Label are not logged.
+	LabelOptional bool
+
 	// KindOf, if not nil, fills a call that returns the kind of object stored at a key.
 	KindOf func(c *transport.Call, key any)
 }

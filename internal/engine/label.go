@@ -3,6 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +37,42 @@ func CheckLabel(text string) error {
 		return fmt.Errorf("the label %q must be printable on one line", text)
 	}
 	return nil
+}
+
+// mostNamed is the maximum length of the program and of the host in a default label, in bytes.
+const mostNamed = 64
+
+// LabelEnv is the environment variable with the label of clients without one, or empty if they must not have one.
+const LabelEnv = "REDLATCH_LABEL"
+
+// DefaultLabel returns the label of a program with these arguments, which runs in this process or on its behalf: its
+// name without the directory, the host and this process's ID, unless LabelEnv is set.
+func DefaultLabel(argv []string) string {
+	if text, set := os.LookupEnv(LabelEnv); set {
+		return printable(text, MaxLabel)
+	}
+	program := "unknown"
+	if len(argv) > 0 {
+		program = strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s@%s pid %d", printable(program, mostNamed), printable(host, mostNamed), os.Getpid())
+}
+
+func printable(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
 }
 
 const (
@@ -94,15 +134,19 @@ func (l *label) run() {
 		pause := labelPeriod
 		switch {
 		case err == nil && failing > 0:
-			e.Logger.Info("redlatch: client label written again", "key", key)
+			l.say(slog.LevelInfo, "redlatch: client label written again", "key", key)
 			failing = 0
 		case err != nil:
 			if failing == 0 && l.ctx.Err() == nil {
-				e.Logger.Warn("redlatch: cannot write the client's label: its locks cannot be attributed to it",
+				l.say(slog.LevelWarn, "redlatch: cannot write the client's label: its locks cannot be attributed to it",
 					"key", key, "error", err)
 			}
 			failing = min(max(2*failing, labelRetry), labelPeriod)
 			pause = failing
+		}
+		denied := transport.IsCode(err, "NOPERM")
+		if denied && e.LabelOptional { // each attempt would be in the server's ACL LOG
+			pause = math.MaxInt64
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -112,9 +156,18 @@ func (l *label) run() {
 		}
 		timer.Stop()
 		if l.ctx.Err() != nil {
-			_ = l.send(context.Background(), "DEL", key)
+			if !denied {
+				_ = l.send(context.Background(), "DEL", key)
+			}
 			return
 		}
+	}
+}
+
+// say logs, unless the user did not choose the label.
+func (l *label) say(level slog.Level, text string, args ...any) {
+	if !l.engine.LabelOptional {
+		l.engine.Logger.Log(context.Background(), level, text, args...)
 	}
 }
 

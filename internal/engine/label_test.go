@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -164,4 +165,39 @@ func TestCheckLabelRequiresOnePrintableLine(t *testing.T) {
 	} {
 		require.ErrorContains(t, CheckLabel(bad), says)
 	}
+}
+
+func TestDefaultLabelIsValidAndBounded(t *testing.T) {
+	t.Setenv(LabelEnv, "")
+	require.Empty(t, DefaultLabel([]string{"report.sh"}))
+	t.Setenv(LabelEnv, "nightly\n"+strings.Repeat("ü", MaxLabel))
+	require.NoError(t, CheckLabel(DefaultLabel(nil)))
+	require.Contains(t, DefaultLabel(nil), "nightly?ü")
+	require.NoError(t, os.Unsetenv(LabelEnv))
+	require.Regexp(t, `^report\.sh@\S+ pid \d+$`, DefaultLabel([]string{"/opt/jobs/report.sh", "--full"}))
+	require.Regexp(t, `^unknown@`, DefaultLabel(nil))
+	for _, hostile := range []string{"", "\x1b[2J\n", "\xff\xfe", strings.Repeat("ü", MaxLabel), strings.Repeat("\xf0", MaxLabel)} {
+		label := DefaultLabel([]string{hostile})
+		require.NoError(t, CheckLabel(label), "%q", label)
+		require.LessOrEqual(t, len(label), 2*mostNamed+len("@ pid 9223372036854775807"))
+	}
+}
+
+// A user without the right must not fill the server's ACL LOG.
+func TestDeniedDefaultLabelIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLabeled(t)
+		l.LabelOptional = true
+		l.fails.Store(&transport.ServerError{Text: "NOPERM this user has no permissions to run the 'set' command"})
+		l.Announce()
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"0s SET"}, l.took())
+		back := l.tr.Back
+		l.tr.Back = make(chan struct{})
+		close(back)
+		require.Equal(t, []string{"1h0m0s SET"}, l.took(), "it may have the right now")
+		require.NoError(t, l.Close())
+		require.Empty(t, l.took())
+		require.Empty(t, l.log.String())
+	})
 }

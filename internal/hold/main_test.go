@@ -28,7 +28,7 @@ func embeddedClient(t *testing.T) *redlatch.Client {
 // clientOver returns a client that is closed when the test ends.
 func clientOver(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
-	client, err := redlatch.NewWithTransport(tr, opts...)
+	client, err := redlatch.NewWithTransport(tr, append(opts, redlatch.WithLabel(""))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client

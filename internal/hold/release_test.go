@@ -149,7 +149,7 @@ func TestReleasesPrecedeAcquires(t *testing.T) {
 			}
 			return nil, errNotReached, true
 		}}
-		client, err := redlatch.NewWithTransport(fake)
+		client, err := redlatch.NewWithTransport(fake, redlatch.WithLabel(""))
 		require.NoError(t, err)
 		released := 0
 		for _, l := range []*rlock.Lock{rlock.New(client, "plain"), rfairlock.New(client, "fair")} {

@@ -14,6 +14,9 @@ import (
 	"testing"
 )
 
+// Tests count keys: their clients, and the programs they start, write no default label.
+func init() { _ = os.Setenv("REDLATCH_LABEL", "") }
+
 var keyCounter atomic.Int64
 
 // Key returns a unique lock name that begins with the test's name and consists of letters, digits, '-' and '_'.
