@@ -28,8 +28,16 @@ import (
 // Env is the environment variable that makes the test binary run as redlatch.
 const Env = "REDLATCH_TEST_AS_PROGRAM"
 
+// DefaultLabel makes the program write its default label.
+const DefaultLabel = "REDLATCH_LABEL=" + byDefault
+
+const byDefault = "its default"
+
 // Main runs the tests or, if Env is set, redlatch with the given commands.
 func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int, commands ...C) {
+	if os.Getenv("REDLATCH_LABEL") == byDefault {
+		_ = os.Unsetenv("REDLATCH_LABEL")
+	}
 	run := func(args []string) int { return execute(context.Background(), args, commands...) }
 	switch os.Getenv(Env) {
 	case once:

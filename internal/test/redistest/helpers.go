@@ -15,7 +15,11 @@ import (
 )
 
 // Tests count keys: their clients, and the programs they start, write no default label.
-func init() { _ = os.Setenv("REDLATCH_LABEL", "") }
+func init() {
+	if _, set := os.LookupEnv("REDLATCH_LABEL"); !set {
+		_ = os.Setenv("REDLATCH_LABEL", "")
+	}
+}
 
 var keyCounter atomic.Int64
 

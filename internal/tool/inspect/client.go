@@ -56,6 +56,14 @@ func (c Client) Labelled(label string) string {
 	return c.String() + ", label " + sanitize.Word(label)
 }
 
+// OwnerAnd returns an owner and the label of its client, if it has one, for people.
+func OwnerAnd(owner, label string) string {
+	if label == "" {
+		return Shown(owner)
+	}
+	return sanitize.Line(label) + " (" + Shown(owner) + ")"
+}
+
 // Name returns the name of the library.
 func (c Client) Name() string {
 	switch c.Kind {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -78,22 +77,23 @@ func (a *After) String() string {
 	}
 	var owners []string
 	for i := range a.Holders {
-		owners = append(owners, a.Holders[i].Owner)
+		owners = append(owners, inspect.OwnerAnd(a.Holders[i].Owner, a.Holders[i].Label))
 	}
 	if more := len(owners) - shownOwners; more > 0 {
-		return fmt.Sprintf("held by %s and %d more", words(owners[:shownOwners], ", "), more)
+		return fmt.Sprintf("held by %s and %d more", strings.Join(owners[:shownOwners], ", "), more)
 	}
-	return "held by " + words(owners, " and ")
+	return "held by " + strings.Join(owners, " and ")
 }
 
 const shownOwners = 3
 
-func (f *Forced) readNow(ctx context.Context, client *redlatch.Client) {
+func (f *Forced) readNow(ctx context.Context, on Target) {
 	if !f.Taken || f.IsSemaphore() {
 		return
 	}
-	if s, err := inspect.Read(ctx, client, f.Name, inspect.Places); err == nil {
+	if s, err := inspect.Read(ctx, on.Client, f.Name, inspect.Places); err == nil {
 		now := forcedOf(s)
+		now.readLabels(ctx, on.Dial)
 		f.Now = &After{now.Holders, now.Lease}
 	}
 }
@@ -113,7 +113,7 @@ func forcedOf(s *inspect.Snapshot) *Forced {
 }
 
 func (f *Forced) readLabels(ctx context.Context, dial connect.Dialer) {
-	if f.IsSemaphore() {
+	if f.IsSemaphore() || len(f.Holders) == 0 {
 		return
 	}
 	_ = connect.Use(ctx, dial, func(c redis.Conn) error { return inspect.SetLabels(c, f.Holders, nil) })

@@ -73,7 +73,7 @@ func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 		if r := (*Refusal)(nil); errors.As(err, &r) {
 			f.Refused = r.Why
 		}
-		f.readNow(ctx, u.Client)
+		f.readNow(ctx, u.Target)
 	}
 	return f, err
 }

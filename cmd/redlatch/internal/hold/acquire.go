@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/acl"
@@ -101,6 +103,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.setLabel(engine.EngineOf(client))
 	lock, hold, err := o.lockOrPermit(ctx, srv, client, name)
 	if err != nil {
 		closed := make(chan struct{})
@@ -113,6 +116,14 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 		return nil, err
 	}
 	return &held{lockFlags: o, hold: hold, lock: lock, since: time.Now(), srv: srv, client: client}, nil
+}
+
+// setLabel runs before the first lock writes the label.
+func (o *lockFlags) setLabel(e *engine.Engine) {
+	e.Label = engine.DefaultLabel(o.program)
+	if o.labeled {
+		e.Label, e.LabelOptional = o.label, false
+	}
 }
 
 func (o *lockFlags) take(ctx context.Context, lock locker) (*rlock.Hold, error) {
@@ -144,7 +155,7 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 	switch {
 	case errors.As(err, &odd), errors.As(err, &replica):
 	case errors.Is(err, redlatch.ErrNotAcquired):
-		return cli.Errorf(o.conflict, "lock %q is %s", name, o.heldBy(err))
+		return cli.Errorf(o.conflict, "lock %q is %s", name, o.heldBy(ctx, srv, err))
 	case errors.Is(err, rfencedlock.ErrCounter):
 		return fmt.Errorf("lock %q: cannot increment its token counter: the key %q must contain a non-negative integer",
 			name, protocol.TokenKey(name))
@@ -161,18 +172,37 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 	return err
 }
 
-func (o *lockFlags) heldBy(err error) string {
+func (o *lockFlags) heldBy(ctx context.Context, srv *connect.Server, err error) string {
 	var at *redlatch.LockError
-	switch {
-	case !errors.As(err, &at):
-	case at.TTL > 0:
-		return "held by another owner; its lease ends in " + limits.Show(at.TTL, 100*time.Millisecond) + " unless renewed"
-	case at.TTL == redlatch.NoTTL:
-		return "held by another owner without a lease, until released"
-	case o.fair && at.Holder.IsZero():
+	if !errors.As(err, &at) {
+		return "held by another owner"
+	}
+	if o.fair && at.TTL == 0 && at.Holder.IsZero() {
 		return "free, but other owners are queued for it"
 	}
-	return "held by another owner"
+	said := "held by " + cmp.Or(label(ctx, srv, at.Holder), "another owner")
+	switch {
+	case at.TTL > 0:
+		return said + "; its lease ends in " + limits.Show(at.TTL, 100*time.Millisecond) + " unless renewed"
+	case at.TTL == redlatch.NoTTL:
+		return said + " without a lease, until released"
+	}
+	return said
+}
+
+// label returns the owner and label of a holder, or "" if it has none or it cannot be read in time.
+func label(ctx context.Context, srv *connect.Server, holder redlatch.Owner) (said string) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	owner := holder.String()
+	_ = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
+		labels, err := inspect.Labels(c, []string{owner})
+		if labels[owner] != "" {
+			said = inspect.OwnerAnd(owner, labels[owner])
+		}
+		return err
+	})
+	return said
 }
 
 // needs returns the IDs in package acl that the flags require, in a fixed order.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -34,8 +35,11 @@ type lockFlags struct {
 
 	fair, fenced, read, write bool
 	permits                   string // NAME:N, or "" for a lock
+	label                     string
 
-	bounded bool // --wait was given
+	bounded bool     // --wait was given
+	labeled bool     // --label was given
+	program []string // named in the label without --label
 	// semaphore and count are the parts of permits.
 	semaphore string
 	count     int
@@ -64,6 +68,8 @@ func (o *lockFlags) register(f *pflag.FlagSet, command bool) {
 		"release the lock when it was held for this time, even if the lease is renewed, and exit as after a loss"))
 	f.DurationVar(&o.atLeast, "at-least", 0, of("keep the lock for at least this time after it was acquired, even if COMMAND exits sooner",
 		"keep the lock for at least this time after it was acquired, even if it is released sooner"))
+	f.StringVar(&o.label, "label", "", "text that shows operators who holds the lock, '' for none (default: "+
+		of("COMMAND", `"redlatch hold"`)+", the host and the process ID)")
 	f.IntVar(&o.conflict, "conflict-exit-code", cli.CodeConflict, "exit code if the lock was not acquired")
 }
 
@@ -76,8 +82,11 @@ func (o *lockFlags) check(cmd *cobra.Command) error {
 
 // wrong describes an error in the flags, or returns "".
 func (o *lockFlags) wrong(changed func(string) bool) string {
-	o.bounded = changed("wait")
+	o.bounded, o.labeled = changed("wait"), changed("label")
+	wrongLabel := engine.CheckLabel(o.label)
 	switch {
+	case wrongLabel != nil:
+		return "--label: " + wrongLabel.Error()
 	case o.try && o.bounded:
 		return "--try and --wait are mutually exclusive"
 	case o.read && o.write, (o.read || o.write) && (o.fair || o.fenced):

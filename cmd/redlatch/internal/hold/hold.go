@@ -55,7 +55,7 @@ type holdFlags struct {
 
 // New returns the command hold.
 func New(g *cli.Globals) *cobra.Command {
-	o := &holdFlags{lockFlags: lockFlags{Globals: g}}
+	o := &holdFlags{lockFlags: lockFlags{Globals: g, program: []string{"redlatch hold"}}}
 	cmd := o.command(o.foreground)
 	cmd.Use = "hold [-s] {NAME | --permits NAME:N}"
 	cmd.Short = "Hold a lock for a shell script"
@@ -66,7 +66,7 @@ func New(g *cli.Globals) *cobra.Command {
 
 // NewDetached returns the hidden command that hold -s starts in the background.
 func NewDetached(g *cli.Globals) *cobra.Command {
-	o := &holdFlags{lockFlags: lockFlags{Globals: g}}
+	o := &holdFlags{lockFlags: lockFlags{Globals: g, program: []string{"redlatch hold"}}}
 	cmd := o.command(o.background)
 	cmd.Use = detachedCommand
 	cmd.Hidden = true

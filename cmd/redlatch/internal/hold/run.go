@@ -15,6 +15,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -37,6 +39,7 @@ type runFlags struct {
 
 	onLost     string
 	onLostExec string
+	verbose    bool
 }
 
 // NewRun returns the command run.
@@ -73,6 +76,7 @@ func NewRun(g *cli.Globals) *cobra.Command {
 	o.register(f, true)
 	f.StringVar(&o.onLost, "on-lost", lossTerm, "action on COMMAND if the lock is lost: term, kill or ignore")
 	f.StringVar(&o.onLostExec, "on-lost-exec", "", "shell command line to run if the lock is lost, for at most 10s")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the lock's owner and label on standard error")
 	cli.CompleteValues(cmd, "on-lost", lossTerm, lossKill, lossIgnore)
 	return cmd
 }
@@ -144,6 +148,7 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	if err != nil {
 		return err
 	}
+	o.program = argv
 	signals, stop := forwardedSignals()
 	defer stop()
 	notify(notifyStatus("waiting for lock " + sanitize.Word(name)))
@@ -152,6 +157,9 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 		return err
 	}
 	defer h.disconnect()
+	if o.verbose {
+		cli.Messagef(os.Stderr, "lock %q is held by %s", name, sanitize.Message(inspect.OwnerAnd(h.owner(), engine.EngineOf(h.client).Label)))
+	}
 	proc, err := startCommand(path, argv, environ(h.environment()))
 	if err != nil {
 		_ = h.hold.Unlock() // if this fails, the lease expires

@@ -7,12 +7,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -109,6 +115,49 @@ func TestRunOnHeldLockExitsWithConflictCode(t *testing.T) {
 		require.Empty(t, got.Stdout)
 		require.Regexp(t, ` in \S+ unless renewed\n$`, got.Stderr)
 	}
+}
+
+func TestRefusedRunNamesHolder(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		args        []string
+		label, says string
+	}{
+		"run":     {[]string{"run", "-v", "NAME", "--", "sh", "-c", "echo up; read x"}, "", `sh@HOST pid \d+ \(OWNER\)`},
+		"hold":    {[]string{"hold", "NAME"}, "", `redlatch hold@HOST pid \d+ \(OWNER\)`},
+		"flag":    {[]string{"run", "--label", "nightly export", "NAME", "--", "sh", "-c", "echo up; read x"}, "", `nightly export \(OWNER\)`},
+		"opt-out": {[]string{"hold", "--label", "", "NAME"}, "", "another owner"},
+		"hostile": {[]string{"hold", "--label", "", "NAME"}, "a\x1b[2J\nb", `"a\\x1b\[2J\\nb" \(OWNER\)`},
+	} {
+		lock := redistest.Key(t)
+		for i := range c.args {
+			c.args[i] = strings.Replace(c.args[i], "NAME", lock, 1)
+		}
+		p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), program.DefaultLabel}, c.args...)
+		p.Line()
+		fields, err := redis.Strings(s.Do(t, "HKEYS", lock), nil)
+		require.NoError(t, err)
+		require.Len(t, fields, 1)
+		holder, err := codec.ParseOwner(fields[0])
+		require.NoError(t, err)
+		if c.label != "" {
+			s.Do(t, "SET", engine.LabelKey(holder.Client()), c.label)
+		}
+		says := strings.NewReplacer("HOST", regexp.QuoteMeta(host), "OWNER", fields[0]).Replace(c.says)
+		require.Eventually(t, func() bool {
+			got := program.Finish(t, s.URL(), "run", "--try", lock, "--", "echo", "never")
+			return regexp.MustCompile(`^redlatch: lock "` + lock + `" is held by ` + says + `; its lease ends in `).MatchString(got.Stderr)
+		}, 10*time.Second, 50*time.Millisecond, "%s: %s", name, says)
+		if name == "run" {
+			require.Regexp(t, `^redlatch: lock "`+lock+`" is held by `+says+`\n$`, p.Stderr.String())
+		}
+		_ = p.Cmd.Process.Kill()
+	}
+	got := program.Fails(t, s.URL(), 125, "--label: the label", "run", "--label", "two\nlines", "x", "--", "true")
+	require.Empty(t, got.Stdout)
 }
 
 func TestRunFailureExits125WithNextStep(t *testing.T) {

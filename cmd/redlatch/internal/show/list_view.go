@@ -96,8 +96,8 @@ func notesOf(l *inspect.Lock) []string {
 	if in := inspect.Base64(l.Name); in != "" {
 		notes += "  base64 " + in + "\n"
 	}
-	for _, h := range l.Holders {
-		if h.Label != "" {
+	for i, h := range l.Holders {
+		if h.Label != "" && (i > 0 || sanitize.Width(holderText(&h)) > holderWidth) { // not in the row
 			notes += cli.Indented("label", sanitize.Line(h.Label))
 		}
 	}
@@ -162,7 +162,14 @@ func holdersOf(l *inspect.Lock) string {
 	case n > 0:
 		others = fmt.Sprintf(" +%d", n)
 	}
-	return sanitize.Truncate(inspect.ShortOwner(l.Holders[0].Owner), holderWidth-len(others)) + others
+	return sanitize.Truncate(holderText(&l.Holders[0]), holderWidth-len(others)) + others
+}
+
+func holderText(h *inspect.Holder) string {
+	if h.Label != "" {
+		return sanitize.Line(h.Label)
+	}
+	return inspect.ShortOwner(h.Owner)
 }
 
 func heading(look cli.Look) string {

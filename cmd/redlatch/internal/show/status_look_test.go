@@ -223,7 +223,12 @@ func TestStatusNamesClientLibrary(t *testing.T) {
 	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"label": "`+program.LabelText+`"`)
 	list := program.Finish(t, s.URL(), "list").Stdout
 	program.Fits(t, list)
-	require.Contains(t, list, "\n  label  "+program.LabelText+"\n")
+	require.Regexp(t, `(?m)^billing-run +fair +`+program.LabelText+` +1 +none +2$`, list)
+	s.Do(t, "SET", engine.LabelKey(holder.Client()), "import.sh@ip-10-0-0-12.eu-west-1.example pid 4711")
+	list = program.Finish(t, s.URL(), "list").Stdout
+	program.Fits(t, list)
+	require.Regexp(t, `fair +import\.sh@ip-10-0-0-12\.eu-\.\. +1`, list)
+	require.Contains(t, list, "\n  label  import.sh@ip-10-0-0-12.eu-west-1.example pid 4711\n")
 
 	s.Do(t, "SET", engine.LabelKey(program.ClientID), "\x1b[2J")
 	require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, `label "\x1b[2J"`)
