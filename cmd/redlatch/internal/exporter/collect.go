@@ -59,6 +59,9 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	if err = cmp.Or(err, unread.Away); err == nil { // if a master is missing, its locks would seem to be gone
 		notCounted, err = l.findDead(ctx)
 	}
+	if err == nil {
+		err = l.nameHolders(ctx)
+	}
 	c.seen.turn(err == nil)
 	if err != nil {
 		return nil, nil, err
@@ -85,7 +88,9 @@ func (l *look) lock(lock *inspect.Lock) error {
 		if isNew {
 			g.began++
 		}
-		g.oldest = max(g.oldest, l.now.Sub(since))
+		if age := l.now.Sub(since); g.holder == "" || age > g.oldest {
+			g.oldest, g.holder = age, h.Owner
+		}
 	}
 	places := lock.Places[:min(len(lock.Places), placesOfAll-len(l.waiters))]
 	for _, owner := range places {
@@ -107,6 +112,7 @@ type group struct {
 	dead       int64         // owners without a subscriber at this look and the previous one
 	waiting    int64         // connections waiting for locks without a queue; a process has only one
 	oldest     time.Duration // age of the oldest hold
+	holder     string        // its owner; in figures, its client's label or short owner
 	began      int64         // new holds since the first look
 }
 
@@ -119,6 +125,37 @@ type figures struct {
 	unreadable int64 // keys that the user may not read
 	unchecked  int64 // queued owners that were not checked for a subscriber
 	untracked  int64 // holds too many to remember
+}
+
+// nameHolders reads one label per group.
+func (l *look) nameHolders(ctx context.Context) error {
+	var owners []string
+	for i := range l.groups {
+		if owner := l.groups[i].holder; owner != "" {
+			owners = append(owners, owner)
+		}
+	}
+	if len(owners) == 0 {
+		return nil
+	}
+	var labels map[string]string
+	err := connect.Use(ctx, l.server.Dial, func(c redis.Conn) (err error) {
+		labels, err = inspect.Labels(c, owners)
+		return err
+	})
+	for i := range l.groups {
+		g := &l.groups[i]
+		if g.holder != "" {
+			g.holder = cmp.Or(labels[g.holder], inspect.ShortOwner(g.holder))
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return l.server.Problem(err)
+	}
+	return nil
 }
 
 func (g *group) add(l *inspect.Lock) {

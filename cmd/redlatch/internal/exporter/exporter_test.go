@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -55,8 +56,10 @@ func seriesOf(t *testing.T, body string) map[string]float64 {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		name, number, found := strings.Cut(strings.TrimSpace(line), " ")
-		require.True(t, found, line)
+		line = strings.TrimSpace(line)
+		at := strings.LastIndexByte(line, ' ')
+		require.Positive(t, at, line)
+		name, number := line[:at], line[at+1:]
 		require.NotContains(t, series, name, "it is there twice")
 		value, err := strconv.ParseFloat(number, 64)
 		require.NoError(t, err, line)
@@ -159,6 +162,25 @@ func TestMetricsMatchLocks(t *testing.T) {
 
 	program.Subscribe(t, s, codec.LockChannel("books"))
 	require.InDelta(t, 1, look()[`redlatch_server_locks_mixed{group="rest"}`], 0)
+}
+
+func TestOldestHoldNamesHolder(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const info = `redlatch_server_hold_oldest_info{group="all",holder="`
+	look := observer(t, s.URL())
+	for series := range look() {
+		require.NotContains(t, series, info, "nothing is held")
+	}
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	require.Contains(t, look(), info+`Redlatch 00000001:7"}`)
+	holder, err := codec.ParseOwner(program.SomeOwner)
+	require.NoError(t, err)
+	s.Do(t, "SET", engine.LabelKey(holder.Client()), program.LabelText)
+	s.Do(t, "HSET", "newer", program.RedissonOwner, 1)
+	require.Contains(t, look(), info+program.LabelText+`"}`)
+	s.Do(t, "SET", engine.LabelKey(holder.Client()), "a\"\n")
+	require.Contains(t, look(), info+`\"a\\\"\\n\""}`)
 }
 
 func TestInvalidWaiterNamesKeepOtherMetrics(t *testing.T) {

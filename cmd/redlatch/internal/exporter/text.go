@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // contentType is Prometheus's text format. A library for it would be a dependency of every user.
@@ -30,13 +31,14 @@ func (t *text) metric(name, kind, help string) {
 	fmt.Fprintf(&t.Buffer, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// number writes a value. labels contains alternating names and values, which must not need
-// escaping.
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// number writes a value. labels contains alternating names and values.
 func (t *text) number(name string, value float64, labels ...string) {
 	t.WriteString(name)
 	before := "{"
 	for pair := range slices.Chunk(labels, 2) {
-		t.WriteString(before + strings.Join(pair, `="`) + `"`)
+		t.WriteString(before + pair[0] + `="` + escape.Replace(pair[1]) + `"`)
 		before = ","
 	}
 	if len(labels) > 0 {
@@ -106,6 +108,12 @@ func (f *figures) write(t *text, deadKnown bool) {
 				continue // numbers are not scanned
 			}
 			t.number("redlatch_server_locks_held", float64(f.groups[i].held[inspect.Kind(kind)]), "group", f.groups[i].name, "kind", kind)
+		}
+	}
+	t.metric("redlatch_server_hold_oldest_info", "gauge", "The holder of the oldest hold, by its client's label; always 1.")
+	for i := range f.groups {
+		if holder := f.groups[i].holder; holder != "" {
+			t.number("redlatch_server_hold_oldest_info", 1, "group", f.groups[i].name, "holder", strings.ToValidUTF8(sanitize.Line(holder), "?"))
 		}
 	}
 	all := gauges
