@@ -150,14 +150,14 @@ func (a *Acquisition) enter(ctx context.Context) error {
 	case a.Try:
 		return engine.ErrNotAcquired
 	}
-	if err := a.BeginWait(); err != nil {
+	if err := a.BeginWait(ctx); err != nil {
 		return err
 	}
 	return a.wait(ctx)
 }
 
 // BeginWait counts the caller as a waiter, once, or fails if there are too many.
-func (a *Acquisition) BeginWait() error {
+func (a *Acquisition) BeginWait(ctx context.Context) error {
 	if a.counted {
 		return nil
 	}
@@ -166,6 +166,7 @@ func (a *Acquisition) BeginWait() error {
 		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, err)
 	}
 	a.counted = true
+	a.Engine.Nest(ctx, &a.waiting, a.Kind.Key())
 	a.observeQueued()
 	return nil
 }

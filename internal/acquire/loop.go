@@ -240,7 +240,7 @@ type Queued interface {
 // its sleep ends. AwaitTurn fails if Redis has not answered anybody in the queue within one command timeout.
 func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Duration) (granted bool, err error) {
 	a.Answered = c.State().Known
-	if err := a.BeginWait(); err != nil {
+	if err := a.BeginWait(ctx); err != nil {
 		return false, err
 	}
 	var silence, poll time.Time // they share a timer

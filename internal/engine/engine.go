@@ -48,6 +48,9 @@ type Config struct {
 	// LabelOptional means that failures to write Label are not logged.
 	LabelOptional bool
 
+	// Outer are the owners of other processes' holds that all waits are inside.
+	Outer []string
+
 	// KindOf, if not nil, fills a call that returns the kind of object stored at a key.
 	KindOf func(c *transport.Call, key any)
 }
@@ -64,7 +67,8 @@ type Engine struct {
 	FairWaitArg any
 
 	owners    atomic.Int64
-	publish   any // the publish command, boxed
+	waits     atomic.Int64 // inside other holds
+	publish   any          // the publish command, boxed
 	fences    fences
 	slots     slots
 	lacked    sync.Map                        // missing rights, each logged once

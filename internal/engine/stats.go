@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -35,6 +36,8 @@ var errTooMany = errors.New("too many waiters: WithMaxWaiters limit reached")
 // Waiting is a waiting caller.
 type Waiting struct {
 	Name, Kind string
+	// nested is not nil inside other holds.
+	nested *nested
 }
 
 // BeginWait adds a waiting caller, or fails if there are too many. If it succeeds, the caller must call EndWait later
@@ -52,11 +55,26 @@ func (e *Engine) BeginWait(w *Waiting) error {
 	return nil
 }
 
+// Nest announces that the wait for a key is inside the holds of ctx, if there are any. EndWait ends that.
+func (e *Engine) Nest(ctx context.Context, w *Waiting, key string) {
+	outer := append(OuterOf(ctx), e.Outer...)
+	if len(outer) == 0 || e.Label == "" || !lockKinds[w.Kind] {
+		return
+	}
+	if name, err := e.Map(w.Name); err != nil || name != key { // a wait for several locks
+		return
+	}
+	w.nested = newNested(e, w.Kind, key, outer)
+}
+
 // EndWait removes a waiting caller.
 func (e *Engine) EndWait(w *Waiting) {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
 	delete(e.waiting, w)
+	if w.nested != nil {
+		w.nested.end()
+	}
 }
 
 // WaitingNow returns the waiting callers in no particular order.

@@ -42,6 +42,13 @@ func (h *Hold) prove(key proofKey) *Hold {
 	return nil
 }
 
+func (h *Hold) owners(all []string) []string {
+	if owner := h.ownership.owner; !owner.IsZero() {
+		all = append(all, owner.String())
+	}
+	return all
+}
+
 func (h *Hold) final() (end time.Time, ends bool) {
 	if !h.lease.Fixed && h.lease.Max == 0 {
 		return time.Time{}, false
@@ -52,6 +59,8 @@ func (h *Hold) final() (end time.Time, ends bool) {
 type holder interface {
 	Err() error
 	prove(key proofKey) *Hold
+	// owners appends its owners as in Redis.
+	owners(all []string) []string
 	// final returns when the holder will end even if it is renewed. Without such a limit, ends is false.
 	final() (end time.Time, ends bool)
 }
@@ -119,6 +128,9 @@ func (c *holdContext) Value(key any) any {
 		if h := c.of.prove(k); h != nil {
 			return h
 		}
+	}
+	if _, is := key.(engine.OuterKey); is {
+		return c.of.owners(engine.OuterOf(c.Context))
 	}
 	return c.Context.Value(key)
 }

@@ -120,6 +120,13 @@ func (g *Group) prove(key proofKey) *Hold {
 	return nil
 }
 
+func (g *Group) owners(all []string) []string {
+	for _, h := range g.Holds() {
+		all = h.owners(all)
+	}
+	return all
+}
+
 func (g *Group) final() (first time.Time, ends bool) {
 	for _, h := range g.Holds() {
 		if end, is := h.final(); is && (!ends || end.Before(first)) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -104,6 +105,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 		return nil, err
 	}
 	o.setLabel(engine.EngineOf(client))
+	engine.EngineOf(client).Outer = outer()
 	lock, hold, err := o.lockOrPermit(ctx, srv, client, name)
 	if err != nil {
 		closed := make(chan struct{})
@@ -253,9 +255,14 @@ const (
 	envHold = "REDLATCH_HOLD"
 	envPID  = "REDLATCH_HOLD_PID"
 	envLoss = "REDLATCH_LOSS"
+	// envOuter has the owners of the holds around envOwner, separated by blanks.
+	envOuter = "REDLATCH_OUTER"
 )
 
-var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID}
+var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID, envOuter}
+
+// outer returns the owners of the holds that this process was started in: it may keep them from ending.
+func outer() []string { return strings.Fields(os.Getenv(envOwner) + " " + os.Getenv(envOuter)) }
 
 func (h *held) environment() []string {
 	id := envOwner
@@ -265,6 +272,9 @@ func (h *held) environment() []string {
 	env := []string{envLock + "=" + h.lock.Name(), id + "=" + h.owner()}
 	if token := h.token(); token != "" {
 		env = append(env, envToken+"="+token)
+	}
+	if outer := outer(); len(outer) > 0 {
+		env = append(env, envOuter+"="+strings.Join(outer, " "))
 	}
 	return env
 }
