@@ -8,9 +8,9 @@ import (
 
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
-	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
-	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 type frame struct {

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 // Options configures a page. The zero Options show all locks, read-only, to browsers on this

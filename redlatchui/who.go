@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 const (

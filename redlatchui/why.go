@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 type reasons struct{ *board.Lock }
