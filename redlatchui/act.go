@@ -77,7 +77,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			}
 			page.Title, page.Done, page.Waiters = "Done", fullSentence(done), fullSentence(waiters)
 		}
-		page.Name, page.Link = nameText(a.Lock), lockLink(a.Lock)
+		page.Name, page.Link = board.NameText(a.Lock), lockLink(a.Lock)
 		p.show(w, statusOf(err), "acted.html", &page)
 	}
 }
@@ -192,7 +192,7 @@ func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (done, waiters s
 	}
 	var losers []string
 	for _, h := range f.Losers() {
-		losers = append(losers, ownerText(h.Owner, h.Label))
+		losers = append(losers, board.OwnerText(h.Owner, h.Label))
 	}
 	return "the lock was released for " + strings.Join(losers, ", "), f.Heard(), nil
 }
@@ -220,7 +220,7 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (done, waiters st
 	default:
 		waiters = "the next waiter is " + sanitize.Word(out.Next)
 	}
-	return "the waiter " + ownerText(a.Owners[0], "") + " was evicted from the queue", waiters, nil
+	return "the waiter " + board.OwnerText(a.Owners[0], "") + " was evicted from the queue", waiters, nil
 }
 
 const (

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/board"
-	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -150,7 +149,7 @@ func sourceOf(r *http.Request) string {
 
 // lockPage accepts a nil lock if the server has not replied.
 func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
-	page := lockPage{frame: p.frame(""), Name: nameText(name), name: name, viewer: accessOf(r)}
+	page := lockPage{frame: p.frame(""), Name: board.NameText(name), name: name, viewer: accessOf(r)}
 	if l == nil {
 		page.Err = notAnswered
 		return page
@@ -165,7 +164,7 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 	if l.Number != nil {
 		page.MoreHolders = int(l.Number.Taken) - len(shown.Holders)
 	}
-	page.Why = reasons{l}.why()
+	page.Why = l.Why()
 	if limits.Name(name) != nil {
 		page.Why = "The name is not valid UTF-8, so only scan results are shown: the holders and the length of the queue."
 		page.viewer &= ReadOnly
@@ -180,7 +179,7 @@ func (page *lockPage) Lease() string {
 	if page.Lock.TTL < 0 {
 		return "none: held until released"
 	}
-	said := span(page.Lock.TTL) + " left"
+	said := board.Span(page.Lock.TTL) + " left"
 	switch page.Lock.Renewed {
 	case inspect.RenewedYes:
 		said += ", renewed"
@@ -192,7 +191,7 @@ func (page *lockPage) Lease() string {
 	return said
 }
 
-func (page *lockPage) Waits() string { return reasons{page.Lock}.waits() }
+func (page *lockPage) Waits() string { return page.Lock.Waits() }
 
 // LeaseWhole is the length of the lease in milliseconds, or 0 if its beginning was not seen.
 func (page *lockPage) LeaseWhole() int64 {
@@ -203,60 +202,8 @@ func (page *lockPage) LeaseWhole() int64 {
 	return 0
 }
 
-func ageText(a board.Age, at time.Time) string {
-	if a.Exact {
-		return "since " + a.Since.UTC().Format(time.TimeOnly) + " UTC, for " + span(at.Sub(a.Since))
-	}
-	return "for at least " + span(at.Sub(a.Since))
-}
-
-func roleOf(h inspect.Holder) string {
-	switch {
-	case h.Mode == "write":
-		return "writes"
-	case h.IsOver():
-		return "reads, its lease has expired"
-	case h.Mode == "read":
-		return "reads"
-	}
-	return ""
-}
-
-func deadlineText(q board.Waiter, at time.Time) string {
-	switch {
-	case q.Deadline.IsZero():
-		return "none"
-	case !q.Deadline.After(at):
-		return "over"
-	}
-	return "in " + span(q.Deadline.Sub(at))
-}
-
 func permitText(h inspect.Holder) string {
-	return strings.TrimPrefix(h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) }), "permit, ")
-}
-
-// In these descriptions, %s is the owner.
-var happenings = map[string]string{
-	follow.Held:     "Held by %s when this page was opened",
-	follow.Free:     "Free when this page was opened",
-	follow.Taken:    "Acquired by %s",
-	follow.Passed:   "Passed to %s",
-	follow.Released: "Released by %s",
-	follow.Expired:  "The lease of %s expired",
-	follow.Gone:     "%s no longer holds it",
-	follow.Entered:  "Hold count raised by %s",
-	follow.Left:     "Hold count lowered by %s",
-	follow.Queued:   "%s is queued",
-	follow.Quit:     "%s left the queue",
-}
-
-func happening(e board.Event) []string {
-	said := happenings[e.What]
-	if e.What == follow.Passed && e.From == e.Owner {
-		said = "Released and reacquired by %s"
-	}
-	return strings.Split(said, "%s")
+	return strings.TrimPrefix(h.Describe(func(ms int64) string { return board.Span(limits.FromMillis(ms)) }), "permit, ")
 }
 
 func ownerWord(owner string) string { return sanitize.Word(sanitize.Message(owner)) }

@@ -64,10 +64,7 @@ func (c *choice) link(page int) string {
 }
 
 func (c *choice) of(all []board.Entry) []board.Entry {
-	matches := func(name string) bool { return strings.Contains(name, c.Query) }
-	if strings.ContainsAny(c.Query, "*?") { // otherwise, a bracket is part of the name
-		matches = inspect.Match(c.Query)
-	}
+	matches := board.Matches(c.Query)
 	var some []board.Entry
 	for _, e := range all {
 		switch {
@@ -167,7 +164,7 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 	for i := range some {
 		e := &some[i]
 		prefix := ""
-		if end := strings.IndexAny(e.Name[:min(len(e.Name), shownName)], ":/."); end > 0 {
+		if end := strings.IndexAny(e.Name[:min(len(e.Name), board.ShownName)], ":/."); end > 0 {
 			prefix = e.Name[:end+1]
 		}
 		n, known := at[prefix]

@@ -44,7 +44,7 @@ func (f *frame) Key(about ...string) string {
 func (p *Page) frame(title string) frame {
 	f := frame{Title: title, Where: sanitize.Message(p.source.Place), ReadOnly: p.options.Access == nil}
 	if p.options.Pattern != "" {
-		f.Pattern = nameText(p.options.Pattern)
+		f.Pattern = board.NameText(p.options.Pattern)
 	}
 	return f
 }
@@ -71,7 +71,7 @@ func (f *frame) Span(since time.Time) string {
 	if since.IsZero() {
 		return ""
 	}
-	return span(f.shown.Moment().Sub(since))
+	return board.Span(f.shown.Moment().Sub(since))
 }
 
 func (f *frame) LeaseOf(e board.Entry) string {
@@ -81,7 +81,7 @@ func (f *frame) LeaseOf(e board.Entry) string {
 	case e.TTL < 0:
 		return "none"
 	}
-	return span(e.TTL - f.shown.Moment().Sub(f.shown.At))
+	return board.Span(e.TTL - f.shown.Moment().Sub(f.shown.At))
 }
 
 // minutes returns text that changes at most once a minute, because screen readers read each change.
@@ -92,7 +92,7 @@ func minutes(d time.Duration) string {
 	if d < 2*time.Minute {
 		return "1 min"
 	}
-	return span(d)
+	return board.Span(d)
 }
 
 func (p *Page) view(make func(*http.Request) (name string, page any, err error)) http.HandlerFunc {

@@ -41,7 +41,7 @@ func (p *Page) who(r *http.Request) (template string, _ any, err error) {
 	page.Query = page.Query[:min(len(page.Query), longestQuery)]
 	page.Section, page.Stream = "who", "events"
 	if page.ID != "" {
-		page.Title, template = nameText(page.ID), "client.html"
+		page.Title, template = board.NameText(page.ID), "client.html"
 	}
 	if all == nil {
 		page.Err = firstScan
@@ -84,7 +84,7 @@ func (page *whoPage) fillOne(all *board.Locks) {
 		page.Client = *c
 	}
 	if page.Client.Label != "" {
-		page.Title = labelText(page.Client.Label)
+		page.Title = board.LabelText(page.Client.Label)
 	}
 	page.Circles = nil
 	for _, c := range all.Circles {
@@ -132,9 +132,9 @@ func clientOf(c board.Client) named { return named{clientName(c), clientLink(c.I
 func clientName(c board.Client) string {
 	switch {
 	case c.Label != "":
-		return labelText(c.Label)
+		return board.LabelText(c.Label)
 	case c.Kind == "unknown":
-		return nameText(c.ID)
+		return board.NameText(c.ID)
 	}
 	return c.Name() + " " + strings.TrimSuffix(inspect.OwnerNumber(c.ID+":0"), ":0")
 }

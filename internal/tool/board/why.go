@@ -1,15 +1,20 @@
-package redlatchui
+package board
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-type reasons struct{ *board.Lock }
+// Why returns a sentence or two on why the lock does not change hands, or "" if it was not seen.
+func (l *Lock) Why() string { return reasons{l}.why() }
+
+// Waits says how many clients seem to wait without a place in the queue.
+func (l *Lock) Waits() string { return reasons{l}.waits() }
+
+type reasons struct{ *Lock }
 
 func (l reasons) why() string {
 	switch {
@@ -42,18 +47,18 @@ func (l reasons) whyAround() string {
 	return " Clients wait for each other's locks: " + said + ". This is a deadlock only if in each client the same thread or goroutine holds and waits."
 }
 
-func sentences(steps []board.Step, self string) string {
+func sentences(steps []Step, self string) string {
 	var said []string
 	for i := range steps {
 		s := &steps[i]
 		said = append(said, fmt.Sprintf("%s%s waits for %s, which %s holds",
-			ownerText(s.Waiter, s.WaiterLabel), self, nameText(s.Lock), ownerText(s.Holder, s.HolderLabel)))
+			OwnerText(s.Waiter, s.WaiterLabel), self, NameText(s.Lock), OwnerText(s.Holder, s.HolderLabel)))
 	}
 	return strings.Join(said, "; ")
 }
 
 func (l reasons) whyHeld() string {
-	who := ownerText(l.Holders[0].Owner, l.Holders[0].Label)
+	who := OwnerText(l.Holders[0].Owner, l.Holders[0].Label)
 	switch n := len(l.Holders) - 1; {
 	case n > 1:
 		who += fmt.Sprintf(" and %d others hold it", n)
@@ -71,9 +76,9 @@ func (l reasons) whyHeld() string {
 		return who + ". The lease is renewed, so the client is alive: waiters proceed when it is released."
 	case l.Renewed == inspect.RenewedNo:
 		return who + ". The lease was not renewed when due: it is fixed, or the client is gone. It ends in " +
-			span(l.TTL) + " at the latest."
+			Span(l.TTL) + " at the latest."
 	}
-	return who + ". It is not yet known whether the lease is renewed; otherwise it ends in " + span(l.TTL) + "."
+	return who + ". It is not yet known whether the lease is renewed; otherwise it ends in " + Span(l.TTL) + "."
 }
 
 func (l reasons) over(one, many string) string {
@@ -87,16 +92,16 @@ func (l reasons) over(one, many string) string {
 }
 
 func (l reasons) whyThen() string {
-	if len(l.Queue) == 0 || l.Queue[0].State != board.Dead || l.Kind == inspect.ReadWrite {
+	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == inspect.ReadWrite {
 		return ""
 	}
 	first := &l.Queue[0]
-	said := " The first in the queue, " + ownerText(first.Owner, first.Label) + ", is dead and "
+	said := " The first in the queue, " + OwnerText(first.Owner, first.Label) + ", is dead and "
 	switch left := first.Deadline.Sub(l.At); {
 	case first.Deadline.IsZero():
 		said += "will block the queue until it is evicted."
 	case left > 0:
-		said += "will block the queue until its deadline, in " + span(left) + "."
+		said += "will block the queue until its deadline, in " + Span(left) + "."
 	default:
 		return said + "past its deadline: it blocks nothing."
 	}
@@ -104,7 +109,7 @@ func (l reasons) whyThen() string {
 }
 
 func (l reasons) behind() string {
-	n := slices.IndexFunc(l.Queue[1:], func(q board.Waiter) bool { return q.State != board.Dead })
+	n := slices.IndexFunc(l.Queue[1:], func(q Waiter) bool { return q.State != Dead })
 	if n < 0 {
 		n = len(l.Queue) - 1
 	}
@@ -126,15 +131,15 @@ func (l reasons) whyUntaken() string {
 		return "It is free, and other clients are queued."
 	}
 	first := &l.Queue[0]
-	who, left := " first in the queue, "+ownerText(first.Owner, first.Label)+", ", first.Deadline.Sub(l.At)
+	who, left := " first in the queue, "+OwnerText(first.Owner, first.Label)+", ", first.Deadline.Sub(l.At)
 	switch said := "It is free. The" + who; {
 	case !first.Deadline.IsZero() && left <= 0:
 		return said + "is past its deadline: the next request for the lock removes it."
-	case first.State == board.Dead && first.Deadline.IsZero():
+	case first.State == Dead && first.Deadline.IsZero():
 		return said + "has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()
-	case first.State == board.Dead:
-		return said + "has no subscriber: it is dead, and blocks the lock for " + span(left) + " more." + l.behind() + l.evictor()
-	case first.State == board.Alive:
+	case first.State == Dead:
+		return said + "has no subscriber: it is dead, and blocks the lock for " + Span(left) + " more." + l.behind() + l.evictor()
+	case first.State == Alive:
 		return said + "is alive: it acquires the lock when notified, or at its next poll."
 	case l.Uncounted != "":
 		return "It is free. It is not known whether the" + who + "is alive: subscribers cannot be counted."
@@ -144,7 +149,7 @@ func (l reasons) whyUntaken() string {
 
 func (l reasons) evictor() string {
 	for i := range l.Queue {
-		if q := &l.Queue[i]; q.Kind == "redlatch" && q.State == board.Alive {
+		if q := &l.Queue[i]; q.Kind == "redlatch" && q.State == Alive {
 			return fmt.Sprintf(" The Redlatch client at place %d evicts it before that.", q.Position)
 		}
 	}
