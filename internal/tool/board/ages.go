@@ -1,6 +1,9 @@
 package board
 
 import (
+	"cmp"
+	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,17 +22,22 @@ type Age struct {
 	Exact bool
 }
 
-// ages is safe for concurrent use. The zero value is empty.
+// ages is safe for concurrent use. The zero value is empty. It keeps hashes instead of texts, because
+// it knows more locks than a scan keeps.
 type ages struct {
 	mu      sync.Mutex
-	locks   map[string]*sighting
-	scanned time.Time // the beginning of the last scan that found all locks
+	seed    maphash.Seed
+	locks   map[uint64]sighting // by name
+	scanned time.Time           // the beginning of the last scan that found all locks
 }
+
+// dated is the number of locks whose ages are known.
+const dated = 1 << 18
 
 type sighting struct {
 	at    time.Time
 	token int64
-	holds map[string]seenHold // by owner
+	holds []seenHold // sorted by owner
 }
 
 // seenHold describes a hold. For the only hold of a lock with an unchanged count, left is the
@@ -37,9 +45,11 @@ type sighting struct {
 type seenHold struct {
 	Age
 
-	left, most time.Duration
-	count      string
+	owner, count uint64
+	left, most   time.Duration
 }
+
+func byOwner(h seenHold, owner uint64) int { return cmp.Compare(h.owner, owner) }
 
 type look struct {
 	at      time.Time
@@ -51,53 +61,59 @@ type look struct {
 	anew    bool // messages prove that the lock was acquired again
 }
 
+func (a *ages) hash(text string) uint64 { return maphash.String(a.seed, text) }
+
 // sees records a look and returns the ages of the holders.
 func (a *ages) sees(name string, l *look) []Age {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before, known := a.locks[name]
-	if known && l.at.Sub(before.at) > remembers {
-		before = nil
+	if a.locks == nil {
+		a.locks, a.seed = map[uint64]sighting{}, maphash.MakeSeed()
 	}
-	now := &sighting{at: l.at, token: l.token, holds: make(map[string]seenHold, len(l.holders))}
-	late := before != nil && l.at.Before(before.at)
+	key := a.hash(name)
+	before, known := a.locks[key]
+	if known && l.at.Sub(before.at) > remembers {
+		before = sighting{}
+	}
+	now := sighting{at: l.at, token: l.token, holds: make([]seenHold, len(l.holders))}
+	late := l.at.Before(before.at)
 	all := make([]Age, len(l.holders))
 	for i, h := range l.holders {
-		hold := a.hold(before, h, l, late)
-		all[i], now.holds[h.Owner] = hold.age(), hold
+		now.holds[i] = a.hold(&before, h, l, late)
+		all[i] = now.holds[i].age()
 	}
-	if before != nil && l.more {
-		for owner, hold := range before.holds {
-			if _, is := now.holds[owner]; !is {
-				now.holds[owner] = hold
+	sortHolds := func() {
+		slices.SortFunc(now.holds, func(a, b seenHold) int { return cmp.Compare(a.owner, b.owner) })
+	}
+	sortHolds()
+	if l.more {
+		for _, hold := range before.holds {
+			if _, is := slices.BinarySearchFunc(now.holds[:len(l.holders)], hold.owner, byOwner); !is {
+				now.holds = append(now.holds, hold)
 			}
 		}
+		sortHolds()
 	}
-	if a.locks == nil {
-		a.locks = map[string]*sighting{}
-	}
-	if !late && (known || len(a.locks) < 4*kept) {
-		a.locks[name] = now
+	if !late && (known || len(a.locks) < dated) {
+		a.locks[key] = now
 	}
 	return all
 }
 
 func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seenHold {
 	seen := a.scanned
-	if before != nil && before.at.After(seen) {
+	if before.at.After(seen) {
 		seen = before.at
 	}
-	fresh := seenHold{Age: Age{Since: l.at}, left: l.ttl, most: l.ttl, count: string(h.Count)}
+	fresh := seenHold{Age: Age{Since: l.at}, owner: a.hash(h.Owner), left: l.ttl, most: l.ttl, count: a.hash(string(h.Count))}
 	fresh.Exact = !late && l.at.Sub(seen) <= takenWithin
-	if before == nil {
-		return fresh
-	}
-	known, is := before.holds[h.Owner]
+	i, is := slices.BinarySearchFunc(before.holds, fresh.owner, byOwner)
 	if !is || !late && (l.anew || l.token > 0 && before.token > 0 && l.token != before.token) {
 		return fresh
 	}
-	if known.count != string(h.Count) || l.shared { // entering again also sets the lease
-		known.Age, known.count, known.left, known.most = known.age(), string(h.Count), -1, -1
+	known := before.holds[i]
+	if known.count != fresh.count || l.shared { // entering again also sets the lease
+		known.Age, known.count, known.left, known.most = known.age(), fresh.count, -1, -1
 	}
 	if known.left >= 0 {
 		known.most = max(known.most, l.ttl)
@@ -123,9 +139,9 @@ func (a *ages) ended(began time.Time, all bool) {
 	if all {
 		a.scanned = began
 	}
-	for name, s := range a.locks {
+	for key, s := range a.locks {
 		if s.at.Before(began) {
-			delete(a.locks, name)
+			delete(a.locks, key)
 		}
 	}
 }

@@ -50,7 +50,8 @@ type Board struct {
 
 	mu      sync.Mutex
 	closed  bool
-	watched map[string]*slot // by name; includes feeds that have stopped
+	prefers func(a, b Entry) int // nil for ByTrouble
+	watched map[string]*slot     // by name; includes feeds that have stopped
 }
 
 // Seen describes when a value was seen.
@@ -90,6 +91,23 @@ func New(source *Source, pattern string, every time.Duration) *Board {
 	}
 	b.Locks, b.Numbers, b.Server = scans(false), scans(true), &Feed[Exam]{board: b, run: b.examine}
 	return b
+}
+
+// Prefer makes the next scans keep the first locks in an order, instead of those with the worst troubles, if
+// there are more than can be kept. The order must be safe for concurrent use.
+func (b *Board) Prefer(order func(a, b Entry) int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.prefers = order
+}
+
+func (b *Board) order() func(a, b Entry) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.prefers == nil {
+		return ByTrouble
+	}
+	return b.prefers
 }
 
 // Close waits for all feeds and closes the source.

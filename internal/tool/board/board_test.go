@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // start returns an embedded server, and a board for its locks.
@@ -215,3 +217,28 @@ func TestFailedScanIsRetriedSoon(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { redistest.Main(m) }
+
+func TestPreferredOrderDecidesWhichLocksAreKept(t *testing.T) {
+	t.Parallel()
+	_, b := start(t)
+	backwards := func(a, b Entry) int { return strings.Compare(b.Name, a.Name) }
+	for _, order := range []func(a, b Entry) int{nil, backwards} {
+		b.Prefer(order)
+		found := &Locks{}
+		for i := range 3 * kept {
+			e := Entry{Lock: &inspect.Lock{Name: fmt.Sprintf("%05d", i)}}
+			if i == kept {
+				e.Trouble = NoLease
+			}
+			found.add(e, b.order())
+		}
+		found.cut(b.order())
+		require.Len(t, found.Entries, kept)
+		require.Equal(t, 3*kept, found.Total)
+		if order == nil {
+			require.Equal(t, []string{fmt.Sprintf("%05d", kept), "00000"}, []string{found.Entries[0].Name, found.Entries[1].Name})
+		} else {
+			require.Equal(t, []string{"59999", "40000"}, []string{found.Entries[0].Name, found.Entries[kept-1].Name})
+		}
+	}
+}

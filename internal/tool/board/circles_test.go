@@ -237,7 +237,7 @@ func TestLockBeingHandedOverIsHealthy(t *testing.T) {
 	m := newScans()
 	free := func(waiters string) string {
 		found := &Locks{}
-		require.NoError(t, found.add(lockOf("x - "+waiters).Lock))
+		found.add(entryOf(lockOf("x - "+waiters).Lock), ByTrouble)
 		found.passing(&m.memory)
 		return found.Entries[0].Trouble
 	}

@@ -63,15 +63,23 @@ type Locks struct {
 	pending bool
 }
 
-func (l *Locks) add(lock *inspect.Lock) error {
+// add keeps the first entries in an order.
+func (l *Locks) add(e Entry, order func(a, b Entry) int) {
 	l.Total++
-	l.Entries = append(l.Entries, Entry{Lock: lock, Trouble: troubleOf(lock)})
+	l.Entries = append(l.Entries, e)
 	if len(l.Entries) >= 2*kept {
-		l.sort()
+		l.cut(order)
+	}
+}
+
+func (l *Locks) cut(order func(a, b Entry) int) {
+	if len(l.Entries) > kept {
+		slices.SortFunc(l.Entries, order)
 		l.Entries = slices.Clone(l.Entries[:kept])
 	}
-	return nil
 }
+
+func entryOf(l *inspect.Lock) Entry { return Entry{Lock: l, Trouble: troubleOf(l)} }
 
 func troubleOf(l *inspect.Lock) string {
 	held := len(l.Holders) > 0
@@ -164,8 +172,17 @@ func pauseAfter(took time.Duration, err error) time.Duration {
 func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Locks) *Locks {
 	began := time.Now()
 	found := &Locks{}
+	order := b.order()
 	unread, err := b.source.scan(ctx, inspect.Request{
-		Pattern: b.pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Found: found.add,
+		Pattern: b.pattern, Permits: true, Numbers: numbers, Places: placesOfQueue,
+		Found: func(lock *inspect.Lock) error {
+			e := entryOf(lock)
+			if lock.Number == nil {
+				m.date(&e)
+			}
+			found.add(e, order)
+			return nil
+		},
 	})
 	if err != nil {
 		failed := *last
@@ -179,8 +196,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 		}
 	}
 	if !numbers {
-		found.date(m)
-		m.seen.ages.ended(began, found.Total == len(found.Entries))
+		m.seen.ages.ended(began, found.Total <= dated)
 	}
 	found.passing(m)
 	found.sort()
@@ -190,23 +206,19 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 	}
 	found.findDead(m, most, b.counter(ctx))
 	found.findCircles(m, b.counter(ctx))
-	found.Entries = found.Entries[:min(len(found.Entries), kept)]
+	found.cut(order)
+	found.sort()
 	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	m.seen.presence.forget(began.Add(-remembers))
 	found.At, found.Took, found.Unread = time.Now(), time.Since(began), unread
 	return found
 }
 
-func (l *Locks) date(m *memory) {
-	for i := range l.Entries {
-		e := &l.Entries[i]
-		if e.Number == nil {
-			e.Ages = m.seen.ages.sees(e.Name, &look{
-				at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == inspect.ReadWrite, ttl: e.TTL, token: e.Token,
-			})
-			e.Age = oldest(e.Ages)
-		}
-	}
+func (m *memory) date(e *Entry) {
+	e.Ages = m.seen.ages.sees(e.Name, &look{
+		at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == inspect.ReadWrite, ttl: e.TTL, token: e.Token,
+	})
+	e.Age = oldest(e.Ages)
 }
 
 // passing clears the trouble Untaken unless the same waiter was first in the last scan.
