@@ -69,13 +69,7 @@ func (p *Page) scanned(r *http.Request, meant func(*board.Entry) bool) (*board.L
 	if all == nil {
 		return nil, errUnknown
 	}
-	for i := range all.Entries {
-		e := &all.Entries[i]
-		if !meant(e) {
-			continue
-		}
-		l := &board.Lock{Seen: all.Seen, Name: e.Name, Kind: e.Kind, Mode: e.Mode, Ages: e.Ages, Age: e.Age, TTL: e.TTL, Lease: e.TTL,
-			Holders: e.Holders, Waiting: int(e.Queue), Listening: e.Waiting, Uncounted: all.Uncounted}
+	if l := all.Lock(meant); l != nil {
 		return l, nil
 	}
 	return nil, errUnknown
@@ -175,21 +169,7 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 
 func top[T any](some []T, n int) []T { return some[:min(len(some), n)] }
 
-func (page *lockPage) Lease() string {
-	if page.Lock.TTL < 0 {
-		return "none: held until released"
-	}
-	said := board.Span(page.Lock.TTL) + " left"
-	switch page.Lock.Renewed {
-	case inspect.RenewedYes:
-		said += ", renewed"
-	case inspect.RenewedNo:
-		said += ", not renewed when due: fixed, or the client is gone"
-	case inspect.RenewedUnknown:
-		said += ", fixed or renewed: not known yet"
-	}
-	return said
-}
+func (page *lockPage) Lease() string { return page.Lock.LeaseText(page.Lock.At) }
 
 func (page *lockPage) Waits() string { return page.Lock.Waits() }
 

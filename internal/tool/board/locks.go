@@ -120,6 +120,17 @@ func severity(trouble string) int {
 	return 0
 }
 
+// Lock returns what the scan shows of the first lock that is meant, or nil if there is none.
+func (l *Locks) Lock(meant func(*Entry) bool) *Lock {
+	for i := range l.Entries {
+		if e := &l.Entries[i]; meant(e) {
+			return &Lock{Seen: l.Seen, Name: e.Name, Kind: e.Kind, Mode: e.Mode, Ages: e.Ages, Age: e.Age, TTL: e.TTL, Lease: e.TTL,
+				Holders: e.Holders, Waiting: int(e.Queue), Listening: e.Waiting, Uncounted: l.Uncounted}
+		}
+	}
+	return nil
+}
+
 // settles is the longest first scan after which new viewers wait for a second one, because it takes
 // two scans to find dead waiters and sure circles.
 const settles = 2 * time.Second

@@ -105,6 +105,23 @@ func AgeText(a Age, at time.Time) string {
 	return "for at least " + Span(at.Sub(a.Since))
 }
 
+// LeaseText returns the remaining lease at a time, and whether it is renewed.
+func (l *Lock) LeaseText(at time.Time) string {
+	if l.TTL < 0 {
+		return "none: held until released"
+	}
+	said := Span(l.TTL-at.Sub(l.At)) + " left"
+	switch l.Renewed {
+	case inspect.RenewedYes:
+		said += ", renewed"
+	case inspect.RenewedNo:
+		said += ", not renewed when due: fixed, or the client is gone"
+	case inspect.RenewedUnknown:
+		said += ", fixed or renewed: not known yet"
+	}
+	return said
+}
+
 // RoleOf returns the role of a reader or writer.
 func RoleOf(h inspect.Holder) string {
 	switch {
