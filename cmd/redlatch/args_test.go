@@ -199,6 +199,7 @@ var meaningless = map[string][]string{
 	"run":      {"--try --wait=1s", "--lease=1ns", "--on-lost=nonsense", "--permits=nonsense", "--redis=nonsense", "--tls-ca=/nonsense"},
 	"serve":    {"--addr=nonsense"},
 	"status":   {"--for=0s", "--waiters=-1", "--base64", "--tls-ca=/nonsense", "--redis=redis://h/orders"},
+	"top":      {"--every=1ns", "--redis=nonsense", "--every=1s"}, // the last without a terminal
 	"ui":       {"--addr=nonsense", "--every=1ns", "--addr=0.0.0.0:0", "--auth=/nonsense", "--redis=nonsense"},
 	"unlock":   {"--for=0s", "--dead=a:1 --even-if-alive", "--force=false", "--base64", "--redis=nonsense"},
 	"watch":    {"--for=0s", "--base64", "--redis=nonsense"},

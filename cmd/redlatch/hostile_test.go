@@ -99,10 +99,10 @@ func command(in *bufio.Reader) (name string, err error) {
 	return name, nil
 }
 
-// asksNone reports whether a command does not use a server or uses an embedded one.
+// asksNone reports whether a command does not use a server, uses an embedded one, or needs a terminal.
 func asksNone(path string) bool {
 	switch path {
-	case "demo", "release", "serve":
+	case "demo", "release", "serve", "top":
 		return true
 	}
 	return strings.HasPrefix(path, "completion")

@@ -48,6 +48,13 @@ func TestOutputFitsTerminal(t *testing.T) {
 	}
 }
 
+func TestTopNeedsTerminalAndProgramWithView(t *testing.T) {
+	t.Parallel()
+	program.Fails(t, program.NoServer(t), 2, "top needs a terminal; scripts can use redlatch list --json or redlatch watch --json", "top")
+	require.Equal(t, "redlatch: this program was built without top; the releases' archives and\n  packages have it\n",
+		program.OnTerminal(t, program.NoServer(t), "", "top"))
+}
+
 // printing lists arguments with which a command writes to standard output, for commands that do not
 // do so with the arguments in usual or without arguments.
 var printing = map[string][]string{
@@ -59,7 +66,7 @@ var printing = map[string][]string{
 }
 
 // silent lists commands that do not write to standard output.
-var silent = []string{"release", "run"}
+var silent = []string{"release", "run", "top"}
 
 func TestLostOutputIsError(t *testing.T) {
 	t.Parallel()

@@ -138,7 +138,13 @@ func version() string {
 	if !ok {
 		return "redlatch, version unknown"
 	}
-	text := "redlatch " + info.Main.Version
+	of := &info.Main
+	for _, dep := range info.Deps {
+		if dep.Path == "github.com/redlatch/redlatch" { // as in cmd/redlatch/full
+			of = dep
+		}
+	}
+	text := "redlatch " + of.Version
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
 			text += " (" + s.Value[:12] + ")"

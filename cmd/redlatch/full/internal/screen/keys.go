@@ -1,0 +1,145 @@
+package screen
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/gdamore/tcell/v3"
+)
+
+const help = `redlatch top
+
+  up, down, page up, page down, home, end   move
+  enter     show one lock: holders, queue, and why it does not change hands
+  esc       back; clear the filter
+  f, /      filter by a part of the name, or by a pattern with * and ?
+  s         sort by the next column
+  1 to 6    sort by trouble, name, held, wait, lease or holder
+  ctrl-L    redraw
+  q         quit
+
+  ! marks trouble: a wait cycle, a dead waiter in front, two kinds of lock under
+  one name, held without a lease, or free with a queue.
+  > marks a lock that was already held when it was first seen.
+
+  Any key closes this page.`
+
+// longestFilter is in bytes.
+const longestFilter = 1024
+
+func (v *view) handle(ev tcell.Event) {
+	switch ev := ev.(type) {
+	case *tcell.EventResize:
+		v.screen.Sync()
+	case *tcell.EventKey:
+		v.press(ev.Key(), ev.Str())
+	}
+}
+
+func (v *view) press(key tcell.Key, text string) {
+	switch {
+	case key == tcell.KeyCtrlC:
+		v.quit = true
+	case key == tcell.KeyCtrlL:
+		v.screen.Sync()
+	case v.help:
+		v.help = false
+	case v.table.typing:
+		v.typeFilter(key, text)
+	case text == "q":
+		v.quit = true
+	case text == "?":
+		v.help = true
+	case v.lock != nil:
+		v.pressOnPage(key, text)
+	default:
+		v.pressOnTable(key, text)
+	}
+}
+
+func (v *view) typeFilter(key tcell.Key, text string) {
+	t := &v.table
+	switch key {
+	case tcell.KeyEnter:
+		t.typing = false
+	case tcell.KeyEsc:
+		t.typing = false
+		v.filterBy("")
+	case tcell.KeyBackspace, tcell.KeyDelete:
+		_, size := utf8.DecodeLastRuneInString(t.filter)
+		v.filterBy(t.filter[:len(t.filter)-size])
+	case tcell.KeyCtrlU:
+		v.filterBy("")
+	case tcell.KeyRune:
+		if len(t.filter)+len(text) <= longestFilter {
+			v.filterBy(t.filter + text)
+		}
+	}
+}
+
+func (v *view) filterBy(filter string) {
+	if filter == v.table.filter {
+		return
+	}
+	v.table.filter = filter
+	v.rearrange()
+}
+
+func (v *view) sortBy(o order) {
+	v.table.order, v.table.cursor, v.table.name = o, 0, ""
+	v.rearrange()
+}
+
+func (v *view) rearrange() {
+	v.table.changed = time.Now()
+	v.table.choose()
+	v.Board.Prefer(v.table.preferred())
+}
+
+// distance returns how far a key moves, in rows.
+func distance(key tcell.Key, text string, visible int) int {
+	const end = 1 << 30
+	switch {
+	case key == tcell.KeyUp || text == "k":
+		return -1
+	case key == tcell.KeyDown || text == "j":
+		return 1
+	case key == tcell.KeyPgUp:
+		return -visible
+	case key == tcell.KeyPgDn || text == " ":
+		return visible
+	case key == tcell.KeyHome || text == "g":
+		return -end
+	case key == tcell.KeyEnd || text == "G":
+		return end
+	}
+	return 0
+}
+
+func (v *view) pressOnPage(key tcell.Key, text string) {
+	if key == tcell.KeyEsc || key == tcell.KeyBackspace || key == tcell.KeyLeft {
+		v.lock = nil
+		return
+	}
+	v.lock.first = max(0, v.lock.first+distance(key, text, v.visible()))
+}
+
+func (v *view) pressOnTable(key tcell.Key, text string) {
+	t := &v.table
+	switch {
+	case key == tcell.KeyEsc:
+		v.filterBy("")
+	case key == tcell.KeyEnter && t.cursor < len(t.rows):
+		v.lock = &page{name: t.rows[t.cursor].Name}
+	case text == "f" || text == "/":
+		t.typing = true
+	case text == "s":
+		v.sortBy((t.order + 1) % order(orders))
+	case len(text) == 1 && text[0] >= '1' && int(text[0]-'1') < orders:
+		v.sortBy(order(text[0] - '1'))
+	default:
+		if by := distance(key, text, v.visible()); by != 0 {
+			t.move(by)
+		}
+	}
+}

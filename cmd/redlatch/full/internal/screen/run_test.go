@@ -1,0 +1,104 @@
+package screen
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gdamore/tcell/v3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/program"
+)
+
+// start runs the view. Until the next key, its goroutine is blocked.
+func (s *shown) start() (ended chan error) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended = make(chan error, 1)
+	go func() { ended <- s.run(ctx) }()
+	s.t.Cleanup(cancel)
+	s.wait(0)
+	return ended
+}
+
+func (s *shown) wait(d time.Duration) string {
+	time.Sleep(d)
+	synctest.Wait()
+	return s.text()
+}
+
+func (s *shown) hit(key tcell.Key, text string) string {
+	s.screen.EventQ() <- tcell.NewEventKey(key, text, tcell.ModNone)
+	return s.wait(2500 * time.Millisecond)
+}
+
+func TestEnterExplainsOneLock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		s.server.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
+		s.server.Do(t, "PEXPIRE", "orders:42", 600_000)
+		program.Enqueue(t, s.server, "orders:42", program.RedissonOwner, time.Hour)
+		ended := s.start()
+		require.Regexp(t, `\n! orders:42 +>`, s.wait(3*time.Second))
+		text := s.hit(tcell.KeyEnter, "")
+		for _, want := range []string{" holds it. It is not yet known whether", "is\ndead and will block the queue", "HOLDERS  1\n", program.SomeOwner, "QUEUE  1\n", "    1  dead     Redisson ", program.RedissonOwner, "esc back"} {
+			require.Contains(t, text, want)
+		}
+		s.server.Do(t, "DEL", "orders:42")
+		text = s.wait(2 * time.Second)
+		require.Contains(t, text, "It is free. The first in the queue")
+		require.Contains(t, text, "HISTORY\n")
+		require.Regexp(t, `\n! orders:42`, s.hit(tcell.KeyEsc, ""))
+		s.screen.EventQ() <- tcell.NewEventKey(tcell.KeyRune, "q", tcell.ModNone)
+		require.NoError(t, <-ended)
+	})
+}
+
+func TestLostServerIsShownStaleUntilItAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		s.server.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
+		s.start()
+		require.Contains(t, s.wait(2*time.Second), "\nsorted by trouble\n")
+		s.server.Server.FailWith("LOADING not now")
+		text := s.wait(20 * time.Second)
+		require.Regexp(t, `\nSTALE, read (19|2\d) s ago: `, text)
+		require.Contains(t, text, "! orders:42 ", "the last data stays")
+		s.server.Server.Heal()
+		s.server.Do(t, "HSET", "later", program.SomeOwner, 1)
+		text = s.wait(5 * time.Second)
+		require.NotContains(t, text, "STALE")
+		require.Contains(t, text, "later ")
+	})
+}
+
+func TestOnlyShownDataIsRead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		s.server.Do(t, "HSET", "a", program.SomeOwner, 1)
+		s.start()
+		s.wait(2 * time.Second)
+		s.hit(tcell.KeyEnter, "")
+		s.wait(10 * time.Second) // feeds go on for a while
+		s.server.Do(t, "HSET", "b", program.SomeOwner, 1)
+		s.wait(10 * time.Second)
+		require.False(t, strings.Contains(s.text(), "STALE"))
+		require.Equal(t, 1, s.table.all.Total, "no scan while a lock is shown")
+		require.Contains(t, s.hit(tcell.KeyEsc, ""), "2 locks")
+	})
+}
+
+func TestSignalEndsView(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.run(ctx) }()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}

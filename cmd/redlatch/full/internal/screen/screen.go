@@ -1,0 +1,135 @@
+// Package screen is the terminal view of redlatch top: a table of locks, and a page for one lock.
+// It draws visible rows only. One goroutine owns the view; others only wait for new data.
+package screen
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gdamore/tcell/v3"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/top"
+	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// Show shows locks on the terminal until the user quits or ctx ends.
+func Show(ctx context.Context, o top.Options) error {
+	s, err := tcell.NewScreen()
+	if err == nil {
+		err = s.Init()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot use this terminal: %w", err)
+	}
+	defer s.Fini()
+	return newView(s, o).run(ctx)
+}
+
+const (
+	// redrawEvery is the interval at which leases and ages change.
+	redrawEvery = time.Second
+	// askEvery is less than a feed goes on without a request.
+	askEvery = 3 * time.Second
+)
+
+// view is owned by the goroutine of run.
+type view struct {
+	screen tcell.Screen
+	top.Options
+
+	table table
+	lock  *page // nil while the table is shown
+	help  bool
+	quit  bool
+}
+
+func newView(s tcell.Screen, o top.Options) *view {
+	return &view{screen: s, Options: o, table: table{order: byTrouble}}
+}
+
+// run reads only what is shown: all locks, or one.
+func (v *view) run(ctx context.Context) error {
+	ticks := time.NewTicker(redrawEvery)
+	defer ticks.Stop()
+	read := v.read(ctx)
+	defer func() { read.stop() }()
+	for !v.quit {
+		v.draw()
+		shown := v.lock
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case ev := <-v.screen.EventQ():
+			v.handle(ev)
+		case all := <-read.locks:
+			v.set(all)
+		case l := <-read.lock:
+			v.lock.lock = l
+		case <-ticks.C:
+		}
+		if v.lock != shown {
+			read.stop()
+			read = v.read(ctx)
+		}
+	}
+	return nil
+}
+
+func (v *view) set(all *board.Locks) {
+	v.table.set(all)
+	if v.lock != nil {
+		v.lock.lock = all.Lock(func(e *board.Entry) bool { return e.Name == v.lock.name })
+	}
+}
+
+// reading is one feed of the board; the other channel is nil.
+type reading struct {
+	locks <-chan *board.Locks
+	lock  <-chan *board.Lock
+	stop  func() // waits for the end
+}
+
+func (v *view) read(ctx context.Context) reading {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	r := reading{stop: func() { cancel(); running.Wait() }}
+	if v.lock == nil || v.lock.isOdd() {
+		r.locks = watch(ctx, &running, v.Board.Locks)
+		return r
+	}
+	feed, err := v.Board.Lock(v.lock.name, "")
+	if err != nil {
+		v.lock.fail = sanitize.Message(err.Error())
+		return r
+	}
+	r.lock = watch(ctx, &running, feed)
+	return r
+}
+
+// watch returns the values of a feed until ctx ends.
+func watch[T any](ctx context.Context, running *sync.WaitGroup, feed *board.Feed[T]) <-chan *T {
+	values := make(chan *T)
+	running.Go(func() {
+		for {
+			value, changed, err := feed.Get(ctx)
+			if value == nil || err != nil {
+				return // ctx or the board has ended
+			}
+			select {
+			case values <- value:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-changed:
+			case <-time.After(askEvery):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return values
+}

@@ -1,0 +1,311 @@
+package screen
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gdamore/tcell/v3"
+	"github.com/gdamore/tcell/v3/vt"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/top"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// terminal is a simulated terminal that also keeps what was written to it.
+type terminal struct {
+	vt.MockTerm
+
+	written bytes.Buffer
+}
+
+func (t *terminal) Write(b []byte) (int, error) {
+	t.written.Write(b)
+	return t.MockTerm.Write(b)
+}
+
+// shown is a view on a simulated terminal, of an embedded server.
+type shown struct {
+	*view
+
+	term   *terminal
+	server *redistest.MiniServer
+	t      *testing.T
+}
+
+// show must be called in a bubble.
+func show(t *testing.T, width, height int) *shown {
+	t.Helper()
+	server := redistest.Mini(t, embedded.WithInProcess())
+	client, err := redlatch.New(server.Server.Dial, redlatch.WithServerTime())
+	require.NoError(t, err)
+	source, err := board.FromClient(client)
+	require.NoError(t, err)
+	b := board.New(source, "", 2*time.Second)
+	term := &terminal{MockTerm: vt.NewMockTerm(vt.MockOptSize{X: vt.Col(width), Y: vt.Row(height)})}
+	s, err := tcell.NewTerminfoScreenFromTty(term, tcell.OptNegotiation(false), tcell.OptTerm("xterm-256color"))
+	require.NoError(t, err)
+	require.NoError(t, s.Init())
+	t.Cleanup(func() {
+		s.Fini()
+		require.NoError(t, b.Close())
+		require.NoError(t, client.Close())
+	})
+	return &shown{newView(s, top.Options{Board: b, Place: "127.0.0.1:6379"}), term, server, t}
+}
+
+// rows draws, and returns the text on the screen.
+func (s *shown) rows() []string {
+	s.draw()
+	width, height := s.screen.Size()
+	rows := make([]string, height)
+	for y := range rows {
+		for x := 0; x < width; {
+			text, _, columns := s.screen.Get(x, y)
+			rows[y] += text
+			x += max(columns, 1)
+		}
+		rows[y] = strings.TrimRight(rows[y], " ")
+	}
+	return rows
+}
+
+func (s *shown) text() string { return strings.Join(s.rows(), "\n") }
+
+// names returns the names in the table.
+func (s *shown) names() (names []string) {
+	for _, row := range s.rows()[headRows+1:] {
+		if len(row) > gap && !strings.HasPrefix(row, "enter") && !strings.HasPrefix(row, "filter") {
+			names = append(names, strings.Fields(row[gap:])[0])
+		}
+	}
+	return names
+}
+
+func (s *shown) keys(keys ...any) {
+	for _, k := range keys {
+		switch k := k.(type) {
+		case tcell.Key:
+			s.press(k, "")
+		case string:
+			for _, r := range k {
+				s.press(tcell.KeyRune, string(r))
+			}
+		}
+	}
+}
+
+// given shows locks as a scan would find them now.
+func (s *shown) given(entries ...board.Entry) {
+	at := time.Now()
+	for i := range entries {
+		entries[i].At = at
+	}
+	s.table.set(&board.Locks{Seen: board.Seen{At: at, Next: at.Add(time.Hour)}, Entries: entries, Total: len(entries)})
+}
+
+func heldBy(name, label string, since time.Duration, left time.Duration, waiters int64) board.Entry {
+	return board.Entry{
+		Lock: &inspect.Lock{Name: name, Kind: inspect.Plain, Holders: []inspect.Holder{{Owner: program.SomeOwner, Count: "1", Label: label}}, TTL: left, Queue: waiters},
+		Age:  board.Age{Since: time.Now().Add(-since), Exact: true},
+	}
+}
+
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+func someLocks() []board.Entry {
+	stuck := board.Entry{Lock: &inspect.Lock{Name: "stuck", Kind: inspect.Fair, Queue: 3}, Trouble: board.Untaken}
+	eternal := heldBy("eternal", "import@host-2 pid 7", 26*time.Hour, redlatch.NoTTL, 0)
+	eternal.Trouble, eternal.Exact = board.NoLease, false
+	return []board.Entry{stuck, eternal, heldBy("orders:42", "nightly@host-1 pid 4711", 90*time.Second, 27*time.Second, 12), heldBy("b", "", time.Second, time.Hour, 0)}
+}
+
+func TestTableFitsNarrowTerminal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(someLocks()...)
+		require.Equal(t, strings.TrimPrefix(`
+redlatch top  127.0.0.1:6379                   4 locks, 2 in trouble, 15 waiting
+sorted by trouble
+  NAME                            HELD    WAIT    LEASE  HOLDER
+! eternal                      >26h00m             none  import@host-2 pid 7 (..
+! stuck                                      3           free
+  orders:42                      1m30s      12      27s  nightly@host-1 pid 47..
+  b                                 1s            1h00m  Redlatch 00000001:7
+
+
+enter lock   f filter   s sort   ? help   q quit`, "\n"), s.text())
+		for _, row := range s.rows() {
+			require.LessOrEqual(t, len(row), 80)
+		}
+	})
+}
+
+func TestWideTerminalShowsKindAndTrouble(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 200, 10)
+		s.given(someLocks()...)
+		rows := s.rows()
+		require.Regexp(t, `^  NAME +KIND +HELD +WAIT +LEASE +TROUBLE +HOLDER$`, rows[2])
+		require.Regexp(t, `^! stuck +fair +3 +free with a queue +free$`, rows[4])
+		require.Regexp(t, `nightly@host-1 pid 4711 \(Redlatch \S+\)$`, rows[5])
+	})
+}
+
+func TestColumnKeysSortTable(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(someLocks()...)
+		for key, names := range map[string]string{
+			"1": "eternal stuck orders:42 b", "2": "b eternal orders:42 stuck", "3": "eternal orders:42 b stuck",
+			"4": "orders:42 stuck b eternal", "5": "orders:42 b eternal stuck", "6": "b eternal orders:42 stuck",
+		} {
+			s.keys(key)
+			require.Equal(t, strings.Fields(names), s.names(), key)
+		}
+		s.keys("6s")
+		require.Contains(t, s.text(), "sorted by trouble", "the first follows the last")
+	})
+}
+
+func TestFilterNarrowsTableUntilEscape(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(someLocks()...)
+		s.keys("fer")
+		require.Equal(t, []string{"eternal", "orders:42"}, s.names(), "q and s are letters here")
+		s.keys("q", tcell.KeyBackspace, tcell.KeyEnter)
+		require.Contains(t, s.text(), "filter er: 2")
+		s.keys("/", tcell.KeyCtrlU, "o*2", tcell.KeyEnter)
+		require.Equal(t, []string{"orders:42"}, s.names())
+		s.keys(tcell.KeyEsc)
+		require.Len(t, s.names(), 4)
+		require.False(t, s.quit)
+		s.keys("q")
+		require.True(t, s.quit)
+	})
+}
+
+func TestCursorStaysOnItsLock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(someLocks()...)
+		s.keys(tcell.KeyDown, tcell.KeyDown)
+		s.given(append(someLocks(), heldBy("a", "", time.Second, redlatch.NoTTL, 99))...)
+		require.Equal(t, "orders:42", s.table.rows[s.table.cursor].Name)
+		s.keys(tcell.KeyEnter)
+		require.Equal(t, "orders:42", s.lock.name)
+		s.keys(tcell.KeyEsc, tcell.KeyEnd, tcell.KeyPgUp, tcell.KeyHome)
+		require.Nil(t, s.lock)
+		require.Zero(t, s.table.cursor)
+	})
+}
+
+func TestLongTableScrollsToCursor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		var many []board.Entry
+		for i := range 20_000 {
+			many = append(many, heldBy(fmt.Sprintf("lock-%05d", i), "", time.Second, time.Minute, 0))
+		}
+		s.given(many...)
+		s.keys("2")
+		require.Len(t, s.names(), s.visible())
+		s.term.written.Reset()
+		s.keys(tcell.KeyEnd)
+		names := s.names()
+		require.Equal(t, "lock-19999", names[len(names)-1])
+		require.Less(t, s.term.written.Len(), 4096, "only visible rows are written")
+	})
+}
+
+func TestCutListSaysSo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(someLocks()...)
+		s.table.all.Total = 200_000
+		require.Contains(t, s.text(), "sorted by trouble; the first 4 of 200000 locks")
+		time.Sleep(time.Second)
+		s.keys("2")
+		require.Contains(t, s.text(), "sorted by name; 4 of 200000 locks until the next scan")
+	})
+}
+
+const hostile = "\x1b[2J\x1b]0;title\a<b>\u202ex\r\n\u009b31m\xff"
+
+func TestHostileTextsAreEscaped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 200, 20)
+		s.given(heldBy(hostile, hostile, time.Second, time.Minute, 0))
+		s.Pattern, s.table.filter = hostile, ""
+		s.term.written.Reset()
+		text := s.text()
+		s.keys("f"+hostile, tcell.KeyEnter)
+		text += s.text()
+		s.keys(tcell.KeyEsc, tcell.KeyEnter)
+		at := time.Now()
+		s.lock.lock = &board.Lock{Seen: board.Seen{At: at, Next: at.Add(time.Hour), Err: fmt.Errorf("%s", hostile)}, Name: hostile, Kind: hostile,
+			Holders: []inspect.Holder{{Owner: hostile, Label: hostile, Count: hostile}}, Waiting: 1, QueueUnread: hostile, Uncounted: hostile,
+			Queue: []board.Waiter{{Position: 1, Owner: hostile, Label: hostile}}}
+		text += s.text()
+		require.Contains(t, text, `\x1b[2J`)
+		written := s.term.written.String()
+		for _, bad := range []string{"\x1b[2J", "\x1b]0", "\a", "\u202e", "\u009b", "\xff", "\r\n"} {
+			require.NotContains(t, written, bad)
+		}
+	})
+}
+
+var colors = regexp.MustCompile(`\x1b\[[0-9;:]*m`)
+
+func TestColorsAreForegroundFromTerminalPalette(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(someLocks()...)
+		s.text()
+		sgr := strings.Join(colors.FindAllString(s.term.written.String(), -1), " ")
+		require.Contains(t, sgr, "31", "trouble is red")
+		require.NotRegexp(t, `[;\[](4[0-7]|48|38|9[0-7]|10[0-7])[;m:]`, sgr)
+	})
+}
+
+func TestNoColorKeepsMarks(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(someLocks()...)
+		require.Contains(t, s.text(), "\n! stuck")
+		sgr := strings.Join(colors.FindAllString(s.term.written.String(), -1), " ")
+		require.NotRegexp(t, `[;\[](3[0-8]|9[0-7])[;m:]`, sgr)
+	})
+}
+
+func TestHelpClosesOnAnyKey(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		s.given(someLocks()...)
+		s.keys("?")
+		for line := range strings.Lines(help) {
+			require.Contains(t, s.text(), strings.TrimSpace(line))
+		}
+		s.keys("q")
+		require.False(t, s.quit)
+		require.Contains(t, s.text(), "orders:42")
+	})
+}

@@ -1,0 +1,237 @@
+package screen
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+// order is how the table is sorted.
+type order int
+
+const (
+	byTrouble order = iota
+	byName
+	byHeld
+	byWait
+	byLease
+	byHolder
+	orders int = iota
+)
+
+func (o order) String() string {
+	return [...]string{"trouble", "name", "held", "wait", "lease", "holder"}[o]
+}
+
+func (o order) compare(a, b board.Entry) int {
+	name := strings.Compare(a.Name, b.Name)
+	switch o {
+	case byTrouble:
+		return board.ByTrouble(a, b)
+	case byHeld:
+		return board.ByAge(a, b)
+	case byWait:
+		return cmp.Or(cmp.Compare(b.Waiters(), a.Waiters()), name)
+	case byLease:
+		return cmp.Or(leaseRank(a)-leaseRank(b), a.At.Add(a.TTL).Compare(b.At.Add(b.TTL)), name)
+	case byHolder:
+		return cmp.Or(strings.Compare(holderKey(&a), holderKey(&b)), name)
+	}
+	return name
+}
+
+// leaseRank puts holds without a lease after those with one, and free locks last.
+func leaseRank(e board.Entry) int {
+	switch {
+	case !isHeld(&e):
+		return 2
+	case e.TTL < 0:
+		return 1
+	}
+	return 0
+}
+
+func holderKey(e *board.Entry) string {
+	if len(e.Holders) == 0 {
+		return "\U0010ffff" // free locks last
+	}
+	return cmp.Or(e.Holders[0].Label, inspect.ShortOwner(e.Holders[0].Owner))
+}
+
+func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil && e.Number.Taken > 0 }
+
+// table selects rows of the last scan.
+type table struct {
+	order   order
+	filter  string
+	typing  bool
+	changed time.Time // when order or filter changed
+
+	all    *board.Locks // nil before the first scan
+	rows   []*board.Entry
+	cursor int
+	first  int    // the row on top
+	name   string // the lock below the cursor, "" to stay at the top
+
+	troubled int
+	waiting  int64
+}
+
+func (t *table) set(all *board.Locks) {
+	if t.all == all {
+		return
+	}
+	t.all, t.troubled, t.waiting = all, 0, 0
+	for i := range all.Entries {
+		e := &all.Entries[i]
+		if e.Trouble != "" {
+			t.troubled++
+		}
+		t.waiting += e.Waiters()
+	}
+	t.choose()
+}
+
+// choose fills the rows. The cursor stays on its lock.
+func (t *table) choose() {
+	t.rows = nil
+	if t.all == nil {
+		return
+	}
+	matches := board.Matches(t.filter)
+	for i := range t.all.Entries {
+		if e := &t.all.Entries[i]; matches(e.Name) {
+			t.rows = append(t.rows, e)
+		}
+	}
+	slices.SortFunc(t.rows, func(a, b *board.Entry) int { return t.order.compare(*a, *b) })
+	if t.name != "" {
+		if i := slices.IndexFunc(t.rows, func(e *board.Entry) bool { return e.Name == t.name }); i >= 0 {
+			t.cursor = i
+		}
+	}
+	t.cursor = min(t.cursor, max(0, len(t.rows)-1))
+}
+
+func (t *table) move(by int) {
+	t.cursor = min(max(t.cursor+by, 0), max(0, len(t.rows)-1))
+	if t.name = ""; t.cursor > 0 {
+		t.name = t.rows[t.cursor].Name
+	}
+}
+
+// preferred returns the order in which a scan keeps locks: those that match first.
+func (t *table) preferred() func(a, b board.Entry) int {
+	by, filter := t.order, t.filter
+	if filter == "" {
+		return by.compare
+	}
+	matches := board.Matches(filter)
+	misses := func(e board.Entry) int {
+		if matches(e.Name) {
+			return 0
+		}
+		return 1
+	}
+	return func(a, b board.Entry) int { return cmp.Or(misses(a)-misses(b), by.compare(a, b)) }
+}
+
+// column is one of the table's; text is right-aligned if right is set.
+type column struct {
+	title string
+	order order
+	width int
+	right bool
+	text  func(e *board.Entry, elapsed time.Duration) string
+}
+
+const (
+	gap                   = 2
+	wide, wider           = 110, 140
+	heldWidth, waitWidth  = 8, 6
+	leaseWidth, kindWidth = 7, 11
+	troubleWidth          = 31
+)
+
+// columns returns the columns for a screen; the rest is for names and holders.
+func columns(width int) []column {
+	held := column{"HELD", byHeld, heldWidth, true, heldText}
+	wait := column{"WAIT", byWait, waitWidth, true, func(e *board.Entry, _ time.Duration) string { return waitText(e) }}
+	lease := column{"LEASE", byLease, leaseWidth, true, leaseText}
+	fixed := []column{held, wait, lease}
+	if width >= wide {
+		kind := column{"KIND", -1, kindWidth, false, func(e *board.Entry, _ time.Duration) string { return string(e.Kind) }}
+		fixed = append([]column{kind}, fixed...)
+	}
+	if width >= wider {
+		trouble := column{"TROUBLE", byTrouble, troubleWidth, false, func(e *board.Entry, _ time.Duration) string { return e.Trouble }}
+		fixed = append(fixed, trouble)
+	}
+	rest := width - gap - gap
+	for _, c := range fixed {
+		rest -= c.width + gap
+	}
+	rest = max(rest, 2)
+	name := column{"NAME", byName, rest * 55 / 100, false, func(e *board.Entry, _ time.Duration) string { return board.NameText(e.Name) }}
+	holder := column{"HOLDER", byHolder, rest - name.width, false, func(e *board.Entry, _ time.Duration) string { return holderText(e) }}
+	return append(append([]column{name}, fixed...), holder)
+}
+
+// heldText takes the time since the scan ended.
+func heldText(e *board.Entry, elapsed time.Duration) string {
+	if e.Since.IsZero() {
+		return ""
+	}
+	text := cli.Lease(whole(e.At.Add(elapsed).Sub(e.Since)))
+	if !e.Exact {
+		text = ">" + text
+	}
+	return text
+}
+
+func leaseText(e *board.Entry, elapsed time.Duration) string {
+	switch {
+	case !isHeld(e):
+		return ""
+	case e.TTL < 0:
+		return "none"
+	}
+	return cli.Lease(whole(max(0, e.TTL-elapsed)))
+}
+
+// whole leaves no fractions, which would only flicker.
+func whole(d time.Duration) time.Duration { return d.Truncate(time.Second) }
+
+func waitText(e *board.Entry) string {
+	switch n := e.Waiters(); {
+	case n > 0:
+		return strconv.FormatInt(n, 10)
+	case e.Uncounted:
+		return "?"
+	}
+	return ""
+}
+
+func holderText(e *board.Entry) string {
+	switch {
+	case e.Number != nil:
+		return board.NumberText(e.Kind, e.Number)
+	case len(e.Holders) == 0:
+		return "free"
+	}
+	text := board.OwnerText(e.Holders[0].Owner, e.Holders[0].Label)
+	switch n := len(e.Holders) - 1; {
+	case e.More:
+		text = fmt.Sprintf("%d+ holders: %s", n+1, text)
+	case n > 0:
+		text = fmt.Sprintf("%d holders: %s", n+1, text)
+	}
+	return text
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+const restored = "\x1b[?1049l" // the normal screen
+
+// start runs redlatch on a terminal that it controls, and waits for text on it.
+func start(t *testing.T, url, text string) (cmd *exec.Cmd, keys *os.File) {
+	t.Helper()
+	terminal, keys := program.OpenTerminal(t)
+	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd = exec.CommandContext(t.Context(), exe, "top", "--every=100ms", "orders:*")
+	cmd.Env = append(os.Environ(), program.Env+"=1", "TERM=xterm-256color", "REDIS_URL="+url)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, cmd.Start())
+	require.NoError(t, terminal.Close())
+	await(t, keys, text)
+	return cmd, keys
+}
+
+// await reads until the terminal has shown a text.
+func await(t *testing.T, keys *os.File, text string) {
+	t.Helper()
+	shown, some := "", make([]byte, 4096)
+	for until := time.Now().Add(6 * program.Soon); !strings.Contains(shown, text); {
+		require.True(t, time.Now().Before(until), "%q", shown)
+		n, err := keys.Read(some)
+		shown += string(some[:n])
+		if err != nil {
+			require.Contains(t, shown, text)
+			return
+		}
+	}
+}
+
+func TestTopQuitsAndRestoresTerminal(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
+	s.Do(t, "HSET", "invoices:7", program.SomeOwner, 1)
+	cmd, keys := start(t, s.URL(), "orders:42")
+	_, err := keys.WriteString("\r")
+	require.NoError(t, err)
+	await(t, keys, "HOLDERS")
+	_, err = keys.WriteString("q")
+	require.NoError(t, err)
+	await(t, keys, restored)
+	require.NoError(t, cmd.Wait())
+}
+
+func TestSignalEndsTopAndRestoresTerminal(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
+	cmd, keys := start(t, s.URL(), "orders:42")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	await(t, keys, restored)
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 143, cmd.ProcessState.ExitCode())
+}
+
+func TestTopNeedsServer(t *testing.T) {
+	t.Parallel()
+	cmd, _ := start(t, program.NoServer(t), "connection refused")
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+}

@@ -1,0 +1,135 @@
+// Package top is the command redlatch top: it shows live locks on a terminal. The terminal view
+// itself is in the module cmd/redlatch/full, because its dependencies must not reach users of the
+// library.
+package top
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// Options are what a Screen shows.
+type Options struct {
+	Board *board.Board
+	// Place names the server, Pattern the locks; "" is all of them. Note is a warning, or "".
+	Place, Pattern, Note string
+}
+
+// Screen shows locks on the terminal until the user quits or ctx ends.
+type Screen func(ctx context.Context, o Options) error
+
+// memory is where the garbage collector starts to work harder. A large server has much garbage per scan.
+const memory = 96 << 20
+
+// New returns the constructor of the command top. A nil screen means that the program has none.
+func New(show Screen) cli.Constructor {
+	return func(g *cli.Globals) *cobra.Command {
+		var every time.Duration
+		cmd := &cobra.Command{
+			Use:     "top [PATTERN]",
+			Short:   "Show live locks on the terminal",
+			Long:    topHelp,
+			Example: topExamples,
+			Args:    cobra.MaximumNArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				pattern := ""
+				if len(args) > 0 {
+					pattern = args[0]
+				}
+				if every < board.LeastEvery {
+					return cli.Usagef("--every must be at least %s", board.LeastEvery)
+				}
+				srv, err := g.Server()
+				if err != nil {
+					return err
+				}
+				if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {
+					return cli.Usagef("top needs a terminal; scripts can use redlatch list --json or redlatch watch --json")
+				}
+				if show == nil {
+					return cli.Errorf(cli.CodeFailed, "this program was built without top; the releases' archives and packages have it")
+				}
+				return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+					return run(ctx, srv, show, pattern, every)
+				})
+			},
+		}
+		cmd.Flags().DurationVar(&every, "every", 2*time.Second, "minimum time between two scans of all locks")
+		return cmd
+	}
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+func run(ctx context.Context, srv *connect.Server, show Screen, pattern string, every time.Duration) error {
+	client, err := cli.Client(ctx, srv)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // after the board
+	source, err := board.FromClient(client)
+	if err != nil {
+		return err
+	}
+	locks := board.New(source, pattern, every)
+	defer func() { _ = locks.Close() }()
+	o := Options{Board: locks, Place: sanitize.Message(srv.String()), Pattern: pattern}
+	if master, err := srv.Master(ctx); err == nil && master != "" {
+		o.Note = sanitize.Message(srv.OfReplica(master))
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memory)
+	}
+	return show(ctx, o)
+}
+
+const topHelp = `Shows the locks whose names match PATTERN, or all locks, and keeps the view up
+to date. It changes nothing on the server.
+
+  NAME    the lock; ! marks trouble: a wait cycle, a dead waiter in front, two
+          kinds of lock under one name, no lease, or free with a queue
+  HELD    how long the lock has been held; > if longer than was seen
+  WAIT    number of queued owners, or of connections waiting without a queue
+  LEASE   when the lock expires if it is not renewed
+  HOLDER  the label of the client, or its kind and the end of its ID
+
+  up, down, page up, page down, home, end   move
+  enter     show one lock: holders, queue, and why it does not change hands
+  esc       back; clear the filter
+  f, /      filter by a part of the name, or by a pattern with * and ?
+  s         sort by the next column
+  1 to 6    sort by trouble, name, held, wait, lease or holder
+  ?         help
+  q         quit
+
+A scan reads all locks. The next one begins after --every, or after four times
+as long as it took if that is longer. While one lock is shown, only that lock
+is read, once a second. With more than 20,000 locks, top keeps the first 20,000
+in the chosen order. If the server does not answer, top shows the last data and
+its age until it does.
+
+Colors follow the terminal's palette; NO_COLOR turns them off.
+
+The program that go install builds does not have this view. The releases'
+archives and packages do.
+
+Exit codes:
+  0      the user quit
+  1      the server could not be reached, or the program has no terminal view
+  2      the command line or the address is invalid, or standard input or
+         output is not a terminal
+  128+n  signal n ended the command: 143 SIGTERM`
+
+const topExamples = `  redlatch top
+  redlatch top 'orders:*'
+  redlatch top --every 10s`
