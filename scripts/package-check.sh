@@ -63,6 +63,8 @@ tagged() {
 		while IFS= read -r -d '' file; do if [ -e "$file" ]; then printf '%s\0' "$file"; fi; done |
 		tar --create --null --files-from=- | tar --extract --directory "$1"
 	cd "$1"
+	# As the release tool does; the program has its version from here.
+	go mod edit -require="github.com/redlatch/redlatch@v$version" cmd/redlatch/full/go.mod
 	git remote add origin https://github.com/redlatch/redlatch # goreleaser reads it
 	git config user.name trial
 	git config user.email trial@localhost
@@ -165,7 +167,7 @@ fi
 for file in "$dist"/*.cdx.json; do
 	grep -q '"bomFormat": "CycloneDX"' "$file" || fail "$file is not a CycloneDX SBOM"
 done
-go version -m "$program" | awk '$1 == "dep" { print $2 "@" $3 }' | while read -r module; do
+go version -m "$program" | awk '$1 == "dep" && $2 != "github.com/redlatch/redlatch" { print $2 "@" $3 }' | while read -r module; do
 	grep -qF "pkg:golang/$module?" "$dist/redlatch_${version}_linux_$arch.cdx.json" || fail "the SBOM lacks $module"
 	grep -qxF "==== ${module/@/ }" "$work/first/bin/package/THIRD-PARTY-LICENSES" || fail "the licence of $module is missing"
 done

@@ -34,7 +34,7 @@ EOF
 
 # The licence of each third-party module on any system. A missing licence is an error.
 for system in linux darwin windows; do
-	GOOS=$system go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/redlatch
+	GOOS=$system go list -C cmd/redlatch/full -deps -f '{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' .
 done | sort -u >"$out/modules"
 {
 	cat <<-'EOF'

@@ -14,7 +14,7 @@ module=github.com/redlatch/redlatch
 allowed='github.com/gomodule/redigo github.com/google/uuid'
 max_sum_lines=40
 # Modules for adapters and tests in nested modules only.
-nested='github\.com/go-co-op/ github\.com/redis/go-redis github\.com/redis/rueidis github\.com/testcontainers/ github\.com/moby/ github\.com/docker/ github\.com/prometheus/ go\.opentelemetry\.io/otel/sdk'
+nested='github\.com/gdamore/ github\.com/go-co-op/ github\.com/redis/go-redis github\.com/redis/rueidis github\.com/testcontainers/ github\.com/moby/ github\.com/docker/ github\.com/prometheus/ go\.opentelemetry\.io/otel/sdk'
 
 fail() {
 	printf 'user-deps: %s\n' "$*" >&2
@@ -113,7 +113,7 @@ for pattern in $nested; do
 done
 # Guards against outdated patterns.
 for pattern in $nested; do
-	grep -qE "$pattern" "$checkout"/adapter/*/go.sum "$checkout"/test/containers/go.sum "$checkout"/{gocron,otel,prom}redlatch/go.sum ||
+	grep -qE "$pattern" "$checkout"/adapter/*/go.sum "$checkout"/cmd/redlatch/full/go.sum "$checkout"/test/containers/go.sum "$checkout"/{gocron,otel,prom}redlatch/go.sum ||
 		fail "no nested module has $pattern"
 done
 [ "$sum_lines" -le "$max_sum_lines" ] || fail "go.sum has $sum_lines lines, more than $max_sum_lines"
