@@ -131,6 +131,21 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 	return admin.Evict(ctx, rfairlock.New(e.Client, e.Name), e.Owner)
 }
 
+// AllDead evicts all dead waiters of the first places, and ignores Owner. It returns them as EvictDead
+// does, or a *Refusal if there are none.
+func (e *Evict) AllDead(ctx context.Context, places int) (out []admin.Waiter, woken string, err error) {
+	if err = e.CheckIsLock(ctx, e.Name); err == nil {
+		out, woken, err = EvictDead(ctx, e.Client, inspect.Part{Name: e.Name, First: 1, Last: places}, e.Absent)
+	}
+	if errors.Is(err, admin.ErrNotCounted) {
+		return nil, "", refusef(RefusedUnknown, "lock %q: cannot detect dead waiters: %s", e.Name, inspect.NotCounted(err))
+	}
+	if err == nil && len(out) == 0 {
+		return nil, "", refusef(RefusedAlive, "lock %q: no waiter was evicted: all have a subscriber", e.Name)
+	}
+	return out, woken, e.refused(err)
+}
+
 func (e *Evict) refused(err error) error {
 	shown, other := sanitize.Word(e.Owner), (*inspect.NotLock)(nil)
 	switch {
@@ -146,6 +161,21 @@ func (e *Evict) refused(err error) error {
 		return refusef(RefusedAbsent, "lock %q: %s is not in the queue", e.Name, shown).with("`redlatch status` shows the queue")
 	}
 	return err
+}
+
+// EvictDead evicts the waiters in a part of a queue that have no subscriber now and none after absent.
+// It returns them in the order of the queue, and the owner that was woken, or "" if there was none.
+func EvictDead(ctx context.Context, client *redlatch.Client, at inspect.Part, absent time.Duration) ([]admin.Waiter, string, error) {
+	dead, err := at.Absent(ctx, client, nil)
+	if err == nil && len(dead) > 0 {
+		if err = inspect.Pause(ctx, absent); err == nil {
+			dead, err = at.Absent(ctx, client, dead)
+		}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return EvictAll(ctx, client, at, dead)
 }
 
 // EvictAll evicts the owners without a subscriber. It returns the evicted waiters in the order of

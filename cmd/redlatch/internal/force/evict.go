@@ -277,16 +277,7 @@ func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name strin
 
 // evictAt evicts waiters that are absent at two inspections. It returns the owner that was woken.
 func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspect.Part, out *allEvicted) (woken string, err error) {
-	dead, err := at.Absent(ctx, client, nil)
-	if err == nil && len(dead) > 0 {
-		if err = inspect.Pause(ctx, a.look); err == nil {
-			dead, err = at.Absent(ctx, client, dead)
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	evicted, woken, err := repair.EvictAll(ctx, client, at, dead)
+	evicted, woken, err := repair.EvictDead(ctx, client, at, a.look)
 	out.add(evicted)
 	return woken, err
 }
