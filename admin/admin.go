@@ -8,9 +8,8 @@
 //		fmt.Println(w.Position, w.Text, w.Deadline, w.Subscribed)
 //	}
 //
-// The functions take a lock of package rlock, rfairlock or rfencedlock, or a role of a read/write lock, and
-// are safe for concurrent use. A result is a consistent snapshot that may be outdated: do not use it to
-// decide who may write.
+// The functions take a lock from package rlock, rfairlock or rfencedlock, or a role of a read/write lock, and are safe
+// for concurrent use. A result is a consistent snapshot that may be outdated: do not use it to decide who may write.
 package admin
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Errors of [Evict], wrapped in a [*redlatch.LockError].
+// Errors that [Evict] returns, wrapped in a [*redlatch.LockError].
 var (
 	// ErrNotQueued means that the owner is not in the queue: it never joined the queue, has left it, or has
 	// acquired the lock.
@@ -56,8 +55,7 @@ func wrap(l *hold.Lock, op, owner string, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: ownerOf(owner), Err: err}
 }
 
-// ownerOf parses an owner, with or without the suffix of a writer. It returns the zero Owner for
-// other text.
+// ownerOf parses an owner, with or without a writer's suffix. It returns the zero Owner for other text.
 func ownerOf(text string) redlatch.Owner {
 	text, _ = protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(text)
@@ -97,8 +95,8 @@ type Holder struct {
 	// Role is "read" or "write" for a read/write lock, and empty for other kinds. An owner that writes
 	// and reads appears twice.
 	Role string
-	// Left is a reader's longest remaining lease. At 0 the reader no longer keeps writers out. It is 0 for
-	// other holders: their lease is the lock's TTL.
+	// Left is a reader's longest remaining lease. At 0, the reader no longer keeps writers out. It is 0 for other
+	// holders, whose lease is the lock's TTL.
 	Left time.Duration
 	// Count is the owner's count of holds, or 0 if CountText is not a number.
 	Count int64
@@ -114,8 +112,8 @@ type Waiter struct {
 	Text string
 	// Position is the place in the queue, counted from 1.
 	Position int
-	// Deadline is when other clients remove the waiter if it is first in the queue, or the zero time if it
-	// has none.
+	// Deadline is when other clients remove the waiter if it is first in the queue. It is zero if the waiter has no
+	// deadline.
 	Deadline time.Time
 	// Subscribed is true if a connection is subscribed to the waiter's channel, which means that the waiter is alive. A
 	// live waiter is briefly not subscribed after it has queued and while it reconnects. [Inspect] counts connections
@@ -136,9 +134,8 @@ func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 	return inspect(ctx, hold.Of(of), 0, -1)
 }
 
-// InspectPart is like [Inspect], for n places of a fair lock's queue, starting at place first,
-// counted from 1. Its cost depends on n, not on the length of the queue. Waiters may advance
-// between two calls.
+// InspectPart is like [Inspect], but reads only n places of a fair lock's queue, starting at first; places are counted
+// from 1. Its cost depends on n, not on the length of the queue. Waiters may advance between two calls.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
 	return inspect(ctx, hold.Of(of), from, from+int64(min(max(n, 1), maxPlace))-1)
@@ -223,10 +220,9 @@ type Eviction struct {
 // owner is the waiter's Text from [Inspect]. Waiting Redlatch clients evict dead waiters automatically; see
 // redlatch.WithDeadWaiterGrace.
 //
-// A waiter without a subscribed connection may be about to subscribe, so check repeatedly, as the
-// command redlatch status does. Evict sends one EVALSHA for every 200 places in the queue,
-// SUBSCRIBE, PUBSUB and UNSUBSCRIBE to count, ROLE at most once every ten seconds, and two EVALSHA
-// to evict.
+// A waiter without a subscribed connection may be about to subscribe, so check repeatedly, as redlatch status does.
+// Evict sends one EVALSHA for every 200 places in the queue, SUBSCRIBE, PUBSUB and UNSUBSCRIBE to count subscribers,
+// ROLE at most once every ten seconds, and two EVALSHA to evict.
 //
 // Evict returns [ErrNotQueued], [ErrWaiterAlive], [ErrNotCounted], redlatch.ErrInvalid if the lock is not fair, or any
 // error that Inspect returns. If the reply was lost, it returns ErrUncertain, and Evict may be retried.

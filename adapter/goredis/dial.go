@@ -131,7 +131,7 @@ func (d *detacher) detached() net.Conn {
 	return d.conn.Conn
 }
 
-// heldConn is the connection that go-redis uses, on a single goroutine.
+// heldConn is the connection that go-redis uses. Only one goroutine uses it.
 type heldConn struct {
 	net.Conn
 	gone bool

@@ -15,8 +15,8 @@ import (
 // ship is the work that needs the lock.
 func ship(ctx context.Context) error { return ctx.Err() }
 
-// The client that you have: of one server, of Sentinels (NewFailoverClient) or of a
-// cluster (NewClusterClient).
+// Use your existing client for one server, Sentinels (NewFailoverClient) or a cluster
+// (NewClusterClient).
 func ExampleNew() {
 	ctx := context.Background()
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:7000", "localhost:7001"}})

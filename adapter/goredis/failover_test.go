@@ -61,8 +61,8 @@ func newPair(tb testing.TB) *pair {
 	return p
 }
 
-// says publishes on one server, as a Sentinel would, which server is the master. It returns how
-// many connections received the message.
+// On one server, says publishes a Sentinel's message that names the master. It returns how many
+// connections received the message.
 func (p *pair) says(tb testing.TB, on, master int, epoch int64) int64 {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(p.servers[master].Addr())

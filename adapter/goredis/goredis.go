@@ -16,10 +16,10 @@ const failoverAddr = "FailoverClient"
 
 const writeTimeout = 3 * time.Second
 
-// New returns a Redlatch client for the servers that client uses: a *redis.Client for one server or
-// for Sentinels, or a *redis.ClusterClient. It rejects other types, such as *redis.Ring. client
-// must stay open until the Redlatch client is closed; closing the Redlatch client does not close
-// client. The default for redlatch.WithDialTimeout is client's DialTimeout, but at least 1 s.
+// New returns a Redlatch client for the servers that client uses. It accepts a *redis.Client for one server or for
+// Sentinels, or a *redis.ClusterClient, and rejects other types, such as *redis.Ring. client must stay open until the
+// Redlatch client is closed; closing the Redlatch client does not close client. The default for
+// redlatch.WithDialTimeout is client's DialTimeout, but at least 1 s.
 //
 // In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx applies only
 // to that command, and the error wraps redlatch.ErrNotSent if no node replied. Otherwise New does no I/O.
@@ -53,8 +53,7 @@ func newSingle(c *redis.Client, opts []redlatch.Option) (*redlatch.Client, error
 	return redlatch.NewSentinel(m.named, m.dialNamed, opts...)
 }
 
-// dialTimeout limits the time to connect. The limit is at least d, which is go-redis's dial
-// timeout.
+// dialTimeout sets the dial timeout to d, go-redis's dial timeout, but at least one second.
 func dialTimeout(d time.Duration) redlatch.Option {
 	return redlatch.WithDialTimeout(max(d, time.Second))
 }

@@ -55,7 +55,7 @@ func (*recorder) RecordStreamLag(context.Context, time.Duration, redis.ConnInfo,
 // go-redis labels message counts with the channel. It does not see the messages of locks, which
 // Redlatch reads itself, but it does see the program's own.
 //
-// Not parallel: a process has one recorder.
+// It is not parallel because a process has one recorder.
 func TestLockMessagesNotCountedByGoRedis(t *testing.T) {
 	r := &recorder{}
 	redis.SetOTelRecorder(r)

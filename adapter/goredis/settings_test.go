@@ -94,7 +94,7 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// U34 and U4 with client options that would retry commands and wait forever.
+// It runs U34 and U4 with client options that would retry commands and wait forever.
 func TestClientOptionsDoNotAffectLocks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

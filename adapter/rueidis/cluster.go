@@ -38,7 +38,7 @@ func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Opti
 }
 
 // nodeOf returns the client for the node at addr. A rueidis client learns of a new node only from a
-// redirection, so nodeOf provokes one: it sends an EVALSHA with an unknown script and a key of that
+// redirection, so nodeOf provokes one: it sends an EVALSHA with an unknown script and a key on that
 // node. If the node is still unknown, as a replica would be, nodeOf triggers a refresh and returns
 // an error. A later call may succeed.
 func nodeOf(

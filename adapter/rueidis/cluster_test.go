@@ -20,7 +20,7 @@ func TestCluster(t *testing.T) {
 	redistest.EachCluster(t, storyOf)
 }
 
-// storyOf runs the cases that share a cluster. Each case repairs the cluster.
+// storyOf runs the cases that share a cluster. Each case leaves it repaired.
 func storyOf(t *testing.T, cluster *redistest.Cluster) {
 	t.Helper()
 	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})

@@ -36,7 +36,7 @@ func ExampleNew() {
 	}
 }
 
-// A master that Sentinels name.
+// Sentinels name the master.
 func ExampleNewSentinel() {
 	client, err := latchrueidis.NewSentinel(rueidis.ClientOption{
 		InitAddress: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
@@ -48,8 +48,8 @@ func ExampleNewSentinel() {
 	defer func() { _ = client.Close() }()
 }
 
-// One server with replicas to which Redisson subscribes: the client's options are used to connect to
-// them, so that dead waiters of fair locks can be detected.
+// Redisson subscribes to replicas of the server. Dialer connects to them with the client's options, so that dead
+// waiters of fair locks can be detected.
 func ExampleDialer() {
 	option := rueidis.ClientOption{InitAddress: []string{"redis-1:6379"}, ForceSingleClient: true}
 	rdb, err := rueidis.NewClient(option)

@@ -156,8 +156,8 @@ func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.held, l.busy = nil, false
 }
 
-// release moves the held acknowledgements up to the last one for o to the inbox. It is called with
-// mu held.
+// release moves the held acknowledgements to the inbox, up to and including the last one for o. It
+// is called with mu held.
 func (l *listening) release(o order) {
 	for _, channel := range o.channels {
 		i := slices.IndexFunc(l.held, func(a ack) bool {

@@ -186,8 +186,8 @@ func TestRefusedChannelErrorIsDistinct(t *testing.T) {
 	}
 }
 
-// U34 and U4 with client options that would wait an hour, and retry calls in flight when a
-// connection reaches its maximum age.
+// It runs U34 and U4 with client options that would wait an hour and would retry calls in flight
+// when a connection reaches its maximum age.
 func TestClientOptionsDoNotAffectLocks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

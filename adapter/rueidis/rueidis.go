@@ -42,11 +42,10 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 
 var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass the client's options to NewSentinel")
 
-// NewSentinel returns a Redlatch client for a master monitored by Sentinels. InitAddress lists the
-// Sentinels, and Sentinel.MasterSet is their name for the master; see [Dialer] for the other
-// fields. Redlatch queries all Sentinels concurrently and follows the first report of a failover.
-// NewSentinel does no I/O. For the commands that are sent later, see redlatch.NewSentinel and
-// redlatch.AskSentinels.
+// NewSentinel returns a Redlatch client for a master monitored by Sentinels. InitAddress lists the Sentinels, and
+// Sentinel.MasterSet is their name for the master; see [Dialer] for the other fields. Redlatch queries all Sentinels
+// concurrently and follows the first report of a failover. NewSentinel does no I/O. See redlatch.NewSentinel and
+// redlatch.AskSentinels for the commands that are sent later.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
 		return nil, errors.New("rueidis: NewSentinel needs Sentinel addresses and a master name")
