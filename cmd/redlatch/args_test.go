@@ -25,7 +25,7 @@ var badTexts = []string{
 	"", "\x1b[2J", longArg, " ", "\xff\xfe", "{", "}", "{}", "a{b", "a}b", "a\r\nb", "%s%d%!", "-1", "ключ🔑", strings.Repeat("{", 1000),
 }
 
-// badFlags are values that flags of each type cannot parse.
+// badFlags contains invalid values for flags of each type.
 var badFlags = map[string][]string{
 	"string": nil, "stringArray": nil, "stringSlice": nil,
 	"bool":     {"maybe", "2", longArg, "\x1b[2J"},
@@ -34,7 +34,7 @@ var badFlags = map[string][]string{
 	"duration": {"x", "5", "99999999999h", "-99999999999h", longArg, "1h1", "", "\x1b[2J"},
 }
 
-// usual are correct arguments of the commands that need some.
+// usual contains valid arguments for commands that require some.
 var usual = map[string][]string{
 	"hold":   {"--max-hold=1s", "job"},
 	"run":    {"job", "--", "true"},
@@ -82,7 +82,6 @@ func flagsOf[F any](visit func(func(*F))) []cliFlag {
 	return all
 }
 
-// sensible checks an error message.
 func sensible(t *testing.T, got program.Outcome, what string) {
 	t.Helper()
 	assert.NotZero(t, got.Code, what)
@@ -148,7 +147,7 @@ func TestInvalidArgumentIsOneLineError(t *testing.T) {
 				args[i] = text
 				what := fmt.Sprintf("%s %.60q", path, args)
 				got := program.Finish(t, srv.URL(), append(strings.Fields(path), args...)...)
-				if got.Code == 0 || got.Stderr == "" && got.Stdout != "" { // a strange name is a name
+				if got.Code == 0 || got.Stderr == "" && got.Stdout != "" { // a strange name is valid
 					assert.NotContains(t, got.Stdout, "\x1b", what)
 					continue
 				}
@@ -171,7 +170,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) {
 		if err := inProcess(t, strings.Split(lines, "\n")); err != nil {
 			line := sanitize.Message(err.Error())
-			require.LessOrEqual(t, len(line), 3*sanitize.MaxMessage) // what cannot be shown takes three bytes
+			require.LessOrEqual(t, len(line), 3*sanitize.MaxMessage) // replacement characters take three bytes
 			require.True(t, utf8.ValidString(line))
 			require.NotContains(t, line, "\x1b")
 		}

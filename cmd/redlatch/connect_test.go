@@ -184,7 +184,7 @@ func TestBinaryNamesAcceptedInBase64(t *testing.T) {
 			program.Events(watch, "taken")
 			s.Do(t, "DEL", name)
 			s.Do(t, "PUBLISH", codec.LockChannel(name), 0)
-			events := program.Events(watch, "released") // without the message it would be gone
+			events := program.Events(watch, "released") // without the message, the event would be gone
 			require.Equal(t, lock.Name, events[len(events)-1]["name"])
 			require.NoError(t, watch.Cmd.Process.Kill())
 		})

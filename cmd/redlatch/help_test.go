@@ -108,7 +108,7 @@ func TestMessageNamesProgramOnce(t *testing.T) {
 	}
 }
 
-// Directives with which shells complete file names, or do not.
+// Directives that turn the completion of file names on or off.
 const (
 	offersFiles   = ":0\n"
 	offersNothing = ":4\n"
@@ -212,7 +212,7 @@ func TestManPagesListEveryFlag(t *testing.T) {
 	pages := 0
 	for path, cmd := range all {
 		if strings.HasPrefix(path, "completion") {
-			continue // packages have its output
+			continue // packages contain its output
 		}
 		pages++
 		name := "man/" + strings.TrimSuffix("redlatch-"+path, "-") + ".1.gz"

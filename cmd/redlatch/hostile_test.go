@@ -21,9 +21,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// hostile returns replies to any command after the handshake, and the expected error. It is a
-// function because a variable would be built in each process that tests start, including the
-// megabytes of nesting.
+// hostile returns replies to any command after the handshake, and the expected error. It is not a
+// variable, because each process that tests start would build its megabytes of nesting.
 func hostile() map[string]struct{ reply, says string } {
 	return map[string]struct{ reply, says string }{
 		"a huge string":        {"$99999999999999\r\n", "reply too large: a string of more than "},

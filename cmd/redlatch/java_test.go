@@ -28,7 +28,7 @@ import (
 // javaRelease is the Redisson release for these tests.
 const javaRelease = "4.3.1"
 
-// javaReleases are the releases for the test of evict.
+// javaReleases returns the releases with which evict is tested.
 func javaReleases() []string {
 	if text := os.Getenv("REDLATCH_COMPAT_VERSIONS"); text != "" {
 		return strings.Fields(text)
@@ -68,7 +68,7 @@ func (j *javaClient) do(t *testing.T, c peer.Command) peer.Reply {
 	return reply
 }
 
-// lock acquires a lock for a lease, which is 0 for a renewed one.
+// lock acquires a lock with a lease, or a renewed one if lease is 0.
 func (j *javaClient) lock(t *testing.T, kind, name string, lease time.Duration) {
 	t.Helper()
 	c := peer.Command{"op": "lock", "kind": kind, "name": name}
@@ -116,7 +116,7 @@ func (f *fixture) awaitQueue(t *testing.T, name string, n int) (last string) {
 	return last
 }
 
-// A single Java process serves all scenes, except for the locks of dead processes.
+// All cases share one Java process, except those in which the process dies.
 func TestCommandsWithRedisson(t *testing.T) {
 	testlevel.All(t, "a Java machine")
 	t.Parallel()
@@ -181,7 +181,7 @@ func (f *fixture) testShow(t *testing.T) {
 	}
 }
 
-// testWatch passes a plain and a fair lock between Redisson's owners.
+// testWatch passes a plain and a fair lock between Redisson owners.
 func (f *fixture) testWatch(t *testing.T) {
 	t.Helper()
 	f.java.lock(t, "plain", "job", time.Hour)

@@ -2,7 +2,7 @@
 // lock, shows holders and queues, evicts dead waiters, starts a development server, and
 // demonstrates how a lock is recovered when its holder dies.
 //
-// The program of releases is cmd/redlatch/full, which adds the terminal view of redlatch top.
+// Releases contain cmd/redlatch/full instead, which adds the terminal view of redlatch top.
 package main
 
 import (

@@ -15,11 +15,11 @@ import (
 )
 
 // manual writes the files that packages install: man pages for redlatch and its commands, and
-// completions for three shells. A man page contains the help of its command verbatim, which is
-// formatted for 80 columns.
+// completions for three shells. Each man page contains its command's help text verbatim, which is
+// already formatted for 80 columns.
 type manual struct{ date, version string }
 
-// newManual returns the hidden command with which scripts/package-files.sh writes the files. The
+// newManual returns the hidden command that scripts/package-files.sh runs to write the files. The
 // output depends only on the help, date and version.
 func newManual(*cli.Globals) *cobra.Command {
 	var m manual
@@ -65,8 +65,8 @@ func (m manual) write(root *cobra.Command, folder string) error {
 	return nil
 }
 
-// documented returns the commands that have a page, which are the root and all visible commands
-// except cobra's own.
+// documented returns the commands that have a page: the root and all visible commands except
+// cobra's own.
 func documented(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
 	for _, cmd := range root.Commands() {
@@ -79,7 +79,7 @@ func documented(root *cobra.Command) []*cobra.Command {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// writePage writes a page. It compresses the page without a time and a name, as Debian requires.
+// writePage writes a page, compressed without a timestamp or a file name, as Debian requires.
 func (m manual) writePage(cmd *cobra.Command, name string) error {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
