@@ -65,8 +65,8 @@ type ended struct{ by os.Signal }
 
 func (e *ended) Error() string { return "ended by " + e.by.String() }
 
-// UntilSignal calls do with a context that is canceled by SIGINT, SIGTERM and the other signals.
-// After a signal, it ignores the error of do and returns an ExitError with the signal's code.
+// UntilSignal calls do with a context that is canceled by SIGINT, SIGTERM or a signal in others.
+// After a signal, it ignores do's error and returns an ExitError with the signal's code.
 func UntilSignal(parent context.Context, do func(context.Context) error, others ...os.Signal) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -100,7 +100,7 @@ type Stdout struct {
 // NewStdout returns a writer to file. It calls failed after the first error.
 func NewStdout(file *os.File, failed func(error)) *Stdout { return &Stdout{file: file, failed: failed} }
 
-// Write fails with the first write error on every later call.
+// After a write error, every call to Write returns that error.
 func (s *Stdout) Write(p []byte) (int, error) {
 	if err := s.Err(); err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isInit is true for process 1 of a container. The kernel makes this process the parent of each
+// isInit is true for process 1 in a container. The kernel makes this process the parent of each
 // orphan, which remains a zombie until process 1 waits for it.
 var isInit = os.Getpid() == 1
 
@@ -21,8 +21,8 @@ func init() {
 	}
 }
 
-// reaping returns the result of run. If this is process 1, it reaps orphans on the main thread
-// until run returns.
+// reaping returns the result of run. In process 1, it reaps orphans on the main thread until run
+// returns.
 //
 // With WNOTHREAD, Wait4 waits only for children of the calling thread. Because run does not start
 // children on the main thread, reaping cannot take the exit status of a child of run.

@@ -56,7 +56,7 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 
 const runFails = "run fails"
 
-// RunFails is the annotation of commands that return the exit code of another program. If such a
+// RunFails is the annotation that marks commands that return another program's exit code. If such a
 // command itself fails, it exits with [CodeRunFailed].
 var RunFails = map[string]string{runFails: "true"}
 

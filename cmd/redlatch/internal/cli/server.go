@@ -30,7 +30,8 @@ const (
 	passwordEnv  = "REDIS_PASSWORD"
 )
 
-// Globals are the flags of all commands, which specify the server and the credentials.
+// Globals contains the flags that all commands have in common. They specify the server and the
+// credentials.
 type Globals struct {
 	// Redis is the value of --redis.
 	Redis string
@@ -112,8 +113,8 @@ func (g *Globals) url() string {
 	return defaultRedis
 }
 
-// WithServer connects to the server and calls do. Its errors fit on a line and include the next
-// step.
+// WithServer connects to the server and calls do. Each error is a single line that also says what
+// to do next.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	if name == "" {
 		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}

@@ -115,7 +115,7 @@ func Fit(w io.Writer, text string) string {
 	return fold(text, width-1) // some terminals wrap lines that fill the width
 }
 
-// fold wraps text, but keeps multiple blanks, which may be part of a name.
+// fold wraps text but preserves consecutive spaces, which may be part of a name.
 func fold(text string, width int) string {
 	const indent = "  "
 	var b strings.Builder

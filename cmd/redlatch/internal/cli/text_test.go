@@ -29,7 +29,7 @@ func TestIndentRemovesControlSequences(t *testing.T) {
 		Indented("note", "cannot count subscribers: NOPERM \x1b]0;title\a\x1b[2J"))
 }
 
-// Users may paste a command. If it contained a line break, its first half would run.
+// If a command that users paste contained a line break, its first half would run.
 func TestIndentKeepsCommandsOnOneLine(t *testing.T) {
 	t.Parallel()
 	command := "`redlatch evict --all-dead 'a  b'`"

@@ -88,7 +88,7 @@ func wrongArgs(use string, args []string) string {
 	return said
 }
 
-// WrongFlag adds a hint to err, which is about a flag.
+// WrongFlag adds a hint to an error about a flag.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	what, why, _ := strings.Cut(err.Error(), ": time: ")
 	flag, parse, _ := strings.Cut(err.Error(), ": strconv.")

@@ -35,8 +35,8 @@ type audit struct {
 
 	acquisitions, handOvers int64
 	rounds                  []finished
-	waits                   []time.Duration // except those for the dead holder
-	queue                   []string        // when it was last read
+	waits                   []time.Duration // except those that the dead holder caused
+	queue                   []string        // as last read
 	markers                 []string        // found on entering, or another visit's on leaving
 	excused                 map[string]bool // visits that may leave a marker
 
@@ -186,7 +186,7 @@ func (a *audit) inversions() (inverted, judged int) {
 	return inverted, judged
 }
 
-// check does not require that a run that was cut short has recovered.
+// check does not require recovery if the run was cut short.
 func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	wrote, counts := map[int]int64{}, map[int64]bool{}

@@ -106,7 +106,7 @@ func TestTakeoverSpansKillToNextAcquisition(t *testing.T) {
 	a := audited(enters(100, "a:1"))
 	a.killed(a.processes[0], "a:1", at(150))
 	require.Contains(t, a.progress(at(160)), "holder dead:1")
-	a.with(enters(90, "b:0")) // read late, happened before
+	a.with(enters(90, "b:0")) // read later than it happened
 	require.Nil(t, a.successor)
 	require.False(t, a.over(at(29_000), time.Second))
 	require.True(t, a.over(at(31_000), time.Second))

@@ -12,7 +12,8 @@
 // that visit was killed or lost its hold.
 //
 // Each round reads the queue while it holds the lock. The next round must belong to the first owner
-// in the queue that completes another round at all. A round after an empty queue cannot be judged.
+// in the queue that completes another round at all. A round that follows an empty queue cannot be
+// judged.
 package demo
 
 import (
@@ -126,8 +127,8 @@ const (
 	// lease is short because the demo waits until a lease has expired.
 	lease = 3 * time.Second
 	tick  = 125 * time.Millisecond
-	// After the recovery, the demo continues for atLeastAfter. It may take longer than its
-	// duration, by at most overrun.
+	// After the recovery, the demo continues for atLeastAfter. It may exceed its duration by at
+	// most overrun.
 	atLeastAfter, overrun = time.Second, 30 * time.Second
 )
 

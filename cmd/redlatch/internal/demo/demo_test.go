@@ -73,7 +73,7 @@ func TestDemoFailsWhenRoundsAreOverwritten(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, prefix := program.BusyDemo(t, s)
-	// Until a round has counted on from 0.
+	// It returns 1 once a round has counted on from 0.
 	const overwrite = `local counter, rounds = tonumber(redis.call('GET', KEYS[1])), redis.call('LLEN', KEYS[2])
 if counter == rounds and rounds > 1 then redis.call('MSET', KEYS[1], 0, KEYS[3], 'another visit') end
 return counter > 0 and counter < rounds and 1 or 0`

@@ -34,8 +34,8 @@ type kind string
 
 const (
 	ready    kind = "ready"    // connected; Visit is the client's ID
-	waiting  kind = "waiting"  // calls Lock
-	acquired kind = "acquired" // begins Visit, after Wait
+	waiting  kind = "waiting"  // is calling Lock
+	acquired kind = "acquired" // begins Visit; Wait is how long it waited
 	found    kind = "found"    // found the marker Found on entering or leaving
 	stalled  kind = "stalled"  // read the counter in Visit and waits to be killed
 	released kind = "released" // wrote its round in Visit
@@ -51,12 +51,12 @@ type event struct {
 	Wait  time.Duration `json:"wait,omitempty"`
 	Text  string        `json:"text,omitempty"`
 
-	// The place of a released visit in the journal, starting at 1, and the queue at that time.
+	// The visit's place in the journal, counted from 1, and the queue at the time of its release.
 	Round int64    `json:"round,omitempty"`
 	Queue []string `json:"queue,omitempty"`
 }
 
-// workerConfig is the first line of input. Each line after it makes the process stall.
+// workerConfig is the first line of input. Each later line makes the process stall.
 type workerConfig struct {
 	ID     int              `json:"id"`
 	Redis  connect.Settings `json:"redis"`
@@ -114,7 +114,7 @@ type worker struct {
 
 // work returns when its input ends because the parent has closed it or died.
 func work(in io.Reader, out io.Writer) error {
-	// Ctrl-C reaches all processes of the terminal, but only the parent should handle it.
+	// Ctrl-C reaches all processes attached to the terminal, but only the parent should handle it.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
 	w := &worker{out: out}
 	lines := bufio.NewScanner(in)
@@ -224,7 +224,7 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 	return nil
 }
 
-// isLost is correct even after a pause of the process, because Err reads the clock.
+// isLost is correct even after the process was paused, because Err reads the clock.
 func isLost(held context.Context) bool { return held.Err() != nil }
 
 func (w *worker) checkMarker(marker, want string) {

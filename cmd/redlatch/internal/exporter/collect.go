@@ -124,7 +124,7 @@ type figures struct {
 	keys       int64 // hashes and queues that were read
 	unreadable int64 // keys that the user may not read
 	unchecked  int64 // queued owners that were not checked for a subscriber
-	untracked  int64 // holds too many to remember
+	untracked  int64 // holds beyond maxHolds
 }
 
 // nameHolders reads one label per group.
@@ -195,7 +195,7 @@ type pattern struct {
 
 var groupName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
-// parseGroups adds the group rest for locks that do not match any pattern. Other locks belong to
+// parseGroups adds the group "other" for locks that do not match any pattern. Other locks belong to
 // the first group that matches.
 func parseGroups(texts []string) (groups, error) {
 	var g groups
@@ -237,7 +237,7 @@ func (g groups) of(name string) int {
 	return len(g.names) - 1
 }
 
-// maxHolds is the number of holds to remember. They take about 20 MiB for two looks.
+// maxHolds is the number of holds to remember. Two looks' worth takes about 20 MiB.
 const maxHolds = 1 << 18
 
 // seen remembers holds by lock and owner. If a Redisson thread releases and acquires a lock between
@@ -273,8 +273,8 @@ func (s *seen) turn(complete bool) {
 }
 
 const (
-	// placesOfQueue limits the places to check in a queue, of which the first ones block the
-	// others.
+	// placesOfQueue limits how many places at the head of a queue are checked. Those block the
+	// rest.
 	placesOfQueue  = 200
 	placesOfAll    = 20_000
 	channelsAtOnce = 1000

@@ -33,7 +33,8 @@ const (
 	// leastEvery ensures that the two looks at a dead waiter are at least a second apart.
 	leastEvery = time.Second
 	mostEvery  = 24 * time.Hour
-	// staleAfter is the maximum age of metrics, in intervals, so that two looks may fail.
+	// staleAfter is the age, in intervals, beyond which metrics are stale. It allows for two failed
+	// looks.
 	staleAfter = 3
 )
 

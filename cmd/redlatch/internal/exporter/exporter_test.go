@@ -185,7 +185,7 @@ func TestOldestHoldNamesHolder(t *testing.T) {
 
 func TestInvalidWaiterNamesKeepOtherMetrics(t *testing.T) {
 	t.Parallel()
-	s, c := redistest.Start(t), redistest.StartCluster(t, 1, 0) // with one master, which has both keys of a name
+	s, c := redistest.Start(t), redistest.StartCluster(t, 1, 0) // with one master, which has both of a lock's keys
 	program.Enqueue(t, s, "\xff", program.RedissonOwner, time.Hour)
 	for _, name := range []string{"a}b", "good"} {
 		c.DoAt(t, codec.QueueKey(name), "RPUSH", codec.QueueKey(name), program.RedissonOwner)
@@ -282,7 +282,7 @@ func TestStaleMetricsAreOmitted(t *testing.T) {
 
 	s.Restart()
 	s.Do(t, "HSET", "job", program.SomeOwner, 1)
-	require.InDelta(t, 1, looks(t, base, 2)[held], 0) // the first may have begun before the lock was there
+	require.InDelta(t, 1, looks(t, base, 2)[held], 0) // the first look may have begun before the lock existed
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	got := p.Outcome(program.Soon)
 	require.Equal(t, 143, got.Code)
@@ -307,7 +307,7 @@ func TestExporterServesWithoutRedis(t *testing.T) {
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	got := p.Outcome(program.Soon)
 	require.Equal(t, program.CodeInterrupted, got.Code)
-	program.OneLine(t, got.Stderr) // each problem once
+	program.OneLine(t, got.Stderr) // each problem is printed once
 	require.NotContains(t, got.Stderr, "sesame")
 }
 

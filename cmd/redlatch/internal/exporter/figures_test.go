@@ -88,7 +88,7 @@ func TestExporterLoadIsBounded(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	// LRANGE of all of it would take long.
+	// LRANGE of the whole queue would be slow.
 	_, err := c.Do("EVAL", "for i = 1, 100000 do redis.call('RPUSH', KEYS[1], i) end", 1, codec.QueueKey("orders:0000001"))
 	require.NoError(t, err)
 	_, base := start(t, s.URL(), "--every", "10m", "--match", "orders=orders:*")
@@ -99,7 +99,7 @@ func TestExporterLoadIsBounded(t *testing.T) {
 	require.InDelta(t, 100_000, series[`redlatch_server_queue_longest{group="orders"}`], 0)
 	require.InDelta(t, 100_000-200, series[`redlatch_exporter_waiters_unchecked`], 0)
 
-	// The scrapes share the look.
+	// The scrapes share one look.
 	stats := s.CommandStats(t)
 	require.Greater(t, stats["scan"], int64(manyLocks/256), "each scan is short")
 	for range 50 {

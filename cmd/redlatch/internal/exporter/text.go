@@ -13,7 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// contentType is Prometheus's text format. A library for it would be a dependency of every user.
+// contentType is Prometheus's text format. Using a library for it would impose a dependency on
+// every user.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 type status struct {
@@ -89,7 +90,7 @@ var gauges = []gauge{
 	},
 }
 
-// write leaves out stale figures.
+// write omits stale figures.
 func (s *status) write(w io.Writer, now time.Time) error {
 	t := &text{}
 	if s.figures != nil && !s.stale {

@@ -46,7 +46,7 @@ type held struct {
 	client *redlatch.Client
 }
 
-// grace returns the time between SIGTERM and SIGKILL, which is over before the lease expires.
+// grace returns the time between SIGTERM and SIGKILL, which ends before the lease expires.
 func (h *held) grace() time.Duration {
 	return grace(engine.EngineOf(h.client).LossMargin(cmp.Or(h.lease, h.watchdog)))
 }
@@ -56,8 +56,8 @@ func (h *held) disconnect() { _ = h.client.Close() }
 // errNotNeeded means that the process that needed the lock has exited.
 var errNotNeeded = errors.New("it is no longer needed")
 
-// acquire connects and acquires the lock. It stops waiting on a signal. It also stops waiting when
-// over is closed, and then returns errNotNeeded.
+// acquire connects and acquires the lock. It stops waiting if a signal arrives or if over is
+// closed; in the latter case, it returns errNotNeeded.
 func (o *lockFlags) acquire(parent context.Context, name string, signals <-chan os.Signal, over <-chan struct{}) (*held, error) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -120,7 +120,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 	return &held{lockFlags: o, hold: hold, lock: lock, since: time.Now(), srv: srv, client: client}, nil
 }
 
-// setLabel runs before the first lock writes the label.
+// setLabel must be called before the first lock writes the label.
 func (o *lockFlags) setLabel(e *engine.Engine) {
 	e.Label = engine.DefaultLabel(o.program)
 	if o.labeled {
@@ -192,7 +192,8 @@ func (o *lockFlags) heldBy(ctx context.Context, srv *connect.Server, err error) 
 	return said
 }
 
-// label returns the owner and label of a holder, or "" if it has none or it cannot be read in time.
+// label returns a holder's owner and label, or "" if there is no label or it cannot be read in
+// time.
 func label(ctx context.Context, srv *connect.Server, holder redlatch.Owner) (said string) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
@@ -207,7 +208,7 @@ func label(ctx context.Context, srv *connect.Server, holder redlatch.Owner) (sai
 	return said
 }
 
-// needs returns the IDs in package acl that the flags require, in a fixed order.
+// needs returns the IDs of the acl needs that the flags require, in a fixed order.
 func (o *lockFlags) needs() []string {
 	needs := []string{acl.Plain}
 	for _, need := range []struct {
@@ -255,13 +256,13 @@ const (
 	envHold = "REDLATCH_HOLD"
 	envPID  = "REDLATCH_HOLD_PID"
 	envLoss = "REDLATCH_LOSS"
-	// envOuter has the owners of the holds around envOwner, separated by blanks.
+	// envOuter contains the owners of the holds around envOwner, separated by spaces.
 	envOuter = "REDLATCH_OUTER"
 )
 
 var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID, envOuter}
 
-// outer returns the owners of the holds that this process was started in: it may keep them from ending.
+// outer returns the owners of the holds that this process was started in. It may keep them from ending.
 func outer() []string { return strings.Fields(os.Getenv(envOwner) + " " + os.Getenv(envOuter)) }
 
 func (h *held) environment() []string {
@@ -359,8 +360,7 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 	return sem.SetPermits(ctx, o.count)
 }
 
-// noPermit describes the errors of semaphores. It returns nil for an error that any lock may
-// return.
+// noPermit describes errors that only semaphores return. It returns nil for others.
 func (o *lockFlags) noPermit(err error) error {
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.count == 1:

@@ -60,7 +60,7 @@ func cause(err error) error {
 	return err
 }
 
-// forwardedSignals leaves out signals that this process ignores, for example under nohup.
+// forwardedSignals omits signals that this process ignores, for example under nohup.
 func forwardedSignals() (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 8)
 	for _, sig := range forwarded {
@@ -71,8 +71,8 @@ func forwardedSignals() (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// supervise waits for the command to exit, and passes signals on to it. If held, the context of the
-// hold, ends first, supervise stops the command as onLost specifies. It reports whether the lock
+// supervise waits for the command to exit, and passes signals on to it. If held, the hold's
+// context, ends first, supervise stops the command as onLost specifies. It reports whether the lock
 // was lost while the command was running, and whether a signal was passed on.
 func supervise(held context.Context, p *process, signals <-chan os.Signal, onLost string, grace time.Duration) (lost, signaled bool) {
 	defer p.release()

@@ -35,7 +35,8 @@ const codeOther = -1
 //	                             ▲                                   │
 //	release:  ask(path, owner) ──┘◀──────────────────────────────────┘
 //
-// Process IDs do not matter, because they may be reused. A process answers only for its owner.
+// Process IDs do not matter, because they may be reused. A process answers only requests that name
+// its own owner.
 type socket struct {
 	owner    string
 	listener *net.UnixListener
@@ -69,7 +70,7 @@ func (s *socket) close() {
 	<-s.done
 }
 
-// run serves one connection at a time. Only programs of the same user can connect.
+// run serves one connection at a time. Only programs run by the same user can connect.
 func (s *socket) run() {
 	defer close(s.done)
 	for {
@@ -145,8 +146,8 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	return a, nil
 }
 
-// socketPath returns a path below XDG_RUNTIME_DIR or the directory for temporary files. It fails if
-// other users can access the directory.
+// socketPath returns a path in XDG_RUNTIME_DIR or the temporary directory. It fails if other users
+// can access the directory.
 func socketPath(owner string) (string, error) {
 	folder := filepath.Join(os.TempDir(), "redlatch-"+strconv.Itoa(os.Geteuid()))
 	if own := os.Getenv(runtimeEnv); filepath.IsAbs(own) {

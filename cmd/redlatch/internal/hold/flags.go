@@ -39,7 +39,7 @@ type lockFlags struct {
 
 	bounded bool     // --wait was given
 	labeled bool     // --label was given
-	program []string // named in the label without --label
+	program []string // used as the label's program without --label
 	// semaphore and count are the parts of permits.
 	semaphore string
 	count     int

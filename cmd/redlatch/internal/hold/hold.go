@@ -157,8 +157,8 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 	return o.end(cmd.Context(), h).exit()
 }
 
-// endings leaves out signals that are ignored, for example under nohup. It ignores SIGPIPE, because
-// this process has a lock to release.
+// endings omits ignored signals, for example under nohup. It ignores SIGPIPE, because this process
+// has a lock to release.
 func endings() (<-chan os.Signal, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ch := make(chan os.Signal, 1)

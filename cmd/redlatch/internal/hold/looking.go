@@ -19,7 +19,7 @@ const (
 	// lookAfter is how long to wait for a lock before its key is inspected.
 	lookAfter = 250 * time.Millisecond
 	lookLimit = 500 * time.Millisecond
-	// replicaAfter is how long a replica then has to become the master.
+	// replicaAfter is how long a replica then has in which to become the master.
 	replicaAfter = 3 * time.Second
 )
 
@@ -48,7 +48,7 @@ func (o *lockFlags) lockOrPermit(
 	return lock, hold, err
 }
 
-// whileLooking calls take. If take fails or takes long, it also inspects the key and the server,
+// whileLooking calls take. If take fails or is slow, it also inspects the key and the server,
 // because a key that is not a lock looks like a lock held forever, and replicas do not grant locks.
 // It may return an *inspect.NotLock or a *connect.OnReplica.
 func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name string, take func(context.Context) error) error {

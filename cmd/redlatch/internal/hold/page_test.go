@@ -29,7 +29,7 @@ func snippets(t *testing.T, language string) (all []string) {
 	return all
 }
 
-// does runs a command line of the page and checks that its work was done once, under a lock.
+// does runs a command line from the page and checks that its work was done once, under a lock.
 func does(t *testing.T, shell, line string) {
 	t.Helper()
 	s := redistest.Start(t)

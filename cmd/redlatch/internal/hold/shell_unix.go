@@ -29,7 +29,7 @@ const taken = 't'
 func (o *holdFlags) detach(cmd *cobra.Command) error {
 	ended, stop := endings()
 	defer stop()
-	// Run the same command line with another command. --for-pid defaults to the parent process.
+	// Run the hidden command with the same arguments. --for-pid defaults to the parent process.
 	_, rest, err := cmd.Root().Find(os.Args[1:])
 	if err != nil {
 		return refuse(cmd, err)

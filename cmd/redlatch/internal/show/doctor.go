@@ -164,7 +164,7 @@ func countOf(n int, what string) string {
 
 const checkColumn = 26
 
-// finding does not wrap the command of a finding.
+// finding does not wrap the finding's command.
 func finding(f *diagnosis.Finding, look cli.Look) string {
 	text := f.Found
 	if f.Advice != "" {

@@ -96,7 +96,7 @@ func (l *lister) list(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case total == 0 && l.away != nil: // the master that was missed may have some
+	case total == 0 && l.away != nil: // the unreachable master may have some
 	case total == 0 && l.json:
 	case total == 0 && l.unread > 0:
 		l.message("no %s visible to this user%s", l.things(), l.matching())

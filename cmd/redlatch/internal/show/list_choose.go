@@ -40,7 +40,7 @@ var orders = map[string]func(a, b *inspect.Lock) int{
 	},
 }
 
-// ends makes leases comparable, because a scan reads them at different times.
+// ends returns an absolute time, because a scan reads leases at different times.
 func ends(l *inspect.Lock) time.Time {
 	switch {
 	case isFree(l):
@@ -112,7 +112,7 @@ func (c *choice) collection() *collection {
 	return &collection{order: orders[cmp.Or(c.sort, byName)], limit: c.limit}
 }
 
-// leastKept is the number of locks to keep at least, before add drops locks beyond the limit.
+// leastKept is the number of locks above which add may drop those beyond the limit.
 const leastKept = 1024
 
 func (c *collection) add(l *inspect.Lock) error {

@@ -96,7 +96,7 @@ func TestFirstSelectsWithoutKeepingAll(t *testing.T) {
 	t.Parallel()
 	kept := (&choice{sort: byLease, limit: 3}).collection()
 	began := time.Now()
-	for n, i := range rand.Perm(20_000) { // the later it is read, the shorter its rest
+	for n, i := range rand.Perm(20_000) { // the later it is read, the shorter its remaining lease
 		at := time.Duration(n) * time.Second
 		require.NoError(t, kept.add(&inspect.Lock{
 			Name: fmt.Sprint(i), Holders: make([]inspect.Holder, 1), At: began.Add(at), TTL: 10*time.Hour + time.Duration(i)*time.Second - at,

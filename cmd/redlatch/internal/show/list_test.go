@@ -246,7 +246,7 @@ func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 			send("RPUSH", codec.QueueKey(name), program.RedissonOwner, program.RedlatchOwner)
 		}
 	}
-	// HGETALL and LRANGE would take long.
+	// HGETALL and LRANGE would be slow.
 	each("redis.call('HSET', 'big-map', i, 1)", n/2)
 	each("redis.call('RPUSH', '"+codec.QueueKey("orders:0000000")+"', i)", n/2)
 	_, err := c.Do("")

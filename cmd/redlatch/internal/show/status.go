@@ -75,7 +75,7 @@ type question struct {
 	look time.Duration
 	// If lease is set, a held lock is watched until its lease is renewed.
 	lease bool
-	// show is the number of waiters to print, or 0 for all. from is the first place.
+	// show is the number of waiters to print, or 0 for all. from is the first place to print.
 	show, from int
 	exitCode   bool
 	errors     io.Writer
@@ -183,7 +183,7 @@ const statusExamples = `  redlatch status nightly-report
   redlatch status --json --waiters 0 billing-run |
     jq '.queue[] | select(.subscribed == "no")'`
 
-// readDetails leaves out details that it cannot read.
+// readDetails omits details that it cannot read.
 func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	_ = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		if err := inspect.SetLabels(c, s.Holders, s.Queue); err != nil {

@@ -32,7 +32,7 @@ type why struct {
 	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
 }
 
-// watch inspects a lock until the time is over or no change is expected.
+// watch inspects a lock until time is up or no further change is expected.
 func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
 	var head absence
 	var lease inspect.Renewal
@@ -187,7 +187,7 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads the waiters to be printed, or otherwise up to inspect.LookedAt places, and counts
+// complete reads the waiters to be printed (if all are, up to inspect.LookedAt of them) and counts
 // their listeners.
 func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
 	if s.QueueLength == nil {
@@ -279,8 +279,8 @@ func (s *status) count(ctx context.Context, client *redlatch.Client, part []insp
 	return nil
 }
 
-// record corrects the states in part. The inspection counted only on the master, so it missed
-// waiters that are subscribed on a replica.
+// record corrects the states of the waiters in part. The inspection counted subscribers only on the
+// master, so it missed those on replicas.
 func (s *status) record(part []inspect.Waiter, counts []int64, err error) {
 	if err != nil {
 		s.Uncounted = inspect.NotCounted(err)

@@ -32,7 +32,7 @@ func TestStatusExplainsUnclaimedFreeLock(t *testing.T) {
 	for what, c := range map[string]struct {
 		owner         string
 		deadline      time.Duration
-		listens, help bool // the first; a Redlatch client behind it
+		listens, help bool // the first waiter listens; a Redlatch client waits behind it
 		reason, says  string
 	}{
 		"dead": {
@@ -92,7 +92,7 @@ func TestStatusExplainsUnclaimedFreeLock(t *testing.T) {
 	}
 }
 
-// watchInBubble returns the status of a lock on an in-memory server, in a bubble, after prepare.
+// watchInBubble calls prepare and returns the status of a lock on an in-memory server in a bubble.
 func watchInBubble(t *testing.T, q question, prepare func(*testing.T, redistest.Target, *redlatch.Client)) (got *status, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

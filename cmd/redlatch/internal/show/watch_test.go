@@ -166,7 +166,7 @@ func TestWatchFollowsFrontOfLongQueue(t *testing.T) {
 	longest := program.WatchReads(t, s, 1000)
 	p := program.Start(t, s.URL(), "watch", "--json", "job")
 	require.InDelta(t, 1000, program.Events(p, "held")[0]["queue_length"], 0)
-	s.Do(t, "LREM", codec.QueueKey("job"), 1, program.LongOwner(100)) // places behind move forward
+	s.Do(t, "LREM", codec.QueueKey("job"), 1, program.LongOwner(100)) // later waiters move up
 	reported := program.Events(p, "quit")
 	require.Len(t, reported, 1)
 	require.Equal(t, program.LongOwner(100), reported[0]["owner"])
