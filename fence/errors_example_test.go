@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/fence"
 )
 
-// guarded returns a guard of keys on a server in this process, and a function that closes it.
+// guarded returns a guard for keys on a server in this process, and a function that closes it.
 func guarded() (guard fence.Redis, stop func()) {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {

@@ -21,7 +21,7 @@ func ship(ctx context.Context, tx *sql.Tx) error {
 
 // The check and the write are in one transaction.
 func ExampleTable_Check() {
-	//nolint:errcheck // as short as can be
+	//nolint:errcheck // kept short
 	shipOrders := func(ctx context.Context, client *redlatch.Client, db *sql.DB) error {
 		orders, fences := rfencedlock.New(client, "orders:42"), fence.Table{Dollars: true} // $1, $2 …
 		return orders.Do(ctx, func(ctx context.Context, hold *rfencedlock.Hold) error {
@@ -52,7 +52,8 @@ func ExampleRedis_Do() {
 	_ = shipOrder
 }
 
-// The client sends the token with each request, and the server rejects lower ones than it has seen.
+// The client sends the token with each request, and the server rejects tokens below the highest
+// seen.
 func ExampleHandler() {
 	orders := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}) // writes the order
 	server := &fence.Handler{Next: orders}

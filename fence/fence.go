@@ -5,7 +5,7 @@
 //	err := fence.Table{}.Check(ctx, tx, "orders:42", hold.Token()) // then write in tx
 //
 // [Table] guards data in a SQL database, [Redis] guards a key, and [Handler] guards the data of one
-// HTTP server. Each makes the check atomic with the write; a separate check does not protect.
+// HTTP server. Each makes the check atomic with the write; a separate check offers no protection.
 //
 // Do not retry a rejected write with the same token: another holder has acquired the lock since
 // then. The same token is accepted any number of times. The package imports no clients or drivers.
@@ -25,7 +25,7 @@ var (
 	ErrNoToken = errors.New("fence: no token")
 )
 
-// LateError is the error of a rejected write. It wraps [ErrLate].
+// LateError is the error for a rejected write. It wraps [ErrLate].
 type LateError struct {
 	Resource string // as given by the caller
 	Token    int64  // of the rejected write

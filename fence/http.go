@@ -11,7 +11,7 @@ import (
 
 const header = "Fencing-Token"
 
-// SetHeader sets the token of a request, in the header Fencing-Token.
+// SetHeader sets a request's token in the header Fencing-Token.
 func SetHeader(h http.Header, token int64) { h.Set(header, strconv.FormatInt(token, 10)) }
 
 // FromHeader returns the token of a request, or [ErrNoToken].

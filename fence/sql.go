@@ -61,8 +61,8 @@ func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int
 }
 
 func (t Table) raise(ctx context.Context, tx *sql.Tx, resource string, token int64) (bool, error) {
-	// MySQL counts changed rows, not matched ones. The count of writes changes the row even if the
-	// token stays the same.
+	// MySQL counts changed rows, not matched ones. Incrementing the write count changes the row
+	// even if the token stays the same.
 	update := t.statement("UPDATE %s SET token = ?, writes = writes + 1 WHERE resource = ? AND token <= ?")
 	done, err := tx.ExecContext(ctx, update, token, resource, token)
 	if err != nil {

@@ -107,9 +107,9 @@ func (e *Elector) leads() error {
 	return nil
 }
 
-// Task returns a task that calls fn with a context that ends when this process no longer leads, with the
-// cause described at leader.Config, or when gocron ends the job. If the process does not lead, the run fails
-// with [ErrNotLeader] instead.
+// Task returns a task that calls fn with a context that ends when gocron ends the job or this process no longer leads;
+// for the latter, leader.Config describes the cause. If the process does not lead, the run fails with [ErrNotLeader]
+// instead.
 func (e *Elector) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {
 		leading, done, err := e.begin()

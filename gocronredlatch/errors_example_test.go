@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/gocronredlatch"
 )
 
-// open returns a client of a server in this process, and a function that closes both.
+// open returns a client for a server in this process, and a function that closes both.
 func open() (*redlatch.Client, func()) {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {

@@ -67,9 +67,9 @@ func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	return &Locker{client: client, config: config}, nil
 }
 
-// Task returns a task that calls fn with a context that ends when the lock of the run is lost, with
-// the cause of [rlock.Hold.Err], or when gocron ends the job. If that has already happened, fn is
-// not called.
+// Task returns a task that calls fn with a context that ends when gocron ends the job or when the
+// run's lock is lost; in the latter case, its cause is the error of [rlock.Hold.Err]. If it has
+// already ended, fn is not called.
 //
 // The job needs gocron.WithName, because gocron's default name is the same for all these tasks;
 // otherwise each run is skipped with redlatch.ErrInvalid. The scheduler or the job needs the Locker;

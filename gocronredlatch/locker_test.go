@@ -166,7 +166,7 @@ func TestTaskContextCanceledOnShutdown(t *testing.T) {
 	})
 }
 
-// A late tick arrives after the task has returned, as from a machine whose clock is behind.
+// A late tick arrives after the task has returned, as on a machine whose clock is behind.
 func TestFinishedJobNotRepeatedWithinPeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,8 +33,8 @@ func TestKilledAndStalledProcessesRunEachJobOnce(t *testing.T) {
 	}
 }
 
-// stall is the longest delay of a process that has no effect. Periods are one second longer than a
-// run and a lease, which leaves time for a few shorter stalls.
+// stall is the longest process delay that has no effect. Periods are one second longer than a run
+// and a lease, which leaves time for a few shorter stalls.
 const stall = 300 * time.Millisecond
 
 // lateRun is how late the machine must have made a run that seems to be in the next period. Such a

@@ -15,9 +15,9 @@ import (
 // Work runs under the lock. It must return soon after ctx ends.
 type Work func(ctx context.Context) error
 
-// Both runs ship under two locks: first Redlatch's, and inside it the old lock, which before
-// acquires in the same way as the program always has. This excludes programs that acquire only one
-// of the two. Only the holder of Redlatch's lock, which is renewed, waits for the old lock.
+// Both runs ship under two locks: first Redlatch's, and inside it the old lock, which the function
+// before acquires just as the program always has. This excludes programs that acquire only one of
+// the two. Only the holder of Redlatch's lock, which is renewed, waits for the old lock.
 //
 // The two locks need different names: redsync and redislock use the name as the key, as Redlatch does.
 func Both(ctx context.Context, client *redlatch.Client, before func(context.Context, Work) error, ship Work) error {
@@ -30,8 +30,8 @@ func Both(ctx context.Context, client *redlatch.Client, before func(context.Cont
 // pause is the time between attempts of OneName.
 const pause = 100 * time.Millisecond
 
-// OneName acquires orders, whose key is also used by a redislock lock or by a redsync lock on a single server. While
-// another program holds the old lock, Lock returns ErrWrongType, and OneName retries until ctx ends.
+// OneName acquires the given lock, whose key is also used by a redislock lock or by a redsync lock on a single server.
+// While another program holds the old lock, Lock returns ErrWrongType, and OneName retries until ctx ends.
 func OneName(ctx context.Context, orders *rlock.Lock) (*rlock.Hold, error) {
 	for {
 		hold, err := orders.Lock(ctx)

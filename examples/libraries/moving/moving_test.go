@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 const (
 	oldName = "orders:42"
-	newName = "lock:orders:42" // that of moving.Both
+	newName = "lock:orders:42" // the name in moving.Both
 )
 
 // program does work under its locks.
@@ -192,7 +192,7 @@ func TestOldAndNewProgramsDoNotExclude(t *testing.T) {
 	}
 }
 
-// A key is a string or a hash, not both, which excludes if each program retries.
+// A key cannot be both a string and a hash, so the programs exclude each other if each retries.
 func TestSharedKeyExcludesRetryingPrograms(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"redsync", "redislock"} {
