@@ -36,10 +36,10 @@ type Need struct {
 	ID string
 	// Title is the heading of the line in the manual, or "" if it has none.
 	Title string
-	// User is the user's name in the manual. For the user locks, the first line creates it, and the
-	// others add to it.
+	// User is the user's name in the manual. The first line for the user "locks" creates that user,
+	// and the others add to it.
 	User string
-	// Commands are as in ACL SETUSER, without the plus.
+	// Commands are written as for ACL SETUSER, without the plus.
 	Commands []string
 	// Patterns are the keys and channels, in the manual's order.
 	Patterns []Pattern
@@ -101,7 +101,7 @@ var needs = []Need{
 // All returns all needs. The caller must not modify their slices.
 func All() []Need { return slices.Clone(needs) }
 
-// Of returns the need with this ID, or nil.
+// Of returns the need with the given ID, or nil.
 func Of(id string) *Need {
 	if i := slices.IndexFunc(needs, func(n Need) bool { return n.ID == id }); i >= 0 {
 		return &needs[i]
@@ -126,7 +126,8 @@ func (n *Need) Words(prefix string) []string {
 	return withoutCovered(words)
 }
 
-// withoutCovered removes the patterns that ~* or &* includes, because Redis rejects both together.
+// withoutCovered removes the patterns that ~* or &* covers, because Redis rejects a pattern next to
+// one that covers it.
 func withoutCovered(words []string) []string {
 	for _, all := range []string{"~*", "&*"} {
 		if slices.Contains(words, all) {

@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// need is a line of the manual.
+// need is a line in the manual.
 type need struct {
 	title string
 	below []string // lines that it adds to
@@ -89,7 +89,7 @@ func TestU42ManualListsExactlyRequiredRights(t *testing.T) {
 	}
 }
 
-// The manual has a line for each title, and the words of the code.
+// The manual has a line for each title, with the words from the code.
 func TestManualMatchesRuleLines(t *testing.T) {
 	t.Parallel()
 	_, lines, found := strings.Cut(redistest.Manual(t), "\n## Rights\n")
@@ -234,7 +234,7 @@ func (x *trial) takesTurns() error {
 	l := rlock.New(x.client, x.names()[0])
 	ended := make(chan error)
 	for range 200 {
-		w := x.awaitFor(l, 6*soon) // for the turns of all before it
+		w := x.awaitFor(l, 6*soon) // for the turns of all callers before it
 		go func() { ended <- w.unlock() }()
 	}
 	var all error

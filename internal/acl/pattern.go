@@ -17,7 +17,8 @@ type Pattern struct {
 	bracing bool                     // for names that have braces
 }
 
-// The patterns of needs. Scripts declare channels as keys, so that a cluster can route them.
+// The patterns that the needs refer to. Scripts declare channels as keys, so that a cluster can
+// route them.
 var (
 	locks             = Pattern{sign: "~", of: func(name string) string { return name }}
 	locksInBraces     = Pattern{sign: "~", of: inBraces, bracing: true}

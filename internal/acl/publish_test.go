@@ -29,7 +29,7 @@ type operation struct {
 	call    func(ctx context.Context, c *redlatch.Client) (unlock func() error, err error)
 }
 
-// locking returns an operation for the method of a lock.
+// locking returns an operation for a lock's method.
 func locking[H interface{ Unlock() error }](
 	channel string, method func(c *redlatch.Client) func(context.Context, ...rlock.Option) (H, error),
 ) operation {
@@ -94,8 +94,8 @@ func (o operation) withoutPublishing() map[string]string {
 	return map[string]string{"resetchannels": "the user lacks &" + o.channel, "-publish": "the user lacks +publish: "}
 }
 
-// unpublished makes a user with all commands and keys, applies words to it, and returns a lazy client
-// of that user. kind is the operation that the keys are for.
+// unpublished makes a user with all commands and keys, applies the rules in words, and returns a lazy client for that
+// user. kind is the operation that the keys are for.
 func unpublished(t *testing.T, s *redistest.Server, kind string, words ...any) *redlatch.Client {
 	t.Helper()
 	s.Do(t, "FLUSHALL")

@@ -128,7 +128,6 @@ func (x *trial) permits(name string) error {
 // atMost limits the waits of users that lack a right, because they wait for a semaphore that could not be created.
 var atMost = rlock.WithWait(time.Second)
 
-// counter uses every operation of a counting semaphore.
 func (x *trial) counter(name string) error {
 	s := rsemaphore.New(x.client, name)
 	if _, err := s.TrySetPermits(x.Context(), 1, time.Hour); err != nil {

@@ -26,11 +26,12 @@ const (
 	soon = 10 * time.Second
 	// lease is longer than any wait of the tests.
 	lease = time.Minute
-	// foreign is the owner that holds a lock by hand.
+	// foreign is the owner of locks that tests hold by hand.
 	foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 )
 
-// refusals contains the texts with which servers reject a command, directly or in a script.
+// refusals contains parts of the errors with which servers reject a command, directly or in a
+// script.
 var refusals = []string{"NOPERM", "can't run this", "can't access at least", "can't publish", "ACL failure in script"}
 
 // trial is a test with a client that logs in as a user.
@@ -118,7 +119,7 @@ func (x *trial) names() []string {
 	return []string{"app:" + key, "{app:" + key + "}:in-braces"}
 }
 
-// each calls each of the uses with each of the names, until a call fails.
+// each calls each use with each name until a call fails.
 func (x *trial) each(uses ...func(name string) error) error {
 	for _, name := range x.names() {
 		for _, use := range uses {
@@ -182,7 +183,7 @@ func (x *trial) listening(name string) int {
 type waiting struct {
 	done   chan struct{}
 	cancel context.CancelFunc
-	hold   *rlock.Hold // to be read after done, as err
+	hold   *rlock.Hold // to be read after done, like err
 	err    error
 }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// plainLocks uses all operations of a plain lock.
 func (x *trial) plainLocks() error {
 	return x.each(x.holdsTwice, x.looksOn, x.waits, x.forces)
 }
@@ -78,7 +77,6 @@ func (x *trial) looksOn(name string) error {
 	return errors.Join(err1, err2, err3, err)
 }
 
-// waits waits for another owner's lock.
 func (x *trial) waits(name string) error {
 	x.heldByHand(name)
 	w := x.await(rlock.New(x.client, name))
@@ -127,7 +125,6 @@ func (x *trial) tokens() error {
 	})
 }
 
-// readWriteLocks uses all operations of a read/write lock.
 func (x *trial) readWriteLocks() error {
 	return x.unbraced(func(name string) error {
 		rw := rreadwritelock.New(x.client, name)
@@ -175,7 +172,6 @@ func (x *trial) runs(command string) error {
 	return nil
 }
 
-// latches uses all operations of a count-down latch.
 func (x *trial) latches() error {
 	return x.unbraced(func(name string) error {
 		l := rlatch.New(x.client, name)
@@ -198,7 +194,6 @@ func (x *trial) latches() error {
 	})
 }
 
-// fairLocks uses all operations of a fair lock.
 func (x *trial) fairLocks() error {
 	return x.each(func(name string) error {
 		l := rfairlock.New(x.client, name)

@@ -1,4 +1,4 @@
-// Package acquire implements the loop in which a caller waits for a lock, for all kinds and strategies. A [Waitable]
+// Package acquire implements the loop in which a caller waits for a lock of any kind, with any strategy. A [Waitable]
 // makes the calls, a [Strategy] decides which callers in a process send them and what wakes the others, and a [Claim]
 // becomes the hold and handles attempts in doubt. The loop subscribes before the second attempt, so that it does not
 // miss a release.
@@ -45,7 +45,7 @@ type Acquisition struct {
 	Poll time.Duration
 
 	Attempts int
-	// Holder is the last known holder, and TTL is the rest of its lease.
+	// Holder is the last known holder, and TTL is its remaining lease.
 	Holder codec.Owner
 	TTL    time.Duration
 	// Available is the number of a semaphore's permits at the last attempt.
@@ -75,7 +75,7 @@ type Acquisition struct {
 	timer   *time.Timer
 }
 
-// Check returns err, which is about the lock's name, or an error if ctx has ended.
+// Check returns err, an error about the lock's name, or else an error if ctx has ended.
 func Check(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", engine.ErrNotSent, engine.EndOf(ctx))
@@ -156,7 +156,7 @@ func (a *Acquisition) enter(ctx context.Context) error {
 	return a.wait(ctx)
 }
 
-// BeginWait counts the caller as a waiter, once, or fails if there are too many.
+// BeginWait counts the caller once as a waiter, or fails if there are too many.
 func (a *Acquisition) BeginWait(ctx context.Context) error {
 	if a.counted {
 		return nil
@@ -326,7 +326,7 @@ func (a *Acquisition) unanswered(err error) {
 	}
 }
 
-// foreign returns an error if the key that refused an attempt certainly belongs to another program, which will never
+// foreign returns an error if the key that refused an attempt definitely belongs to another program, which will never
 // free it. It checks this once per acquisition.
 func (a *Acquisition) foreign(ctx context.Context) error {
 	kind, can := a.Kind.(Foreigner)

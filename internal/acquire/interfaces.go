@@ -16,10 +16,10 @@ import (
 type Request struct {
 	// Owner is a string.
 	Owner any
-	// Lease is the lease in milliseconds, an int64.
+	// Lease is the lease in milliseconds, as an int64.
 	Lease any
-	// Wait is how long a queue on the server keeps the owner's place at its head, in milliseconds, an int64. It does not
-	// change while the owner is waiting.
+	// Wait is how long, in milliseconds as an int64, a queue on the server keeps the owner's place at its head. It does
+	// not change while the owner is waiting.
 	Wait any
 	// Target is the count after a re-entry or release; 0 frees the lock. For a re-entry, 0 means one more than the current
 	// count, which may be unknown.
@@ -73,16 +73,17 @@ type Waitable interface {
 type Foreigner interface {
 	// LookForeign fills c, a reset call, with a read-only call.
 	LookForeign(c *transport.Call)
-	// Foreign decodes its reply: a field of the key, and true if it certainly is not a lock.
+	// Foreign decodes the reply. It returns a field of the key, and true if the key is definitely
+	// not a lock.
 	Foreign(reply any) (field string, foreign bool)
 }
 
 // Transferable is implemented by kinds whose locks can be transferred within the process.
 type Transferable interface {
 	Waitable
-	// Transfer fills c, a reset call, with an attempt that replaces the owner from, if it holds the lock, with the owner
-	// in r, which has never held it. Both owners are used only by this process. A refused attempt does not change
-	// anything. Decode also decodes this reply.
+	// Transfer fills c, a reset call, with an attempt that transfers the lock to the owner in r, which has never held
+	// it, if the owner given as from is the holder. Only this process uses both owners. A refused attempt does not
+	// change anything. Decode also decodes this reply.
 	Transfer(c *transport.Call, r *Request, from any)
 }
 
@@ -96,7 +97,7 @@ type Claim interface {
 	Request() *Request
 	// Asks is called with true before Request and with false after the attempt.
 	Asks(yes bool)
-	// Grant turns the claim into a hold after a successful attempt that was sent at the time sent. If it fails, it
+	// Grant turns the claim into a hold after a successful attempt; sent is when it was sent. If Grant fails, it
 	// releases the lock.
 	Grant(sent time.Time, o Outcome) error
 	// Fail records that an attempt failed.
@@ -121,8 +122,7 @@ type Claim interface {
 	KeepSubscription(s Reusable)
 
 	// Settle returns the result of an attempt that failed with err, which wraps ErrUncertain. If the server cannot undo
-	// the attempt, that is the result of a late reply, for which Settle waits for up to [Overdue] after ctx has ended;
-	// otherwise it is err.
+	// the attempt, Settle waits for a late reply for up to [Overdue] after ctx has ended; otherwise it returns err.
 	Settle(ctx context.Context, err error) (reply any, _ error)
 	// Replicated waits until enough replicas have the lock. If it fails, it releases the lock.
 	Replicated(ctx context.Context) error

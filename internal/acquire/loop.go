@@ -164,8 +164,8 @@ func (a *Acquisition) napFor() time.Duration {
 	return a.waiter.Sleep(nap(a.TTL, limit), a.TTL)
 }
 
-// nap returns how long to sleep while the lease has ttl left: until it ends, for at most limit. A lock that is about to
-// expire is not tried immediately.
+// nap returns how long to sleep while the lease has ttl left: until the lease ends, but no longer than limit. A lock
+// that is about to expire is not tried immediately.
 func nap(ttl, limit time.Duration) time.Duration {
 	switch {
 	case ttl < 0:
@@ -221,7 +221,8 @@ type QueueState struct {
 	Held bool
 	// Away is why Redis did not answer the last attempt.
 	Away error
-	// Holder is the holder at the last answer. TTL is the rest of its lease at that time, or 0 for a hold in this process.
+	// Holder is the holder at the last answer. TTL is its remaining lease at that time, or 0 for a hold in this
+	// process.
 	Holder codec.Owner
 	TTL    time.Duration
 }
@@ -236,8 +237,8 @@ type Queued interface {
 }
 
 // AwaitTurn waits for c's turn. It returns false and a nil error when the turn has come, and true if a poll acquired
-// the lock. c polls at the interval every, because Redis may have forgotten the lock; if every is 0, it polls whenever
-// its sleep ends. AwaitTurn fails if Redis has not answered anybody in the queue within one command timeout.
+// the lock. c polls because Redis may have forgotten the lock; every is the interval, and 0 means whenever its sleep
+// ends. AwaitTurn fails if Redis has not answered any caller in the queue within one command timeout.
 func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Duration) (granted bool, err error) {
 	a.Answered = c.State().Known
 	if err := a.BeginWait(ctx); err != nil {

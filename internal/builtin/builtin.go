@@ -13,7 +13,7 @@ import (
 // Leader is implemented by transports that can do the I/O of a call on its caller's goroutine while
 // no other call is in progress, which saves goroutine switches.
 type Leader interface {
-	// Leads reports whether outermost is this transport, so that Lead may be called. A wrapper that
+	// Leads reports whether outermost is this transport. If so, Lead may be called. A wrapper that
 	// embeds a transport inherits a Lead that bypasses the wrapper's Start; Leads then returns
 	// false.
 	Leads(outermost transport.Transport) bool
@@ -40,8 +40,8 @@ type Caller interface {
 	Waits() bool
 }
 
-// IsFull reports whether err means that the server has reached its connection limit. It then
-// doesn't run the command and closes the connection.
+// IsFull reports whether err means that the server has reached its connection limit. In that case,
+// the server closes the connection without running the command.
 func IsFull(err error) bool {
 	var refusal *transport.ServerError
 	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, "ERR max number of clients")

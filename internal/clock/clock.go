@@ -11,8 +11,8 @@ import (
 // base is the origin of the monotonic readings.
 var base = time.Now()
 
-// Deadline is a deadline on two clocks, which passes when it has passed on either of them. The monotonic clock cannot
-// be set but stops while the machine is suspended; the wall clock does not stop but can be set. The zero Deadline has
+// Deadline is a deadline on two clocks. It passes when it has passed on either of them. The monotonic clock cannot be
+// set but stops while the machine is suspended; the wall clock does not stop but can be set. The zero Deadline has
 // passed.
 type Deadline struct {
 	mono int64 // nanoseconds since base
@@ -82,7 +82,8 @@ const (
 // Backoff is a pause that doubles from Min to Max, minus a random part of up to one half. The zero Backoff is ready to
 // use. It is not safe for concurrent use.
 type Backoff struct {
-	// Min and Max bound the pause. Defaults: DefaultMin, and the larger of DefaultMax and Min.
+	// Min and Max bound the pause. The defaults are DefaultMin, and the larger of DefaultMax and
+	// Min.
 	Min, Max time.Duration
 
 	last     time.Duration // last pause without the random part
@@ -95,7 +96,7 @@ func (b *Backoff) Next() time.Duration {
 	least, most := b.bounds()
 	b.failures++
 	b.last = min(max(2*b.last, least), most)
-	return b.last - rand.N(b.last/2+1) //nolint:gosec // jitter is no secret
+	return b.last - rand.N(b.last/2+1) //nolint:gosec // jitter is not a secret
 }
 
 func (b *Backoff) bounds() (least, most time.Duration) {
@@ -108,7 +109,7 @@ func (b *Backoff) bounds() (least, most time.Duration) {
 	return least, max(least, most)
 }
 
-// Failed counts a failure and begins the pause for which Wait waits.
+// Failed counts a failure and begins the pause after it.
 func (b *Backoff) Failed() { b.until = time.Now().Add(b.Next()) }
 
 // Failures returns the number of failures since the last Reset.
@@ -117,7 +118,7 @@ func (b *Backoff) Failures() int { return b.failures }
 // Reset makes the next pause the shortest one. It does not end the current pause.
 func (b *Backoff) Reset() { b.last, b.failures = 0, 0 }
 
-// Wait waits for the end of the pause that the last Failed began. It returns false if ctx has ended.
+// Wait waits for the end of the pause begun by the last call to Failed. It returns false if ctx has ended.
 func (b *Backoff) Wait(ctx context.Context) bool {
 	left := time.Until(b.until)
 	if left <= 0 {

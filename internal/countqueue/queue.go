@@ -1,8 +1,8 @@
-// Package countqueue implements [acquire.Strategy] for semaphores. The waiting callers in a process have a queue for
-// each semaphore, in the order of their calls. The first caller is subscribed on behalf of all. A round begins when
-// there is a message or a gap, when a lease ends, and at the poll cap. In a round, the first caller tries. Each reply
-// contains the number of remaining permits, and the next caller for which these are enough tries after it. A strict
-// caller neither overtakes other callers nor is overtaken.
+// Package countqueue implements [acquire.Strategy] for semaphores. The callers waiting in a process are queued per
+// semaphore, in the order of their calls. The first caller is subscribed on behalf of all. A round begins when there is
+// a message or a gap, when a lease ends, and at the poll cap. In a round, the first caller tries. Each reply gives the
+// number of remaining permits; if they are enough for a later caller, the next such caller tries. Strict callers
+// neither overtake others nor are overtaken.
 //
 //	         no caller waits, or it may overtake all         granted
 //	caller ─────────────────────────────────────────▶ tries ───────────▶ has its permits
@@ -43,8 +43,8 @@ type queue struct {
 	sub     transport.Subscription // of the first waiting caller, or nil
 	expiry  *time.Timer            // begins a round when a lease ends
 
-	// silence never has events. It replaces the subscription of callers that other callers wake, so that the loop
-	// doesn't assume a gap. There is one for each queue because a channel belongs to a synctest bubble.
+	// silence never delivers events. It stands in for the subscription of callers that are woken by others, so that the
+	// loop doesn't assume a gap. There is one for each queue because a channel belongs to a synctest bubble.
 	silence chan transport.Event
 }
 
@@ -98,7 +98,8 @@ func (q *queue) promote() {
 	}
 }
 
-// begin begins a round, or another round after the current one. It doesn't signal self.
+// begin begins a round or, if one is in progress, makes another follow it. It doesn't signal the
+// caller self.
 func (q *queue) begin(self *caller) {
 	if q.asking != nil {
 		q.again = true

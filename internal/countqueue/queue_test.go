@@ -63,7 +63,7 @@ func TestRoundTriesFittingWaitersInOrder(t *testing.T) {
 	q.begin(nil)
 	refuse(t, c[0], 2)
 	require.Equal(t, c[1], q.asking)
-	refuse(t, c[1], 1) // another process was sooner
+	refuse(t, c[1], 1) // another process was faster
 	require.Equal(t, c[2], q.asking)
 	grant(t, c[2], 0)
 	require.Nil(t, q.asking)
@@ -156,7 +156,7 @@ func TestWaiterJoiningRoundIsTried(t *testing.T) {
 	require.Equal(t, late, q.asking)
 }
 
-// A message woke the first, whose attempt gets no reply, and which then leaves.
+// A message wakes the first caller, which gets no reply and leaves.
 func TestUnansweredWaiterPassesWakeUp(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 1, 1)

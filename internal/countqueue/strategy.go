@@ -10,8 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// New returns the strategy for callers that want n permits. All waiters of the kind use the same channel. A strict
-// caller neither overtakes other callers nor is overtaken.
+// New returns the strategy for callers that want n permits. All waiters of the kind use the same channel.
 func New(e *engine.Engine, k acquire.Waitable, n int64, strict bool) acquire.Strategy {
 	return &strategy{e, name{k.Name(), k.Key()}, n, strict}
 }
