@@ -80,15 +80,15 @@ func (a *Attempt) free() {
 
 // Run starts the call and waits for its outcome for at most one command timeout, or until ctx ends or the client begins
 // to close. An error wraps ErrNotSent if the call certainly did not run, or ErrUncertain if it may have run, and also
-// the cause, such as the context's error or ErrClosed. After ErrUncertain, r, if not nil, handles the final outcome.
-// The attempt must not be used after Run.
+// the cause, such as the context's error or ErrClosed. If r is not nil, it handles the final outcome after
+// ErrUncertain. The attempt must not be used after Run.
 func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
 	a.resolver = r
 	a.closes = true
 	return a.run(ctx, a.engine.Command)
 }
 
-// RunFor is like Run, for calls that may be repeated. Only bound ends the wait, even while the client is closing.
+// RunFor is like Run, but for calls that may be repeated. It waits for up to bound, even if the client is closing.
 func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 	a.resolver = r
 	return a.run(context.Background(), bound)
@@ -269,7 +269,7 @@ func (t *timeouts) count() int {
 	return t.waits
 }
 
-// arm sets the timer unless it already fires by due. mu must be held.
+// arm sets the timer to fire at due, unless it fires earlier. mu must be held.
 func (t *timeouts) arm(due time.Duration) {
 	if t.due != 0 && t.due <= due {
 		return

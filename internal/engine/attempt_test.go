@@ -267,7 +267,7 @@ func TestUnsentCallIsWithdrawnAtHalfTime(t *testing.T) {
 		require.False(t, f.Last(t).Call.Claim(7))
 		f.Last(t).Ends(nil, errNotSent)
 
-		f.Queues = false // a sent call has all of its time
+		f.Queues = false // a sent call may use all of its time
 		r = run(t.Context(), e, resolver)
 		time.Sleep(testCommand)
 		r.ended(t)

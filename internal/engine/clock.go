@@ -31,7 +31,7 @@ type Clock struct {
 	apart    bool          // the clocks were apart at the last comparison
 }
 
-// store records a comparison and reports whether the clocks have just come apart. It ignores a much less accurate
+// store records a comparison and reports whether the clocks have just diverged. It ignores a much less accurate
 // comparison that agrees with the last one, so that a slow request does not move the clock.
 func (c *Clock) store(ahead, accuracy time.Duration) (news bool) {
 	c.mu.Lock()
@@ -59,7 +59,7 @@ func (c *Clock) NowMillis() int64 {
 	return now.UnixMilli()
 }
 
-// Offset is like Compare, for callers outside the engine.
+// Offset is like Compare, but for callers outside the engine.
 func (c *Clock) Offset(ctx context.Context) (time.Duration, error) {
 	if err := c.engine.Enter(); err != nil {
 		return 0, err

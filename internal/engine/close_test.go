@@ -113,7 +113,6 @@ func TestCloseReleasesLateGrant(t *testing.T) {
 	}
 }
 
-// undoer is a resolver that undoes the call.
 type undoer struct{}
 
 func (undoer) Late(any, error) *InDoubt { return undoing(nil) }

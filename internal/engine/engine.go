@@ -48,7 +48,7 @@ type Config struct {
 	// LabelOptional means that failures to write Label are not logged.
 	LabelOptional bool
 
-	// Outer are the owners of other processes' holds that all waits are inside.
+	// Outer contains the owners of other processes' holds that all waits are inside.
 	Outer []string
 
 	// KindOf, if not nil, fills a call that returns the kind of object stored at a key.

@@ -37,7 +37,6 @@ func TestLossMarginIsTenthOfLeaseCappedAtSecond(t *testing.T) {
 	require.Equal(t, time.Second, e.LossMargin(time.Second), "never more than there is")
 }
 
-// upper is a name mapper.
 type upper struct{}
 
 func (upper) Map(name string) string   { return "fleet:" + name }

@@ -87,8 +87,8 @@ var keyKinds = map[string]struct{ text, usedBy string }{
 	"number":     {"a semaphore or a count-down latch", "permits counter latch"},
 }
 
-// ExplainKey is like [Explain], for a call about the key of a kind of lock. It reads the actual kind of a wrong key and
-// names it in the error.
+// ExplainKey is like [Explain], but for a call about a lock's key. It also names the wrong key's actual kind in the
+// error.
 func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) error {
 	if err = Explain(err); !errors.Is(err, ErrWrongType) || e.KindOf == nil {
 		return err
@@ -108,7 +108,7 @@ func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) er
 	return fmt.Errorf("%w: it is %s", err, is.text)
 }
 
-// Foreign returns the error for a key that is another program's hash, because it has this field.
+// Foreign returns the error for a key that is another program's hash, because it contains field.
 func Foreign(field string) error {
 	return fmt.Errorf("%w: a hash with the field %s, which is not an owner", ErrWrongType, limits.Quote(field))
 }
@@ -159,7 +159,7 @@ func (e *Engine) Retry(ctx context.Context, do func() error) error {
 	return e.RetrySince(ctx, time.Now(), do)
 }
 
-// RetrySince is like Retry, for a call that began earlier.
+// RetrySince is like Retry, but for a call that began earlier.
 func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() error) error {
 	var pause Backoff
 	var reason error
@@ -189,8 +189,8 @@ func Reason(ctx context.Context, earlier, err error) error {
 	return err
 }
 
-// notSentSince returns err, the last error of the attempts made since began. If err says only that time ran out, it
-// adds the total time.
+// notSentSince returns err, the last error from several attempts. If err says only that time ran out, it adds the total
+// time.
 func notSentSince(began time.Time, err error) error {
 	if !errors.Is(err, errNotYet) {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// LabelKey returns the key of a client's label, a text that names the client's program. The key has a TTL. No decision
+// LabelKey returns the key of a client's label, which names the client's program. The key has a TTL. No decision
 // depends on the label.
 func LabelKey(client uuid.UUID) string { return "redlatch:label:" + client.String() }
 
@@ -42,11 +42,12 @@ func CheckLabel(text string) error {
 // mostNamed is the maximum length of the program and of the host in a default label, in bytes.
 const mostNamed = 64
 
-// LabelEnv is the environment variable with the label of clients without one, or empty if they must not have one.
+// LabelEnv is the environment variable that sets the default label. If it is set but empty, there
+// is none.
 const LabelEnv = "REDLATCH_LABEL"
 
-// DefaultLabel returns the label of a program with these arguments, which runs in this process or on its behalf: its
-// name without the directory, the host and this process's ID, unless LabelEnv is set.
+// DefaultLabel returns the value of LabelEnv if set, or else the base name of the program in argv, the host and this
+// process's ID.
 func DefaultLabel(argv []string) string {
 	if text, set := os.LookupEnv(LabelEnv); set {
 		return printable(text, MaxLabel)
@@ -145,7 +146,7 @@ func (l *label) run() {
 			pause = failing
 		}
 		denied := transport.IsCode(err, "NOPERM")
-		if denied && e.LabelOptional { // each attempt would be in the server's ACL LOG
+		if denied && e.LabelOptional { // each attempt would be logged in the server's ACL LOG
 			pause = math.MaxInt64
 		}
 		timer := time.NewTimer(pause)
@@ -164,7 +165,7 @@ func (l *label) run() {
 	}
 }
 
-// say logs, unless the user did not choose the label.
+// say logs only if the user chose the label.
 func (l *label) say(level slog.Level, text string, args ...any) {
 	if !l.engine.LabelOptional {
 		l.engine.Logger.Log(context.Background(), level, text, args...)

@@ -124,7 +124,7 @@ func TestFailedLabelIsLoggedOnceAndRetried(t *testing.T) {
 	})
 }
 
-// A write without a reply must delay Close by the command timeout of the DEL only.
+// A write without a reply must delay Close only by the DEL's command timeout.
 func TestCloseInterruptsLabelWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLabeled(t)

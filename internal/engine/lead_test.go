@@ -64,7 +64,6 @@ func (l *leading) Interrupt(call *transport.Call) {
 	}
 }
 
-// signal is a follower that counts.
 type signal struct{ n int }
 
 func (s *signal) Started() { s.n++ }

@@ -9,31 +9,32 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// A wait inside a hold keeps the hold from ending, which can close a circle of waits. The server knows only waiters of
-// fair locks, and not which of them are inside which holds, so a client announces such waits: to the label key of each
-// outer owner it writes its ID, the number of the wait, a counter of the writes, and the lock. Like the label, no
-// decision depends on it.
+// A wait inside a hold keeps the hold from ending, which can close a circle of waits. The server knows only the waiters
+// for fair locks, and not the holds that they are inside, so a client announces such waits. It writes its ID, the
+// wait's number, a write counter and the lock to the label key of each outer owner. No decision depends on an
+// announcement.
 const (
 	nestedAfter = 5 * time.Second // shorter waits are not announced
 	nestedEvery = 3 * time.Second // between two writes
 	nestedLife  = 10 * time.Second
-	// mostOuter bounds the keys of one wait.
+	// mostOuter is the maximum number of keys per wait.
 	mostOuter = 16
 )
 
 // MaxNested is the maximum length of an announcement that is read, in bytes.
 const MaxNested = 1024
 
-// NestedKey returns the key for waits inside the holds of an owner, which is as in Redis without the suffix of a writer.
+// NestedKey returns the key for waits inside an owner's holds. owner is as stored in Redis, but without a writer's
+// suffix.
 func NestedKey(owner string) string { return "redlatch:label:" + owner }
 
-// NestedFormat has the client's ID, the number of the wait, the counter of the writes, the kind and the lock's key.
+// NestedFormat formats the client's ID, the wait's number, the write counter, the kind and the lock's key.
 const NestedFormat = "%s %d %d %s %s"
 
 // lockKinds have one key, which contains its holders.
 var lockKinds = map[string]bool{"plain": true, "fair": true, "fenced": true, "fair-fenced": true, "read": true, "write": true}
 
-// OuterKey is the key of a context for the owners of its holds, a []string.
+// OuterKey is the context key for the owners of a context's holds, a []string.
 type OuterKey struct{}
 
 // OuterOf returns the owners of the holds that ctx is inside.

@@ -18,8 +18,8 @@ const (
 	askLater     = time.Second
 )
 
-// InDoubt is a call that may have run or may still run, but whose effect is unwanted. It can also be unwanted state on
-// the server without such a call.
+// InDoubt is a call that may have run or may still run, but whose effect is unwanted. It can also stand for unwanted
+// state on the server that did not come from such a call.
 type InDoubt struct {
 	// Name and Owner identify the lock in the log.
 	Name, Owner string

@@ -9,7 +9,7 @@ var EngineOf func(client any) *Engine
 
 // Slot stores one value for each engine: the state of a package that uses it. Declare it as a package variable.
 type Slot[T any] struct {
-	// Make must be pure, because it may run concurrently, and then only one result is kept.
+	// Make must be pure. It may run concurrently, and then only one result is kept.
 	Make func(e *Engine) T
 	// Close, if not nil, is called once with the value when the engine closes, or as soon as the value is made if that is
 	// later. It must not block.

@@ -36,7 +36,7 @@ var errTooMany = errors.New("too many waiters: WithMaxWaiters limit reached")
 // Waiting is a waiting caller.
 type Waiting struct {
 	Name, Kind string
-	// nested is not nil inside other holds.
+	// nested is not nil if the wait is inside other holds.
 	nested *nested
 }
 
@@ -55,7 +55,7 @@ func (e *Engine) BeginWait(w *Waiting) error {
 	return nil
 }
 
-// Nest announces that the wait for a key is inside the holds of ctx, if there are any. EndWait ends that.
+// Nest announces that the wait for key is inside the holds of ctx, if any, until EndWait is called.
 func (e *Engine) Nest(ctx context.Context, w *Waiting, key string) {
 	outer := append(OuterOf(ctx), e.Outer...)
 	if len(outer) == 0 || e.Label == "" || !lockKinds[w.Kind] {

@@ -203,10 +203,10 @@ func (f *Failover) unsubscribed(err error) {
 	}
 }
 
-// settle queries the Sentinels until all connections lead to the new master. This is addr, which a
-// Sentinel has named, or the master that the Sentinels name after connections to another server
-// were closed. It stops after a while, since a Sentinel may use a different address for the
-// master than we do.
+// settle queries the Sentinels until all connections lead to the new master. The new master is
+// addr, which a Sentinel has named, or the master that they name once connections to another server
+// have been closed. settle stops after a while, since a Sentinel may use a different address for
+// the master than we do.
 func (f *Failover) settle(addr string) {
 	pause, cut := clock.Backoff{Min: retryMin, Max: retryMax}, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {

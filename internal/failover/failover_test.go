@@ -26,7 +26,7 @@ type masters struct {
 	*Failover
 	t *testing.T
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	named string     // the Sentinels' answer
 	asked int
 	dials []string // dialed addresses
@@ -47,7 +47,7 @@ func inFailover(t *testing.T, body func(m *masters)) {
 		defer func() { assert.NoError(t, m.Close()) }()
 		sub, err := m.Subscribe(t.Context(), "channel")
 		require.NoError(t, err)
-		synctest.Wait() // until Sentinels are listened to
+		synctest.Wait() // until it listens to the Sentinels
 		body(m)
 		sub.Close()
 	})

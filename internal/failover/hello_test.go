@@ -30,11 +30,11 @@ func TestOnlyNewerEpochWithNewMasterIsSwitch(t *testing.T) {
 	}{
 		{claim{"m", "a:1", 3}, true, false},
 		{claim{"m", "a:1", 3}, false, false},
-		{claim{"m", "b:1", 2}, false, false}, // from before
+		{claim{"m", "b:1", 2}, false, false}, // an older claim
 		{claim{"other", "b:1", 9}, true, false},
 		{claim{"m", "b:1", 4}, false, true},
 		{claim{"m", "a:1", 3}, false, false}, // a Sentinel that does not know it yet
-		{claim{"m", "b:1", 6}, false, false}, // a fail-over that came to nothing
+		{claim{"m", "b:1", 6}, false, false}, // an aborted failover
 		{claim{"m", "a:1", 5}, false, false},
 		{claim{"m", "a:1", 7}, false, true},
 	} {

@@ -106,7 +106,7 @@ func (l *live) leadTo(addr string) bool {
 	return some
 }
 
-// cut closes connections and dials to servers other than addr, and returns their number.
+// cut closes connections and dials to servers other than addr, and returns how many it closed.
 func (l *live) cut(addr string) int {
 	made, dials := l.elsewhere(addr)
 	for _, c := range dials {

@@ -38,7 +38,7 @@ func NewSentinels(name string, addrs []string, dial func(ctx context.Context, ad
 	return &Sentinels{name: name, dial: dial, given: slices.Clone(addrs)}
 }
 
-// word is the answer of one Sentinel.
+// word is one Sentinel's answer.
 type word struct {
 	from, master string
 	epoch        int64

@@ -32,7 +32,7 @@ var _ interface {
 	fairqueue.Kind
 } = (*Fair)(nil)
 
-// NewFair returns the kind of the fair lock, whose grants give tokens if there is a counter.
+// NewFair returns the kind for fair locks. If tokens has a counter, each grant comes with a token.
 func NewFair(e *engine.Engine, mapped string, tokens luasrc.Tokens) *Fair {
 	return &Fair{NewHash(mapped), fairqueue.Of(e), e, luasrc.Fair{
 		Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Channel: codec.LockChannel(mapped),

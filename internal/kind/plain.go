@@ -106,7 +106,8 @@ var _ interface {
 	acquire.Transferable
 } = (*Plain)(nil)
 
-// NewPlain returns the kind of the plain lock, whose grants give tokens if there is a counter.
+// NewPlain returns the kind for plain locks. If tokens has a counter, each grant comes with a
+// token.
 func NewPlain(e *engine.Engine, mapped string, tokens luasrc.Tokens) *Plain {
 	channel := codec.LockChannel(mapped)
 	return &Plain{NewHash(mapped), channel, luasrc.Plain{Key: mapped, Channel: channel, Publish: e.Publish(), Tokens: tokens}}

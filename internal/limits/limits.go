@@ -27,7 +27,7 @@ func Name(name string) error {
 }
 
 // OneSlot checks that a valid name works in Redis Cluster: the lock's other keys and its channel must have the same
-// hash tag. Otherwise the lock could be acquired, with one key, but not released.
+// hash tag. Otherwise the lock could be acquired, which uses one key, but not released.
 func OneSlot(name string) error {
 	if own, of := HashTag(name), HashTag(Derived("", name)); own != of {
 		return fmt.Errorf("%w: the lock's name %s does not work in a cluster: its hash tag is %s, but its channel's is %s",
@@ -46,7 +46,7 @@ func Derived(prefix, name string) string {
 
 const quoteLen = 64
 
-// Quote quotes the first 64 bytes of a text for an error message or a log.
+// Quote quotes the first 64 bytes of a string for an error message or a log.
 func Quote(text string) string {
 	if len(text) <= quoteLen {
 		return strconv.Quote(text)
@@ -62,7 +62,8 @@ func Quote(text string) string {
 // since 1970. With up to 300 waiters, the sum stays below 2^53, so every server computes and prints it exactly.
 const Max = 100 * 365 * 24 * time.Hour
 
-// LeastRenewed is the shortest renewed lease, because a TCP retransmission takes 200 ms or more.
+// LeastRenewed is the shortest lease that may be renewed. It leaves time for a TCP retransmission,
+// which takes 200 ms or more.
 const LeastRenewed = time.Second
 
 // longest is a Duration's limit in milliseconds. Servers and Java allow longer leases.
@@ -79,7 +80,7 @@ func FromMillis(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Show formats d in units of unit. Durations at the limit may represent longer ones.
+// Show formats d in the given unit. Durations at the limit may represent longer ones.
 func Show(d, unit time.Duration) string {
 	if d.Milliseconds() >= longest {
 		return "more than 292 years"
