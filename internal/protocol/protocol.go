@@ -10,7 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
-// Prefixes of derived names.
 const (
 	latchPrefix     = "redisson_unlock_latch"
 	tokenPrefix     = "redisson_lock_token"
@@ -30,7 +29,7 @@ const (
 	MessageClosed = "1"
 )
 
-// redlatchVersion is the UUID version of Redlatch's client ids. Redisson's is 4.
+// redlatchVersion is the UUID version of Redlatch's client IDs. Redisson uses version 4.
 const redlatchVersion = 7
 
 // IsRedlatch reports whether the owner's client uses this library, judging by the version of its UUID. A client that is
@@ -40,8 +39,8 @@ func IsRedlatch(owner codec.Owner) bool { return owner.Client().Version() == red
 // OwnerChannel returns the channel that notifies one waiter of a fair lock.
 func OwnerChannel(name, owner string) string { return codec.LockChannel(name) + ":" + owner }
 
-// LatchKey returns the key of the result of one unlock, for retries. requestID consists of 32 lower-case hexadecimal
-// characters and is new for each unlock.
+// LatchKey returns the key that stores the result of one unlock, so that the unlock can be retried. requestID
+// consists of 32 lower-case hexadecimal characters and is new for each unlock.
 func LatchKey(name, requestID string) string {
 	return limits.Derived(latchPrefix, name) + ":" + requestID
 }
@@ -54,7 +53,8 @@ func braced(name string) string { return limits.Derived("", name)[1:] }
 // ReadWriteChannel returns the channel of a read/write lock.
 func ReadWriteChannel(name string) string { return limits.Derived(rwPrefix, name) }
 
-// The field of a read/write lock's hash that contains the mode of its holders, and its values.
+// The field of a read/write lock's hash that contains the holders' mode, and the values of this
+// field.
 const (
 	ModeField = "mode"
 	ModeRead  = "read"
@@ -76,7 +76,7 @@ func HoldKey(name, owner string, k int64) string {
 	return braced(name) + ":" + owner + ":rwlock_timeout:" + strconv.FormatInt(k, 10)
 }
 
-// SemaphoreChannel returns the channel of a semaphore, with or without ids.
+// SemaphoreChannel returns the channel of a semaphore of either kind.
 func SemaphoreChannel(name string) string { return limits.Derived(semaphorePrefix, name) }
 
 // PermitsKey returns the key of the sorted set of a semaphore's acquired permits. Its members are the 16 bytes of each
@@ -87,6 +87,5 @@ func PermitsKey(name string) string { return braced(name) + ":timeout" }
 const PermitForever = 922337203685477
 
 // CountDownChannel returns the channel of a count-down latch. Every name is put in braces, so if
-// the name itself contains a hash tag, the channel is in a different slot of a cluster from the
-// key.
+// the name itself contains a hash tag, the channel and the key are in different cluster slots.
 func CountDownChannel(name string) string { return countPrefix + "{" + name + "}" }

@@ -66,7 +66,7 @@ func TestConfirmationForOtherChannelIsIgnored(t *testing.T) {
 			f.push(array(word, "d") + ":1\r\n")
 			require.Equal(t, 1, s.Stats().Pending)
 		}
-		requireNoEvent(t, d) // the second was not for the resubscription, which waits its turn
+		requireNoEvent(t, d) // the second message does not confirm the resubscription, which comes later
 		f.push(array("subscribe", "c") + ":1\r\n")
 		require.NoError(t, <-done)
 		f.push(array("subscribe", "d") + ":2\r\n")
@@ -158,7 +158,7 @@ func TestFailedUnsubscribeIsIgnored(t *testing.T) {
 	})
 }
 
-// Valkey rejects UNSUBSCRIBE on a connection without subscriptions, after it has ended them itself.
+// Valkey rejects UNSUBSCRIBE on a connection whose subscriptions it has already ended itself.
 func TestRejectedUnsubscribeAffectsNoOtherSubscription(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
@@ -166,7 +166,7 @@ func TestRejectedUnsubscribeAffectsNoOtherSubscription(t *testing.T) {
 		f.mute.Store(true)
 		gone.Close()
 		synctest.Wait()
-		f.push(array("unsubscribe", "c") + ":0\r\n") // the server's own
+		f.push(array("unsubscribe", "c") + ":0\r\n") // sent by the server unprompted
 		done := subscribeLater(s, "d")
 		synctest.Wait()
 		require.Equal(t, []string{"PING", "SUBSCRIBE c", "UNSUBSCRIBE c", "SUBSCRIBE d"}, f.Commands())
@@ -175,7 +175,7 @@ func TestRejectedUnsubscribeAffectsNoOtherSubscription(t *testing.T) {
 		f.push(array("subscribe", "d") + ":1\r\n")
 		require.NoError(t, <-done)
 
-		// If nothing was mistaken for its answer, it is the answer.
+		// This time, no other message was mistaken for the answer, so the error is the answer.
 		f.mute.Store(false)
 		again := mustSubscribe(t, s, "e")
 		f.mute.Store(true)

@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A channel is the state of one channel on the current connection. It is wanted if it has listeners, and asked if the
-// last command that was sent for it was SUBSCRIBE. The writer sends commands until the two agree:
+// A channel is the state of one channel on the current connection. It is "wanted" if it has listeners, and "asked" if
+// the last command sent for it was SUBSCRIBE. The writer sends commands until the two agree:
 //
 //	          first listener          writer: SUBSCRIBE          its ack
 //	absent ───────────────▶ wanted ───────────────────▶ asked ──────────▶ acked
@@ -60,7 +60,7 @@ func (c *channel) forget() {
 }
 
 // failPending fails the listeners that are not established. Sinks receive an error that wraps ErrNotSent, because the
-// channel is not refused for good.
+// refusal is only temporary.
 func (c *channel) failPending(err error) {
 	forNow := err
 	if !errors.Is(err, transport.ErrNotSent) {

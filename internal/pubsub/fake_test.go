@@ -44,7 +44,7 @@ func (f *fakeServer) answer(_ int, args []string) string {
 	return b.String()
 }
 
-// array returns the beginning of an array of three elements, without the last one.
+// array returns an array of three elements, except for the last one.
 func array(word, name string) string {
 	return "*3\r\n" + redistest.Bulk(word) + redistest.Bulk(name)
 }
@@ -72,7 +72,7 @@ func onServer(t *testing.T, f *fakeServer, body func(f *fakeServer, s *Subscribe
 	inBubble(t, f, Config{}, body)
 }
 
-// onShard is like onServer for shard channels.
+// onShard is like onServer, but for shard channels.
 func onShard(t *testing.T, f *fakeServer, body func(f *fakeServer, s *Subscriber)) {
 	t.Helper()
 	t.Parallel()
@@ -85,14 +85,13 @@ func inBubble(t *testing.T, f *fakeServer, cfg Config, body func(f *fakeServer, 
 		f.t, cfg.Dial = t, f.Dial
 		f.Answer(f.answer)
 		s := New(cfg)
-		defer mustClose(t, s) // also after a failure: nothing may stay in the bubble
+		defer mustClose(t, s) // even after a failure: goroutines must not outlive the bubble
 		body(f, s)
 	})
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// waitLimit limits every wait.
 const waitLimit = 30 * time.Second
 
 func mustSubscribe(t testing.TB, s *Subscriber, channel string) transport.Subscription {

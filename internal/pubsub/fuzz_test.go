@@ -9,7 +9,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// FuzzPushes sends arbitrary data to a table with an acked and an asked channel. Its listeners can still be ended.
+// FuzzPushes sends arbitrary data to a table with one acked and one asked channel. Afterwards, its listeners
+// can still be ended.
 func FuzzPushes(f *testing.F) {
 	for _, word := range []string{"message", "smessage", "subscribe", "unsubscribe", "sunsubscribe", "pong", "psubscribe", ""} {
 		f.Add(uint8(3), []byte(word), []byte("asked"), []byte("0"))
@@ -22,7 +23,7 @@ func FuzzPushes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, shape uint8, word, name, payload []byte) {
 		sub := &Subscriber{table: table{channels: map[string]*channel{}, most: batchSize}}
 		acked, asked := pushTable(t, sub)
-		for range 3 { // repeats meet the state that the first message left
+		for range 3 { // repeated messages find the state that the first one left
 			takePush(sub, shape, word, name, payload)
 			sub.table.collect(time.Second)
 		}
@@ -35,7 +36,7 @@ func FuzzPushes(f *testing.F) {
 	})
 }
 
-// pushTable returns a table with a channel called acked and one called asked.
+// pushTable returns a table with the channels "acked" and "asked".
 func pushTable(t *testing.T, sub *Subscriber) (acked, asked *listener) {
 	t.Helper()
 	sub.wake = make(chan struct{}, 1)

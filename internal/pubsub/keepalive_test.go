@@ -23,7 +23,7 @@ func TestSilentConnectionIsPingedEveryInterval(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
-		for i := range 6 { // messages keep it from being silent
+		for i := range 6 { // so that the connection is not silent
 			time.Sleep(pingInterval - time.Second)
 			f.publish("message", "c", "0")
 			require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
@@ -108,7 +108,7 @@ func TestCloseDoesNotWaitForBlockedWrite(t *testing.T) {
 func TestCloseLogsAndReportsNoLoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		mute  bool
-		dials int // that the server takes; the next one hangs
+		dials int // that the server accepts; the next one hangs
 		cut   bool
 	}{
 		"while it listens":         {dials: 1},

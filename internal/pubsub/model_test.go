@@ -214,7 +214,7 @@ func TestNoScheduleLosesWakeUpsOrLeaksState(t *testing.T) {
 			"refuse":  func(*rapid.T) { w.unserved = !w.unserved },
 			"resume":  func(*rapid.T) { w.s.table.resumeAt = min(w.s.table.resumeAt, 1) },
 			"break":   func(*rapid.T) { unless(len(w.in)+len(w.out) == 0, w.breakDown) },
-			// Otherwise few orders reach an acknowledgement.
+			// Without it, few sequences reach an acknowledgement.
 			"rest":    func(*rapid.T) { w.comeToRest() },
 			"consume": func(*rapid.T) { unless(len(w.mine) == 0, func() { w.consume(w.mine[pick(len(w.mine))]) }) },
 		})

@@ -28,7 +28,7 @@ func TestEachMessageIsEventOrGapInEverySchedule(t *testing.T) {
 		main := s.Actor("main")
 		r := &radio{t: t, s: s, faulty: main.Pick(3) > 0, abrupt: main.Pick(2) == 0, last: map[string]int{}}
 		r.sub = New(Config{Dial: r.dial, OnLost: func(error) { r.lost++ }})
-		defer mustClose(t, r.sub) // also after a failure: nothing may stay in the bubble
+		defer mustClose(t, r.sub) // even after a failure: goroutines must not outlive the bubble
 		sinks := make([]*orderedSink, 9)
 		for i := range 3 {
 			s.Go(fmt.Sprint("listener ", i), func(a *schedule.Actor) {
@@ -104,7 +104,7 @@ func (r *radio) publishSome(a *schedule.Actor) {
 	}
 }
 
-// soon is longer than all reads for the delivery of a message, and shorter than any timer in a Subscriber.
+// soon is longer than the delivery of a message takes, and shorter than any timer in a Subscriber.
 const soon = 5 * time.Second
 
 // channelOf picks a channel, a or b.
@@ -201,7 +201,7 @@ func (w *wire) ReceiveWithTimeout(time.Duration) (any, error) {
 	select {
 	case r := <-w.out:
 		if w.reads.Yield(); w.reads.Pick(12) == 0 {
-			w.reads.Sleep(40 * time.Millisecond) // longer than until the next connection
+			w.reads.Sleep(40 * time.Millisecond) // longer than it takes to reconnect
 		}
 		return r, nil
 	case <-w.closed:

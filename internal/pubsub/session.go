@@ -146,8 +146,8 @@ type session struct {
 	broken chan struct{} // closed when the reader has ended
 }
 
-// serve uses conn until it breaks or the Subscriber is closed. useful reports whether the server answered for a
-// channel.
+// serve uses conn until it breaks or the Subscriber is closed. useful reports whether the server answered a
+// command for a channel.
 func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 	x := &session{sub: s, conn: conn, born: time.Now(), broken: make(chan struct{})}
 	if !s.attach(x) {

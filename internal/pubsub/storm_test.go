@@ -44,7 +44,7 @@ func TestUnservedSlotAffectsNoOtherChannel(t *testing.T) {
 		}
 		require.NoError(t, lost.Err())
 
-		// After a lost connection the others are back immediately.
+		// After a lost connection, the others are subscribed again immediately.
 		f.Cut()
 		start := time.Now()
 		for _, other := range others {
@@ -74,7 +74,7 @@ func (a *again) Acked(bool)       { a.acked <- struct{}{} }
 func (*again) Message(string)     {}
 func (a *again) Failed(err error) { a.failed <- err }
 
-// listen listens to a channel and returns how often that failed before the acknowledgement.
+// listen listens to a channel and returns the number of failures before the acknowledgement.
 func (a *again) listen(t *testing.T, s *Subscriber, channel string) (failures int) {
 	t.Helper()
 	for {

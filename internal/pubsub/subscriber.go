@@ -2,7 +2,7 @@
 // acknowledgement counts only if its kind and channel match the oldest pending command. If a command is rejected, its
 // channels are subscribed individually, so that only the forbidden ones fail. If the reply to the first PING is an
 // error other than NOPERM, the server is considered faulty, and the Subscriber connects again. One mutex guards the
-// state. It is not held across I/O.
+// state, and is not held during I/O.
 package pubsub
 
 import (
@@ -215,13 +215,13 @@ type Sink interface {
 	Acked(again bool)
 	Message(payload string)
 	// Failed reports an error as returned by [Subscriber.Subscribe], after the last event. The error also wraps
-	// [transport.ErrNotSent] if the server rejected the connection instead of the channel, or the channel only
-	// temporarily.
+	// [transport.ErrNotSent] if the server rejected the connection instead of the channel, or rejected the
+	// channel only temporarily.
 	Failed(err error)
 }
 
-// A listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields. It is also held to send to events
-// and to close it.
+// A listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields, and is held while events is sent
+// to or closed.
 type listener struct {
 	sub    *Subscriber
 	sink   Sink // if nil, events and ready are used
@@ -261,7 +261,8 @@ func (l *listener) establish() {
 	close(l.ready)
 }
 
-// offer sends the event, or adds it to a pending event. It never blocks, because it is the only sender.
+// offer sends the event, or adds it to a pending event. It never blocks, because there is no other
+// sender.
 func (l *listener) offer(e transport.Event) {
 	select {
 	case first := <-l.events:

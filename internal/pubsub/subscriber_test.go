@@ -37,7 +37,8 @@ func TestU19WaiterTimeoutDoesNotSilenceOthers(t *testing.T) {
 	})
 }
 
-// On real time: a reader that blocks holds the mutex, on which a bubble would wait forever.
+// This test uses real time, because a blocked reader holds the mutex, and a bubble would wait for
+// it forever.
 func TestU27BlockedListenerDelaysNoOtherSubscription(t *testing.T) {
 	t.Parallel()
 	s := &Subscriber{table: table{channels: map[string]*channel{}, most: batchSize}}
@@ -151,7 +152,7 @@ func (n *notes) Message(payload string) { n.note("message " + payload) }
 
 func (n *notes) Failed(err error) { n.note("failed: " + err.Error()) }
 
-// are requires the given calls since it was last called.
+// are requires that these calls were made since the last check.
 func (n *notes) are(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -187,7 +188,7 @@ func TestSinkGetsSubscriptionEvents(t *testing.T) {
 	})
 }
 
-// The sink may be established elsewhere: a full server does not refuse the channel.
+// A full server rejects the connection, not the channel, so another server may accept the sink.
 func TestSinkDistinguishesRejectedConnectionFromRejectedChannel(t *testing.T) {
 	t.Parallel()
 	for refused, want := range map[string]string{

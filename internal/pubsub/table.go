@@ -48,7 +48,8 @@ func (t *table) leave(l *listener) {
 	}
 }
 
-// settle deletes a channel that has neither listeners nor state on the server, and otherwise marks it.
+// settle deletes a channel that has neither listeners nor state on the server, and marks one that
+// needs a command.
 func (t *table) settle(c *channel) {
 	switch {
 	case c.wanted() || c.asked:
@@ -65,7 +66,7 @@ func (t *table) mark(c *channel) {
 	}
 }
 
-// attach begins a connection, on which PING is sent and all channels are subscribed.
+// attach begins a new connection: PING is sent and all channels are subscribed.
 func (t *table) attach() {
 	t.attached, t.pingDue, t.greet = true, true, true
 	for _, c := range t.channels {
@@ -157,7 +158,7 @@ func (t *table) unsolicited(k kind, name string) {
 	}
 }
 
-// refuse handles an error, which answers the oldest command, and returns that command. A fatal error means that the
+// refuse handles an error reply to the oldest command, and returns that command. A fatal error means that the
 // server is not serving any client now, so the connection must be closed.
 func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	o = t.oldest()
@@ -256,7 +257,7 @@ func (t *table) count() (listeners, pending int) {
 	return listeners, pending
 }
 
-// pauseTime is how long a channel pauses after it was refused temporarily.
+// pauseTime is how long a channel pauses after a temporary refusal.
 const pauseTime = time.Second
 
 func passing(err *transport.ServerError) bool {
@@ -267,7 +268,7 @@ func passing(err *transport.ServerError) bool {
 	return ofSlot(err)
 }
 
-// ofSlot reports whether err may concern only the channel's slot.
+// ofSlot reports whether err may affect only the channel's slot.
 func ofSlot(err *transport.ServerError) bool {
 	return transport.IsCode(err, "CLUSTERDOWN") || transport.IsCode(err, "TRYAGAIN")
 }
@@ -299,8 +300,8 @@ func (t *table) pause(o *op, err error) {
 	c.failPending(err)
 }
 
-// resume marks the paused channels if their pause is over. The first call begins the pause. Paused channels stay in
-// the table, so that new listeners also wait.
+// resume unpauses the paused channels once their pause is over. The first call starts the pause. Paused
+// channels stay in the table, so that new listeners also wait.
 func (t *table) resume(now time.Duration) {
 	switch {
 	case len(t.paused) == 0:

@@ -32,7 +32,7 @@ type Config struct {
 	// Lease is the default lease, or 0 if the client does not acquire locks.
 	Lease       time.Duration
 	DialTimeout time.Duration
-	// ClientName is the name that is set for the connections, if not empty.
+	// ClientName is the name of the connections, if not empty.
 	ClientName string
 	// Logger logs when connections are made or lost, and when the server rejects a command.
 	Logger *slog.Logger
@@ -41,8 +41,8 @@ type Config struct {
 	Reconnected func(connection string)
 }
 
-// ReplyLimit returns how long a reply may be missing on a connection. This is long enough for a slow script, and short
-// enough to repeat a renewal on another connection within the lease.
+// ReplyLimit returns how long a reply may take. This is long enough for a slow script, and short enough to repeat a
+// renewal on another connection within the lease.
 func (c *Config) ReplyLimit() time.Duration {
 	limit := 2 * c.Command
 	if c.Lease > 0 {
@@ -68,7 +68,7 @@ func (c *Config) LoggerWith(args ...any) *slog.Logger {
 }
 
 // Naming returns a function that wraps dial so that it sets the name of its connections to ClientName. If the server
-// rejects that, Naming logs it once.
+// rejects the name, the function logs this once.
 func (c *Config) Naming() func(dial Dial) Dial {
 	if c.ClientName == "" {
 		return func(dial Dial) Dial { return dial }

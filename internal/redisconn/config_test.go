@@ -45,7 +45,8 @@ func TestNoLoggerOrHooksProducesNoOutput(t *testing.T) {
 	require.Equal(t, []string{"subscriptions"}, reported)
 }
 
-// A full server replies with an error and hangs up: the connection must not be used without a name.
+// A full server replies with an error and hangs up. The error must not be mistaken for a rejection
+// of the name.
 func TestFullServerDoesNotRejectName(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -65,10 +66,10 @@ func TestFullServerDoesNotRejectName(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	// Mutants of the conformance suite mostly wait.
+	// Most of the time, the conformance suite's mutants are waiting.
 	parallel := flag.Lookup("test.parallel").Value // not yet the test program's command line
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 6 {
-		_ = parallel.Set("6") // it takes any number
+		_ = parallel.Set("6") // any number is valid
 	}
 	redistest.Main(m)
 }

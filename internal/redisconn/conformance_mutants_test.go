@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// dones wraps every done callback that Start is given.
+// dones wraps every done callback passed to Start.
 func (b *broken) dones(wrap func(call *transport.Call, done transport.Done) transport.Done) {
 	b.start = func(call *transport.Call, done transport.Done) { b.Redigo.Start(call, wrap(call, done)) }
 }
@@ -26,12 +26,12 @@ func (b *broken) outcomes(change func(reply any, err error) (any, error)) {
 	})
 }
 
-// relabel replaces errors that wrap from by errors that wrap to.
+// relabel replaces each error that wraps the error from with one that wraps the error to.
 func relabel(from, to error) func(b *broken) {
 	return func(b *broken) {
 		b.outcomes(func(reply any, err error) (any, error) {
 			if errors.Is(err, from) {
-				err = fmt.Errorf("%w: was %v", to, err) //nolint:errorlint // the old error must not show
+				err = fmt.Errorf("%w: was %v", to, err) //nolint:errorlint // errors.Is must not find the old error
 			}
 			return reply, err
 		})
@@ -195,7 +195,7 @@ var leadMutants = []mutant{
 	}},
 }
 
-// forwarded is a subscription with other events, or another Close.
+// forwarded is a subscription with different events or a different Close.
 type forwarded struct {
 	transport.Subscription
 	events chan transport.Event // if nil, the subscription's
@@ -211,7 +211,7 @@ func (f *forwarded) Events() <-chan transport.Event {
 
 func (f *forwarded) Close() { f.close() }
 
-// forwards replaces each subscription by the result of forward.
+// forwards replaces each subscription with the result of forward.
 func (b *broken) forwards(forward func(sub transport.Subscription) *forwarded) {
 	b.subscribe = func(ctx context.Context, channel string) (transport.Subscription, error) {
 		sub, err := b.Redigo.Subscribe(ctx, channel)
@@ -299,7 +299,6 @@ var subscriptionMutants = []mutant{
 	{name: "wake-ups are lost", in: "gaps/no wake-up is lost while connections are cut", plant: noGaps},
 }
 
-// zeros replaces errors by zeros.
 func zeros(b *broken) {
 	b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
 		if counts, err := b.Redigo.Listeners(ctx, channels...); err == nil {

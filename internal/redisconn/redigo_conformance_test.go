@@ -55,7 +55,7 @@ func noGoroutinesLeft(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, goleak.Find(before)) })
 }
 
-// breaking matches cases that stop, restrict or replicate a server, for which they need a server of
+// breaking matches the cases that stop, restrict or replicate a server, and so require a server of
 // their own.
 var breaking = regexp.MustCompile(`_(is|was)_down|unknown_count|refused_count|refuses|a_replica_counts`)
 
@@ -74,7 +74,7 @@ func behindProxy(t *testing.T) transporttest.Harness {
 }
 
 func TestRedigoConformsBehindABreakableNetwork(t *testing.T) {
-	redistest.Shared(t) // whose goroutines stay
+	redistest.Shared(t) // its goroutines outlive the test
 	noGoroutinesLeft(t)
 	transporttest.Run(t, behindProxy)
 }
@@ -108,7 +108,7 @@ func TestRedigoConformsOnTheEmbeddedServer(t *testing.T) {
 	})
 }
 
-// mutantEnv names the mutant on which TestMutant runs the suite.
+// mutantEnv is the environment variable that selects the mutant for TestMutant.
 const mutantEnv = "REDLATCH_CONFORMANCE_MUTANT"
 
 // mutant is the built-in transport broken in one way, which a case of the suite must detect.
@@ -154,7 +154,7 @@ func (b *broken) Fence(ctx context.Context, call *transport.Call) error { return
 func (b *broken) Reconnected() <-chan struct{}                          { return b.reconnected() }
 func (b *broken) Close() error                                          { return b.close() }
 
-// slotter is a broken that also implements transport.Slotter.
+// slotter adds transport.Slotter to broken.
 type slotter struct{ *broken }
 
 func (s slotter) Slot(key string) int { return s.slot(key) }

@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// counting returns a transport to master. Its connections to the replica at addr go through via.
+// counting returns a transport to master. It connects to the address via instead of the replica at
+// addr.
 func counting(t *testing.T, master *redistest.Server, addr, via string) *redisconn.Redigo {
 	t.Helper()
 	r := redisconn.NewRedigo(redisconn.Config{

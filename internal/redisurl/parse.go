@@ -13,13 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// The default ports.
 const (
 	nodePort     = "6379"
 	sentinelPort = "26379"
 )
 
-// The options of an address.
 const (
 	optDB               = "db"
 	optSharding         = "sharded_pubsub"
@@ -27,7 +25,8 @@ const (
 	optSentinelPassword = "sentinel_password"
 )
 
-// ErrEscape means that the user or the password of an address has a special character.
+// ErrEscape means that the user or the password in an address contains an unescaped special
+// character.
 var ErrEscape = errors.New("invalid address: an @ follows the first / ? or #: " +
 	"in the user and the password write / as %2F, ? as %3F and # as %23")
 

@@ -1,5 +1,5 @@
 // Package redisurl parses the addresses of servers, Unix sockets, clusters and Sentinels. Errors do not repeat any part
-// of the address, because each part may be from a password.
+// of the address, because any part may belong to a password.
 package redisurl
 
 import (
@@ -50,8 +50,8 @@ var ErrNoPassword = errors.New("its user needs a password (any, for a user with 
 func (a *Address) Several() bool { return a.Kind == Cluster || a.Kind == Sentinels }
 
 // Credentials returns the user and the password to log in with. In the address of a single server, text before the @
-// that does not contain a colon is a password. Otherwise a user needs a password, because the server would log in the
-// default user without it.
+// that does not contain a colon is a password. Otherwise, a user name must come with a password, because the server
+// would log in the default user without one.
 func (a *Address) Credentials() (user, password string, err error) {
 	switch {
 	case a.User == "" || a.Password != "":
@@ -169,7 +169,7 @@ func (a *Address) Server() Server {
 	return a.At(a.Hosts[0])
 }
 
-// At returns the server at addr with the credentials and the database of a.
+// At returns the server at addr, using a's credentials and database.
 func (a *Address) At(addr string) Server {
 	user, password, _ := a.Credentials() // callers have checked the error
 	return Server{Network: "tcp", Addr: addr, User: user, Password: password, DB: a.DB}
