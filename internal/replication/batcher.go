@@ -37,7 +37,7 @@ type Config struct {
 	// Dial opens a connection that only the Batcher uses. It must respect ctx and return a redis.ConnWithTimeout.
 	Dial        func(ctx context.Context) (redis.Conn, error)
 	DialTimeout time.Duration
-	// Command is how long the server may take beyond the wait for replicas.
+	// Command is how long the server may take in addition to the wait for replicas.
 	Command time.Duration
 	// Replaced, if not nil, returns a channel that is closed when another connection to the master has been replaced.
 	// The Batcher then replaces its own connection as well, because acknowledgments from a former master's replicas do

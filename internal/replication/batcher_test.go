@@ -32,7 +32,7 @@ func TestBatchEndsWithOneWait(t *testing.T) {
 	})
 }
 
-// A queued call's time counts from the start. The last call of a batch gets its full time.
+// A call's timeout includes its time in the queue. The last call of a batch gets its full timeout.
 func TestQueuedCallsShareOneWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t

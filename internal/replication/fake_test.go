@@ -77,7 +77,6 @@ func start(b *Batcher, call *transport.Call, timeout time.Duration) chan outcome
 	return came
 }
 
-// patience bounds waits.
 const patience = 20 * time.Second
 
 func await(t *testing.T, came <-chan outcome) outcome {
@@ -123,7 +122,7 @@ func together(b *Batcher, timeout time.Duration, calls ...*transport.Call) []cha
 			done: func(reply any, have int64, err error) { came <- outcome{reply, have, err} },
 		}
 		if i == len(calls)-1 {
-			b.add(r) // which wakes the Batcher
+			b.add(r) // wakes the Batcher
 			break
 		}
 		b.mu.Lock()

@@ -118,7 +118,8 @@ func settle(batch []*request, v verdict) (again []*request) {
 	return again
 }
 
-// unproven ends the calls whose time is over, reporting that no replica has them, and returns the others.
+// unproven ends the calls that have timed out, reporting that no replica has them, and returns the
+// others.
 func unproven(batch []*request) (again []*request) {
 	now := time.Now()
 	for _, r := range batch {

@@ -121,7 +121,7 @@ func TestPossiblyRunCallIsUncertainWithoutConnection(t *testing.T) {
 	})
 }
 
-// A full server answers the first command with an error, runs none, and hangs up.
+// A full server answers the first command with an error and hangs up without running any command.
 func TestFullServerRanNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

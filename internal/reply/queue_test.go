@@ -28,7 +28,7 @@ func TestDecodeBeatReadsEveryField(t *testing.T) {
 	}
 }
 
-// An eviction compares the exact text.
+// An eviction compares the exact string.
 func TestDecodeBeatPreservesDeadlineText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0.10000000000000001", "1.7952248887710001e+12", "-5", "inf", "1795224888771"} {
@@ -77,7 +77,7 @@ func TestDecodeEvictedReadsOwners(t *testing.T) {
 	for _, reply := range foreign {
 		owners, err := DecodeEvicted(reply)
 		if list, ok := reply.([]any); ok && len(owners) == len(list) {
-			continue // an empty list, or a list of texts
+			continue // an empty list, or a list of strings
 		}
 		require.ErrorIs(t, err, transport.ErrBadReply, "%v", reply)
 	}

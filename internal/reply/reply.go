@@ -74,8 +74,8 @@ func Refused(reply any) Refusal {
 // owned matches the colon and number of an owner.
 var owned = regexp.MustCompile(`:-?\d`)
 
-// Foreign decodes the reply to a check whether another program uses the key. If foreign is true, field is a field of its
-// hash.
+// Foreign decodes the reply to a check of whether another program uses the key. If foreign is true, field is a field of
+// its hash.
 func Foreign(reply any) (field string, foreign bool, err error) {
 	field, isText := bulk(reply)
 	if !isText && reply != nil {
@@ -265,8 +265,8 @@ type Place struct {
 // Other is a waiter in another process.
 type Other struct {
 	Owner string
-	// Wait is its estimated wait in milliseconds: the difference between its deadline and the previous one when it was
-	// first seen, or 0 if unknown.
+	// Wait is its estimated waiting time in milliseconds: the difference between its deadline and the previous one
+	// when it was first seen, or 0 if unknown.
 	Wait int64
 	// Living is true if its channel has a subscriber.
 	Living bool

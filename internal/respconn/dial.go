@@ -65,7 +65,7 @@ func logIn(conn redis.Conn, to redisurl.Server) (err error) {
 	return err
 }
 
-// secure returns a TLS connection over conn. It closes conn on an error.
+// secure returns a TLS connection that uses conn. It closes conn on an error.
 func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	config := d.TLS.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && config.ServerName == "" {
@@ -112,8 +112,8 @@ func (c *tlsConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// NewConn returns a connection of the client library over conn. If write is not zero, it is the
-// time limit for each write.
+// NewConn returns a client library connection that uses conn. If write is not zero, it is the time
+// limit for each write.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn {
 	g, ok := conn.(*Guarded)
 	if !ok {

@@ -105,8 +105,8 @@ func TestLoginEndsWithContextOrTimeout(t *testing.T) {
 		var timeout net.Error
 		require.ErrorAs(t, err, &timeout)
 		require.True(t, timeout.Timeout())
-		if other, err := net.Dial("tcp", at.Addr); err == nil { //nolint:noctx // it waits for nothing
-			_ = other.Close() // the only connection, if a slow machine had no time for one
+		if other, err := net.Dial("tcp", at.Addr); err == nil { //nolint:noctx // it does not wait
+			_ = other.Close() // in case a slow machine did not connect
 		}
 		commands() // the connection is closed at any stage
 	}

@@ -15,7 +15,7 @@ const (
 	maxDepth    = 16        // levels of nested arrays
 )
 
-// ErrLimit reports a reply that is larger than any that a lock needs.
+// ErrLimit reports a reply that is larger than any reply that a lock needs.
 var ErrLimit = errors.New("redlatch: reply too large")
 
 // follower tracks the position in a stream of replies. The zero value is at the first reply.

@@ -19,7 +19,7 @@ const (
 	aheadKeep = 64 << 10
 )
 
-// Guarded limits the lengths that the server announces. Read never returns bytes of more than one
+// Guarded limits the lengths that the server announces. Read never returns bytes from more than one
 // reply. Calls to Read and Fill must not overlap, and writes must not overlap.
 type Guarded struct {
 	net.Conn
@@ -216,9 +216,9 @@ func (g *Guarded) Sound() error {
 }
 
 // Bounded returns a connection over conn that has a timeout for each write. It leaves out redundant
-// calls that set deadlines, which take up to a tenth of the time of a command. As a result, a write
-// times out after between 3/4 of bound and bound. Read deadlines are exact. Reads must not overlap,
-// and neither must writes.
+// calls that set deadlines, which take up to a tenth of the time of a command. As a result, the
+// timeout of a write is between 3/4 of bound and bound. Read deadlines are exact. Reads must not
+// overlap, and neither must writes.
 func Bounded(conn net.Conn, bound time.Duration) net.Conn {
 	return &bounded{Conn: conn, bound: bound, hasty: true}
 }

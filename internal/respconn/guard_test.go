@@ -38,7 +38,7 @@ func (s *script) SetReadDeadline(time.Time) error { return nil }
 
 func (s *script) Close() error { return nil }
 
-// says returns a guarded connection that receives text, at most the given number of bytes at a time.
+// says returns a guarded connection that receives text in reads of at most the given size.
 func says(text string, most int) net.Conn {
 	return respconn.Guard(&script{said: strings.NewReader(text), most: most})
 }
@@ -46,7 +46,7 @@ func says(text string, most int) net.Conn {
 // chunks returns the sizes of reads to test.
 func chunks(text string) []int {
 	if len(text) > 64<<10 {
-		return []int{4096} // the others take long
+		return []int{4096} // the others take too long
 	}
 	return []int{1, 2, 7, 4096}
 }
@@ -69,7 +69,7 @@ func TestGuardPassesLockReplies(t *testing.T) {
 		for _, most := range chunks(text) {
 			got, err := io.ReadAll(says(text, most))
 			require.NoError(t, err, "%.40q", text)
-			require.True(t, bytes.Equal([]byte(text), got), "%.40q", text) // which is too long to be printed
+			require.True(t, bytes.Equal([]byte(text), got), "%.40q", text) // too long to print
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestGuardRejectsOversizedReplies(t *testing.T) {
 	}
 }
 
-// blank is a reader that returns any number of zero bytes.
+// blank is an endless reader of zero bytes.
 type blank struct{}
 
 func (blank) Read(p []byte) (int, error) { return len(p), nil }
@@ -174,7 +174,7 @@ func FuzzGuard(f *testing.F) {
 
 		var before, after runtime.MemStats
 		costly := announces.Match(text)
-		if costly { // to look at the memory stops the world
+		if costly { // measuring the memory stops the world
 			runtime.ReadMemStats(&before)
 		}
 		conn := redis.NewConn(says(string(text), int(most)+1), 0, 0)

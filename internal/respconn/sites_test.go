@@ -29,7 +29,7 @@ var (
 	comment = regexp.MustCompile(`(?m)//.*$`)
 	makes   = regexp.MustCompile(`[^.\w]((redis|redigo)\.(Dial\w*|New(Conn|Client|FailoverClient|ClusterClient|UniversalClient))|rueidis\.NewClient|` +
 		`tls\.(Client|Dial\w*)|net\.Dial\w*)\b`)
-	// named contains strings of which each match contains one. They are faster to find.
+	// Each match contains one of the strings in named, which are faster to find.
 	named   = []string{"redis.Dial", "redis.New", "redigo.Dial", "redigo.New", "rueidis.NewClient", "tls.Client", "tls.Dial", "net.Dial"}
 	skipped = []string{"bench", "internal/test", "scripts", "test", "tools"}
 )
