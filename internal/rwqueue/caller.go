@@ -69,7 +69,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return false, a.IsLate(ctx, c.State())
 }
 
-// begin reports whether the caller may try now or, for TryLock, whether the call is refused because it would certainly
+// begin reports whether the caller may try now or, for TryLock, whether the call is refused because it is known to
 // fail or because others are ahead. If neither is the case, the caller is put in the queue.
 func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
@@ -94,8 +94,8 @@ func (c *caller) begin(try bool) (may, refused bool) {
 		q.turn, c.turn = true, true
 		return true, false
 	case try:
-		// Only Redis knows whether the lock is free, unless other writers are waiting. So the caller tries without the
-		// turn.
+		// Only Redis knows whether the lock is free, unless other writers are waiting. So the caller tries without
+		// waiting for the turn.
 		refused = known && (len(q.writers) > 0 || !q.state.Held)
 		return !refused, refused
 	}
@@ -285,7 +285,7 @@ func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool
 	asks := q.state.Held && len(q.writers) > 0 && q.writers[0] == c
 	q.mu.Unlock()
 	if !asks {
-		return false, nil // another tries
+		return false, nil // another caller tries
 	}
 	return a.Peek(ctx)
 }

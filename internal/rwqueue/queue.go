@@ -260,7 +260,7 @@ func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	if c.queue.leader != nil {
-		n-- // the leader of this process
+		n-- // this process's leader is not counted
 	}
 	return n > 0
 }

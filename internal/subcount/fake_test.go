@@ -23,7 +23,6 @@ var errGone = fmt.Errorf("%w: connection refused", transport.ErrNotSent)
 // silence withholds the reply until Close.
 type silence struct{}
 
-// node is a scripted node.
 type node struct {
 	mu       sync.Mutex // guards the fields below; not held while done runs
 	answers  map[string]any
@@ -86,7 +85,7 @@ func (n *node) set(command string, answer any) {
 	n.answers[command] = answer
 }
 
-// asked returns how often a command was called.
+// asked returns how often a command was sent.
 func (n *node) asked(command string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -35,7 +35,8 @@ func (s *replicaList) good(now time.Time) bool {
 
 func (s *replicaList) shows(addr string) bool { return slices.Contains(s.replicas, addr) }
 
-// current returns a good list of replicas. While one caller queries the master, the others wait.
+// current returns an up-to-date list of replicas. While one caller queries the master, the others
+// wait.
 func (c *Counter) current(ctx context.Context) (*replicaList, error) {
 	select {
 	case c.asking <- struct{}{}:

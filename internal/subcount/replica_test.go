@@ -55,7 +55,7 @@ func TestUsedConnectionStaysOpen(t *testing.T) {
 	})
 }
 
-// leaves removes the replicas from ROLE.
+// leaves removes the replicas from the reply to ROLE.
 func (w *deployment) leaves() {
 	w.master.set("ROLE", roleOf())
 	w.master.reconnect()

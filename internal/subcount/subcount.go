@@ -47,7 +47,7 @@ type Config struct {
 	Replica func(addr string) Replica
 	// Replicas, if not nil, replaces HELLO and ROLE, for masters of a cluster.
 	Replicas func(ctx context.Context) ([]string, error)
-	// Publish is the publish command, which decides whose subscribers are counted.
+	// Publish is the publish command, which determines the subscribers to be counted.
 	Publish string
 	// Command limits the duration of a count.
 	Command time.Duration
@@ -83,9 +83,9 @@ func (c *Counter) Close() {
 	c.wg.Wait()
 }
 
-// Listeners implements transport.Counter, within Config.Command. It sends PUBSUB NUMSUB, or SHARDNUMSUB for SPUBLISH,
-// to all nodes, HELLO to the replicas, and HELLO and ROLE to the master, at most every ten seconds and after a
-// reconnect.
+// Listeners implements transport.Counter. It takes at most Config.Command. It sends PUBSUB NUMSUB (SHARDNUMSUB for
+// SPUBLISH) to all nodes, and HELLO to the replicas. At most every ten seconds, and after a reconnect, it also sends
+// HELLO and ROLE to the master.
 func (c *Counter) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if len(channels) == 0 {
 		return nil, nil
