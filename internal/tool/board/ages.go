@@ -22,8 +22,8 @@ type Age struct {
 	Exact bool
 }
 
-// ages is safe for concurrent use. The zero value is empty. It keeps hashes instead of texts, because
-// it knows more locks than a scan keeps.
+// ages is safe for concurrent use. The zero value is empty. It stores hashes instead of strings,
+// because it covers more locks than a scan keeps.
 type ages struct {
 	mu      sync.Mutex
 	seed    maphash.Seed
@@ -112,7 +112,7 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 		return fresh
 	}
 	known := before.holds[i]
-	if known.count != fresh.count || l.shared { // entering again also sets the lease
+	if known.count != fresh.count || l.shared { // a re-entry also sets the lease
 		known.Age, known.count, known.left, known.most = known.age(), fresh.count, -1, -1
 	}
 	if known.left >= 0 {

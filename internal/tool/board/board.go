@@ -45,7 +45,7 @@ type Board struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	once    chan struct{} // limits the concurrent calls of LookOnce
+	once    chan struct{} // limits the concurrent calls to LookOnce
 	seen    seen
 
 	mu      sync.Mutex
@@ -93,8 +93,8 @@ func New(source *Source, pattern string, every time.Duration) *Board {
 	return b
 }
 
-// Prefer makes the next scans keep the first locks in an order, instead of those with the worst troubles, if
-// there are more than can be kept. The order must be safe for concurrent use.
+// Prefer makes the next scans keep the first locks in the given order, instead of the locks with the worst
+// troubles, if not all can be kept. The order must be safe for concurrent use.
 func (b *Board) Prefer(order func(a, b Entry) int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -274,9 +274,10 @@ func (f *Feed[T]) evict() {
 }
 
 const (
-	// watchedLocks limits the locks being watched. keptLocks also counts locks watched before.
+	// watchedLocks limits the number of locks being watched. keptLocks also counts locks that were
+	// watched before.
 	watchedLocks, keptLocks = 64, 5 * watchedLocks
-	// looksAtOnce limits the concurrent calls of LookOnce.
+	// looksAtOnce limits the concurrent calls to LookOnce.
 	looksAtOnce = 4
 )
 
@@ -288,8 +289,8 @@ type slot struct {
 	from   string // address of the viewer who opened it
 }
 
-// Lock returns the feed of a lock for a viewer at from. If too many locks are watched, it evicts
-// one or returns ErrBusy.
+// Lock returns the feed of a lock for a viewer at the address from. If too many locks are watched,
+// it evicts one or returns ErrBusy.
 func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -51,7 +51,7 @@ func firstOf(t *testing.T, b *Board) *Lock {
 
 func awaitStop(t *testing.T, b *Board) {
 	t.Helper()
-	time.Sleep(2 * (lingers + lookEvery)) // the lock's feed uses that of all locks
+	time.Sleep(2 * (lingers + lookEvery)) // the lock's feed uses the feed of all locks
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -139,8 +139,8 @@ func (c *Circle) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// findCircles finds circular waits, and marks the locks in sure circles. A dead waiter is not part
-// of any circle. If a waiter may be dead, its circle is not sure.
+// findCircles finds circular waits, and marks the locks in definite circles. A dead waiter is not
+// part of any circle. If a waiter may be dead, its circle is only possible.
 func (l *Locks) findCircles(m *memory, count counter) {
 	before := m.circles
 	m.circles = map[string]bool{}
@@ -158,7 +158,7 @@ func (l *Locks) findCircles(m *memory, count counter) {
 	}
 	for _, c := range l.living(m, count, asked, ClientID) {
 		switch {
-		case !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }): // already found as a sure circle
+		case !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }): // already found above
 		case m.doubts(&c):
 			l.pending = true
 		default:
@@ -173,7 +173,8 @@ func (l *Locks) findCircles(m *memory, count counter) {
 	l.sort()
 }
 
-// living returns the circles without dead waiters. It counts waiters that are not in asked.
+// living returns the circles without dead waiters. It counts the subscribers of waiters that are
+// not in asked.
 func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(owner string) string) []Circle {
 	for {
 		found := circlesOf(l.Entries, m.isDead, who)

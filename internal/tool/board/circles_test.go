@@ -15,7 +15,8 @@ var clients = map[string]string{
 	"A": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11", "B": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a12", "C": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a13",
 }
 
-// lockOf returns a lock: "x A1 B1 C1" is x, held by thread 1 of A, for which threads of B and C wait.
+// lockOf returns a lock: "x A1 B1 C1" is x, held by thread 1 of A, for which threads of B and C are
+// waiting.
 func lockOf(text string) Entry {
 	parts := strings.Fields(text)
 	owner := func(short string) string { return clients[short[:1]] + ":" + short[1:] }
@@ -85,7 +86,7 @@ func (m *scans) scan(locks ...string) (found *Locks) {
 	}
 	found.findDead(&m.memory, nodeFronts, count)
 	found.findCircles(&m.memory, count)
-	for at, a := range m.seen.presence.absent { // a second is over
+	for at, a := range m.seen.presence.absent { // a second has passed
 		m.seen.presence.absent[at] = absence{a.first.Add(-absentFor), a.last.Add(-absentFor)}
 	}
 	return found

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// fronts limits the queues whose first waiters are counted after a scan. nodeFronts is the
-	// limit in a cluster, where each queue takes a call.
+	// fronts is the maximum number of queues whose first waiters are counted after a scan.
+	// nodeFronts is the maximum in a cluster, where each queue requires a call.
 	fronts, nodeFronts = 4096, 32
 	counted            = 64
 	countWait          = 2 * time.Second
@@ -30,7 +30,7 @@ func (b *Board) counter(ctx context.Context) counter {
 	}
 }
 
-// findDead counts the subscribers of the first waiters in queues, for up to most waiters. It
+// findDead counts the subscribers of the first waiters in at most the given number of queues. It
 // begins with waiters that may be dead, and then checks the others round-robin.
 func (l *Locks) findDead(m *memory, most int, count counter) {
 	var all, others []*Entry
@@ -109,7 +109,8 @@ func (a *absence) state() string {
 	return Unknown
 }
 
-// sees returns the state of the waiter. Without subscribers, it is Unknown until another count.
+// sees returns the state of the waiter. Without subscribers, the state is Unknown until another
+// count confirms it.
 func (p *presence) sees(lock, owner string, subscribers int64, at time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

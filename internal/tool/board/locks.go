@@ -53,7 +53,7 @@ type Locks struct {
 	// Entries lists the worst troubles first. Total also counts locks that were not kept.
 	Entries []Entry
 	Total   int
-	// Clients is sorted by ID. Circles lists sure circles first.
+	// Clients is sorted by ID. Circles lists definite circles first.
 	Clients []Client
 	Circles []Circle
 	Unread  inspect.Unread
@@ -63,7 +63,7 @@ type Locks struct {
 	pending bool
 }
 
-// add keeps the first entries in an order.
+// add keeps only the entries that come first in the given order.
 func (l *Locks) add(e Entry, order func(a, b Entry) int) {
 	l.Total++
 	l.Entries = append(l.Entries, e)
@@ -120,7 +120,8 @@ func severity(trouble string) int {
 	return 0
 }
 
-// Lock returns what the scan shows of the first lock that is meant, or nil if there is none.
+// Lock returns what the scan shows about the first lock for which meant returns true, or nil if
+// there is none.
 func (l *Locks) Lock(meant func(*Entry) bool) *Lock {
 	for i := range l.Entries {
 		if e := &l.Entries[i]; meant(e) {
@@ -132,7 +133,7 @@ func (l *Locks) Lock(meant func(*Entry) bool) *Lock {
 }
 
 // settles is the longest first scan after which new viewers wait for a second one, because it takes
-// two scans to find dead waiters and sure circles.
+// two scans to find dead waiters and definite circles.
 const settles = 2 * time.Second
 
 // memory is the state that one scan passes on to the next.

@@ -61,7 +61,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d.Hours())/24)
 }
 
-// QueueText tells how many callers are waiting. Listening connections are only a hint.
+// QueueText describes how many callers are waiting. Listening connections are only a hint.
 func QueueText(e Entry) string {
 	n := e.Waiters()
 	switch {
@@ -97,7 +97,7 @@ func KindText(kind inspect.Kind, mode string) string {
 	return string(kind)
 }
 
-// AgeText says how long a lock has been held at a time.
+// AgeText describes how long a lock had been held at the given time.
 func AgeText(a Age, at time.Time) string {
 	if a.Exact {
 		return "since " + a.Since.UTC().Format(time.TimeOnly) + " UTC, for " + Span(at.Sub(a.Since))
@@ -105,7 +105,7 @@ func AgeText(a Age, at time.Time) string {
 	return "for at least " + Span(at.Sub(a.Since))
 }
 
-// LeaseText returns the remaining lease at a time, and whether it is renewed.
+// LeaseText describes the remaining lease at the given time, and whether it is being renewed.
 func (l *Lock) LeaseText(at time.Time) string {
 	if l.TTL < 0 {
 		return "none: held until released"
@@ -161,7 +161,7 @@ var happenings = map[string]string{
 	follow.Quit:     "%s left the queue",
 }
 
-// Happening returns the description of an event, split where the owner belongs.
+// Happening returns the description of an event, split at the owner.
 func Happening(e Event) []string {
 	said := happenings[e.What]
 	if e.What == follow.Passed && e.From == e.Owner {

@@ -281,7 +281,7 @@ func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]
 	now.Age = oldest(now.Ages)
 }
 
-// told reports whether earlier events already include e, an event of the first look.
+// told reports whether earlier events already include e, an event from the first look.
 func (w *watcher) told(e *follow.Event, now *Lock) bool {
 	switch {
 	case w.last.At.IsZero():
@@ -316,8 +316,8 @@ type Lock struct {
 	// Listening counts connections that are waiting for the release of a lock without a queue. It
 	// is only a hint, because all waiters of a client share one connection.
 	Listening int64
-	// Circles lists sure circles first. If it is empty, Ahead lists the locks that the holders are
-	// waiting for.
+	// Circles lists definite circles first. If it is empty, Ahead lists the locks that the holders
+	// are waiting for.
 	Circles []Circle
 	Ahead   []Step
 	// Number is nil if the name is a lock.

@@ -8,10 +8,11 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// Why returns a sentence or two on why the lock does not change hands, or "" if it was not seen.
+// Why explains in a sentence or two why the lock is not changing hands, or returns "" if it was not
+// seen.
 func (l *Lock) Why() string { return reasons{l}.why() }
 
-// Waits says how many clients seem to wait without a place in the queue.
+// Waits describes how many clients seem to be waiting without a place in the queue.
 func (l *Lock) Waits() string { return reasons{l}.waits() }
 
 type reasons struct{ *Lock }

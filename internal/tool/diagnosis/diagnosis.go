@@ -28,7 +28,7 @@ const (
 	OK Level = iota
 	// Unknown means that the check was inconclusive.
 	Unknown
-	// Warning means possible trouble later.
+	// Warning means that trouble is possible later.
 	Warning
 	// Error means that locks do not work.
 	Error
@@ -44,7 +44,7 @@ type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
 	Found string `json:"found"`
-	// Advice and Command tell the user how to fix it.
+	// Advice and Command explain how to fix it.
 	Advice  string `json:"advice,omitempty"`
 	Command string `json:"command,omitempty"`
 }
@@ -84,7 +84,7 @@ type examination struct {
 	c       redis.Conn
 	client  *redlatch.Client
 	prefix  string
-	needs   []string // IDs of package acl; nil means all
+	needs   []string // IDs from package acl; nil means all
 	name    string
 	info    map[string]string  // from INFO; nil if INFO failed
 	noInfo  string             // why info is nil
@@ -141,7 +141,8 @@ func (e *examination) checks() []check {
 
 // Examination configures Examine.
 type Examination struct {
-	// Server is examined with the rights of its user. For a deployment, all masters are examined.
+	// Server is the server to examine, with the permissions of its user. In a deployment, all
+	// masters are examined.
 	Server *connect.Server
 	Prefix string
 	// Needs lists IDs from the Needs function. If any of them depends on plain locks, plain locks
@@ -231,7 +232,7 @@ func findings(
 }
 
 // answers returns the server's error if it rejects all commands or closes the connection after an
-// error. Missing rights are left to the checks.
+// error. The checks detect missing permissions.
 func answers(c redis.Conn) error {
 	_, err := c.Do("PING")
 	var said redis.Error

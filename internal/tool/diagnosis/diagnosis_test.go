@@ -138,7 +138,7 @@ func TestDoctorReportsRedissonClusterChoice(t *testing.T) {
 func TestDoctorReportsClockOffset(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
-	s.SetTime(time.Now().Add(-24 * time.Hour)) // and stops
+	s.SetTime(time.Now().Add(-24 * time.Hour)) // the clock also stops
 	f := examined(t, s.URL(), "")["clock"]
 	require.Equal(t, Warning, f.Level, f.Found)
 	require.Regexp(t, `^the server.s clock is (24h0m|23h59m).* behind`, f.Found)

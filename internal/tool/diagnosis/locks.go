@@ -173,7 +173,7 @@ func (e *examination) fairLock() Finding {
 // pair returns how long it took to acquire and release lock.
 func (e *examination) pair(lock *rlock.Lock) (time.Duration, error) {
 	if e.isReplica() {
-		return 0, nil // trying would take long
+		return 0, nil // trying would take too long
 	}
 	began := time.Now()
 	hold, err := lock.TryLock(e.ctx, rlock.WithLease(probeLease))

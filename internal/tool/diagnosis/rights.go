@@ -87,7 +87,7 @@ func Needs() []string {
 	return ids
 }
 
-// needed adds plain to the named needs if they build on it. It returns nil if none are named.
+// needed adds plain locks to the named needs that depend on them. It returns nil if none are named.
 func needed(named []string) []string {
 	var ids []string
 	for _, id := range named {
@@ -110,7 +110,7 @@ func (e *examination) has(ids ...string) bool {
 	return len(e.needs) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.needs, id) })
 }
 
-// lacking returns Error for plain locks and for needs that were requested by name.
+// lacking returns the level Error for plain locks and requested needs.
 func (e *examination) lacking(id string) Level {
 	if len(e.needs) > 0 || id == acl.Plain {
 		return Error
@@ -145,16 +145,16 @@ func (e *examination) rights(q *question) Finding {
 	default:
 		return good("user %s has all rights for %s", e.user(), q.use)
 	}
-	// Granting an untested right does no harm.
+	// Granting an untested permission is harmless.
 	f.Command = e.grant(slices.DeleteFunc(need.Words(e.prefix), func(word string) bool {
 		return !slices.Contains(lacks, word) && !slices.Contains(untried, word)
 	}))
 	return f
 }
 
-// Denied explains err, the server's reply to a user who lacks some rights of needs, and how to
-// grant them. It tests the rights, because not all servers name the command that was denied in a
-// script.
+// Denied explains err, the server's reply to a user who lacks some of the permissions in needs, and
+// how to grant them. It tests the permissions, because not all servers name the command that was
+// denied in a script.
 func Denied(ctx context.Context, srv *connect.Server, prefix string, err error, needs ...string) string {
 	missing, unknown := lacks(ctx, srv, prefix, needs...)
 	if unknown != nil {

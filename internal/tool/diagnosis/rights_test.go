@@ -219,7 +219,7 @@ func TestUntestableRightsAreReported(t *testing.T) {
 	require.Equal(t, "user tried has all tested rights for names with their own braces; could not test ~{app:*", f.Found)
 	require.Equal(t, "ACL SETUSER tried ~{app:*", f.Command)
 
-	// ACL DRYRUN needs a right.
+	// ACL DRYRUN itself requires a permission.
 	url := without("+set", "+hset", "+lpop")
 	s.Do(t, "ACL", "SETUSER", "tried", "+acl|dryrun", "+acl|whoami")
 	require.Equal(t, "ACL SETUSER tried +lpop", examined(t, url, "app:")["fair rights"].Command)
@@ -287,7 +287,7 @@ func TestTrialWritesExpireWhenReplyIsLost(t *testing.T) {
 	}
 }
 
-// Rules are pasted: a name with a space would add a rule.
+// Users paste these rules, so a name with a space would add a rule.
 func TestRulesOmitUnsupportedNames(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -138,7 +138,7 @@ func TestExamineReportsMovingSlotsAndDownMasters(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	url := "redis-cluster://" + c.Nodes()[1].Addr()
 	require.Equal(t, OK, examined(t, url, "", "listeners")["slots"].Level)
-	const slot = 15495 // of "a", of the third master
+	const slot = 15495 // the slot of "a", on the third master
 	from, to := c.Owner(t, "a"), c.Nodes()[0]
 	require.NotSame(t, from, to)
 	c.MoveSlot(t, slot, to, func() {
@@ -146,7 +146,7 @@ func TestExamineReportsMovingSlotsAndDownMasters(t *testing.T) {
 		require.Equal(t, Warning, f.Level)
 		require.Contains(t, f.Found, "slot 15495 is moving")
 	})
-	down := c.Owner(t, "foo") // 12182, of the third master
+	down := c.Owner(t, "foo") // 12182, on the third master
 	down.Kill()
 	all := examined(t, url, "", "listeners")
 	require.Equal(t, Error, all["master"].Level)

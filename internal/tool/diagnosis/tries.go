@@ -224,7 +224,8 @@ func isUnknown(err error) bool {
 	return errors.As(err, &said) && (strings.Contains(said.Error(), "unknown command") || strings.Contains(said.Error(), "unknown subcommand"))
 }
 
-// usable is like ruled for a key or channel. Its result is unknown if the command itself is denied.
+// usable is like ruled, but for a key or channel. Its result is unknown if the command itself is
+// denied.
 func usable(err error, what denial) verdict {
 	if denied(err) == deniedCommand || isUnknown(err) {
 		return unknownRight
@@ -232,7 +233,7 @@ func usable(err error, what denial) verdict {
 	return ruled(err, what)
 }
 
-// denied classifies an error. Servers use different texts, which always name the subject.
+// denied classifies an error. Servers word it differently, but always name the subject.
 func denied(err error) denial {
 	var said redis.Error
 	if !errors.As(err, &said) {

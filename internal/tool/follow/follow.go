@@ -1,6 +1,6 @@
 // Package follow reports changes to locks. It inspects locks repeatedly and listens on their
-// channels. A message means that a lock was released. Acquiring a lock, the end of a lease, and
-// releasing a fair lock with an empty queue do not cause a message. Therefore an event is a
+// channels. A message means that a lock was released. No message is sent when a lock is acquired,
+// when a lease ends, or when a fair lock with an empty queue is released. Therefore, an event is a
 // difference between two inspections, called looks, and a lock that changes faster than it is read
 // produces fewer events than changes.
 package follow
@@ -56,7 +56,7 @@ type Lock struct {
 	last     *inspect.Snapshot        // nil before the first look
 	counts   map[string]inspect.Count // of the holders at the last look
 	received received
-	// due is set if the owner was first seen before a message had woken it, so this message may
+	// due is set if the owner was first seen before a message had woken it, so that message may
 	// still arrive.
 	due bool
 }

@@ -34,7 +34,6 @@ func (s State) snapshot() *inspect.Snapshot {
 	return now
 }
 
-// brief describes events in few words.
 func brief(events []Event) (all []string) {
 	for _, e := range events {
 		said := e.What + " " + e.Owner

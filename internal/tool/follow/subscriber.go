@@ -25,14 +25,14 @@ type family struct {
 	calls   bool
 }
 
-// The family of read/write locks must be the last.
+// The family of read/write locks must come last.
 var families = [...]family{
 	{codec.LockChannel, strings.TrimSuffix(codec.LockChannel("{"), "{"), true},
 	{protocol.ReadWriteChannel, strings.TrimSuffix(protocol.ReadWriteChannel("{"), "{"), false},
 }
 
 // patterns returns patterns for the channels of a lock, or of all locks with matching names. They
-// may match other channels, but none twice.
+// may also match other channels, but no channel matches two patterns.
 func (f *family) patterns(name string, isPattern bool) []string {
 	if !isPattern {
 		channel := inspect.Literal(f.channel(name))
@@ -73,7 +73,7 @@ func Parse(channel string) (name, owner string) {
 }
 
 const (
-	// firstWaiters is the number of waiters whose channels are subscribed.
+	// firstWaiters is the number of waiters to whose channels Follow subscribes.
 	firstWaiters  = 32
 	subscribeWait = time.Second
 )
@@ -101,9 +101,9 @@ func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 }
 
 // Follow subscribes to the channels of a lock, including its channel as a read/write lock, and to
-// the channels of its first waiters. It unsubscribes from owners that have left this part of the
-// queue. If the server does not confirm a channel within a second, Follow skips it until the next
-// call.
+// the channels of its first waiters. It unsubscribes from the channels of owners that have left
+// this part of the queue. If the server does not confirm a channel within a second, Follow skips it
+// until the next call.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
 	if mine == nil {
@@ -185,7 +185,7 @@ const (
 )
 
 // Message is a message on a lock's channel. A message without a name is about the connection: if
-// Gap is set, messages may be lost from now on; otherwise they arrive again.
+// Gap is set, messages may be lost from now on; otherwise, messages are being received again.
 type Message struct {
 	At time.Time
 	// Owner is the waiter to wake, or "" for all waiters.
@@ -222,8 +222,8 @@ func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, is
 	return s, err
 }
 
-// Unheard returns the server's refusal to subscribe to the channels of read/write locks, for which
-// not all users need the right, or nil if the server confirmed them. It must be called before Run.
+// Unheard returns the server's refusal to subscribe to the channels of read/write locks, which not
+// every user may do, or nil if the server confirmed them. It must be called before Run.
 func (s *PatternSubscriber) Unheard() error { return s.unheard }
 
 // subscribe waits until the server has confirmed all patterns. The patterns of read/write locks may

@@ -109,7 +109,7 @@ type Named struct {
 // NameOf returns a name for JSON.
 func NameOf(name string) Named { return Named{Name: name, Base64: Base64(name)} }
 
-// Owned is an owner in JSON. A queue may contain any text as an owner.
+// Owned is an owner in JSON. A queue may contain any string as an owner.
 type Owned struct {
 	Owner       string `json:"owner"`
 	OwnerBase64 string `json:"owner_base64,omitempty"`
@@ -118,7 +118,7 @@ type Owned struct {
 // OwnedBy returns an owner for JSON.
 func OwnedBy(owner string) Owned { return Owned{Owner: owner, OwnerBase64: Base64(owner)} }
 
-// Shown returns an owner for people, with its base64 form if it cannot be an argument.
+// Shown returns an owner in readable form, with its base64 form if it cannot be an argument.
 func Shown(owner string) string {
 	if in := Base64(owner); in != "" {
 		return sanitize.Word(owner) + " (base64 " + in + ")"

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// IsPattern reports whether text has special characters of patterns.
+// IsPattern reports whether text has special pattern characters.
 func IsPattern(text string) bool { return strings.ContainsAny(text, `*?[\`) }
 
 // Literal returns the pattern that matches only text.

@@ -48,12 +48,12 @@ func TestServerMatchesLikeGlob(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	names := []string{""}
-	for i := 0; len(names[i]) < 3; i++ { // all there are of some letters
+	for i := 0; len(names[i]) < 3; i++ { // all names of up to three of these letters
 		for _, letter := range `ab-^]*` {
 			names = append(names, names[i]+string(letter))
 		}
 	}
-	names = names[1:] // no lock has an empty name, and Redis finds none by **
+	names = names[1:] // no lock has an empty name, and Redis does not find one with **
 	for _, name := range names {
 		s.Do(t, "SET", name, "x")
 	}

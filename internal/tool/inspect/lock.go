@@ -56,7 +56,8 @@ type Lock struct {
 	// Holders is incomplete if More is set.
 	Holders []Holder
 	More    bool
-	// TTL is the remaining lease at At, redlatch.NoTTL without a lease, or 0 for a free lock.
+	// TTL is the remaining lease at the time At, redlatch.NoTTL without a lease, or 0 for a free
+	// lock.
 	TTL time.Duration
 	At  time.Time
 	// Queue is the length of the queue.

@@ -22,7 +22,7 @@ type Number struct {
 	Taken int64
 	// PermitWaiters and LatchWaiters count waiting connections. They are 0 if unknown.
 	PermitWaiters, LatchWaiters int64
-	// Uncounted is the reason if they are unknown.
+	// Uncounted is the reason why they are unknown.
 	Uncounted error
 }
 

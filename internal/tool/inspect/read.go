@@ -177,8 +177,8 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 }
 
-// WaitersOf returns the number of connections waiting for a lock without a queue, and how many of
-// the others use the same name for a plain or a read/write lock although the lock is of another
+// WaitersOf returns the number of connections waiting for a lock without a queue, and how many
+// other connections use its name for a plain or a read/write lock although the lock is of another
 // kind. listening contains the subscriber counts of the plain and the read/write channel.
 func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
 	switch {

@@ -34,11 +34,11 @@ type Request struct {
 	Pattern string
 	// Permits adds semaphores with taken permits. Numbers scans for numbers instead of locks.
 	Permits, Numbers bool
-	// Found is called for each lock. Its error ends the scan.
+	// Found is called for each lock. If it returns an error, the scan ends.
 	Found func(*Lock) error
 	// Progress, if not nil, is called with the fraction of keys scanned.
 	Progress func(done float64)
-	// Looked, if not nil, is called with the number of keys that a SCAN returned.
+	// Looked, if not nil, is called with the number of keys that each SCAN returned.
 	Looked   func(keys int)
 	Places   int
 	NoLabels bool
@@ -46,12 +46,12 @@ type Request struct {
 
 // Unread describes the failures of a scan.
 type Unread struct {
-	// Keys counts the keys that the server refused to read. Why is its last error.
+	// Keys counts the keys that the server refused to read. Why is the server's last error.
 	Keys int
 	Why  error
-	// Away is why a master of a cluster was not scanned.
+	// Away is the reason why a master of a cluster was not scanned.
 	Away error
-	// Uncounted is why waiting connections were not counted.
+	// Uncounted is the reason why waiting connections were not counted.
 	Uncounted error
 }
 
@@ -67,7 +67,7 @@ func (u *Unread) Add(other Unread) {
 	}
 }
 
-// Text tells how many keys were not read, and why. The keys are called what.
+// Text reports how many keys were not read, and why. The argument what is the noun for the keys.
 func (u *Unread) Text(what string) string {
 	keys, them := fmt.Sprintf("%d %s were", u.Keys, what), "them"
 	if u.Keys == 1 {
@@ -232,7 +232,7 @@ func (s *scan) refused(why redis.Error) {
 	s.unread.Why = why
 }
 
-// RunOnMasters is like RunOn, for all masters of a server.
+// RunOnMasters calls RunOn for all masters of a server.
 func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, error) {
 	masters, err := srv.Nodes(ctx)
 	if err != nil {

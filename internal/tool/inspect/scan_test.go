@@ -106,7 +106,7 @@ func TestScanFindsAllKindsOnce(t *testing.T) {
 		require.Equal(t, ReadWrite, locks["rw"].Kind)
 		require.Len(t, locks["rw"].Holders, 2)
 		require.Equal(t, ReadWrite, locks["many-readers"].Kind)
-		if _, isMini := s.(*redistest.MiniServer); !isMini { // which always answers with all of a hash
+		if _, isMini := s.(*redistest.MiniServer); !isMini { // which always returns the whole hash
 			require.True(t, locks["many-readers"].More)
 			require.Less(t, len(locks["many-readers"].Holders), 100)
 		}

@@ -155,7 +155,7 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error { return WrongTypeOn(c, name, srv.Problem) })
 }
 
-// WrongTypeOn is like WrongType, but uses c. problem explains the errors of c.
+// WrongTypeOn is like WrongType, but uses c. problem explains errors returned by c.
 func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 	for _, key := range []struct{ name, kind, what string }{
 		{name, "hash", "a lock is a hash"},

@@ -32,12 +32,12 @@ const (
 	RenewalLook = 40 * time.Second
 	// RenewalSlack is how late a renewal may be.
 	RenewalSlack = time.Second
-	// renewalJitter is a difference between two looks that is not significant.
+	// renewalJitter is the largest insignificant difference between two looks.
 	renewalJitter = 20 * time.Millisecond
 )
 
 const (
-	// Places is the number of waiters to read at repeated looks.
+	// Places is the number of waiters to read in repeated looks.
 	Places = 64
 	// Interval is the longest pause between looks at a free lock.
 	Interval = time.Second
@@ -55,7 +55,7 @@ type Snapshot struct {
 	TTL     time.Duration
 	Queue   []admin.Waiter
 	Waiting int
-	// QueueError is why the queue was not read.
+	// QueueError is the reason why the queue was not read.
 	QueueError      string
 	Asked, Answered time.Time
 }
@@ -151,16 +151,17 @@ func (r *Renewal) Known() string {
 	return RenewedUnknown
 }
 
-// RenewalDue returns how long to watch a lease to see a renewal. Watchdogs renew after a third of
-// the lease, so at least two thirds of it remain, and two thirds of left at the renewal.
+// RenewalDue returns how long to watch a lease to see a renewal. Watchdogs renew when two thirds of
+// the lease remain, that is, within a third of left.
 func RenewalDue(left time.Duration) time.Duration { return left/3 + RenewalSlack }
 
-// Renewed reports whether a lease was renewed between two looks at least between apart.
+// Renewed reports whether a lease was renewed between two looks. between is the minimum time
+// between them.
 func Renewed(left, later, between time.Duration) bool {
 	return later > 0 && later+between > left+renewalJitter
 }
 
-// Pause waits for d, or returns the error of ctx.
+// Pause waits for d, or returns ctx's error.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -218,7 +219,7 @@ func NotCounted(err error) string {
 }
 
 const (
-	// LookedAt limits the places of a queue that commands read.
+	// LookedAt is the maximum number of places in a queue that commands read.
 	LookedAt = 10_000
 	// placesAtOnce limits the load that one call puts on the server.
 	placesAtOnce = 200
@@ -244,8 +245,8 @@ func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter
 	})
 }
 
-// Absent returns the owners without a subscriber, limited to among unless it is nil. A live waiter
-// may be without a subscriber for a moment, so callers should check again.
+// Absent returns the owners without a subscriber, limited to the owners in among unless it is nil.
+// A live waiter may be without a subscriber for a moment, so callers should check again.
 func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []string) ([]string, error) {
 	queue, _, err := p.Read(ctx, client)
 	if err != nil {
@@ -275,8 +276,8 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 	return absent, nil
 }
 
-// Listeners returns the number of connections subscribed for each of owners, which are waiters of a
-// fair lock. To prove that counting works, it also subscribes to a channel of its client. It
+// Listeners returns the number of connections subscribed for each of the owners, which are waiting
+// for a fair lock. To prove that counting works, it also subscribes to a channel of its client. It
 // returns admin.ErrNotCounted if the master and all its replicas cannot count subscribers.
 func Listeners(ctx context.Context, client *redlatch.Client, name string, owners ...string) (counts []int64, err error) {
 	l := hold.Of(rfairlock.New(client, name))

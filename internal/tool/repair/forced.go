@@ -54,7 +54,7 @@ type Forced struct {
 	// Subscribers counts the subscribers to the waiters' channel. Nil means unknown.
 	Subscribers *int64 `json:"subscribers,omitempty"`
 	Refused     string `json:"refused,omitempty"`
-	// Now is the lock afterwards, which a waiter may hold.
+	// Now is the lock afterwards; a waiter may hold it.
 	Now *After `json:"now,omitempty"`
 	// Tried reports whether a release was sent.
 	Tried bool `json:"-"`
@@ -171,7 +171,7 @@ func (f *Forced) Losers() []*inspect.Holder {
 	return f.of(nil)
 }
 
-// Others counts the other holders that keep the lock, and the readers whose leases have expired.
+// Others counts the other holders that keep the lock, and the readers with expired leases.
 func (f *Forced) Others() (alive, over int) {
 	losers := f.Losers()
 	for i := range f.Holders {
@@ -190,8 +190,8 @@ func (f *Forced) isHeldByAll(owners []string) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool { return len(f.of([]string{owner})) == 0 })
 }
 
-// isRenewedByOthers reports whether other readers may renew the leases of readers, as Redisson's do
-// before version 4.4.
+// isRenewedByOthers reports whether other readers may renew the leases of the given readers, as
+// Redisson's readers do before version 4.4.
 func (f *Forced) isRenewedByOthers(readers []string) bool {
 	return f.Mode == protocol.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
 		return h.Kind == "redisson" && slices.ContainsFunc(readers, func(owner string) bool { return owner != h.Owner })

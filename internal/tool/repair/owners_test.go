@@ -122,7 +122,7 @@ func TestUnlockKeepsReaderWithUnknownLease(t *testing.T) {
 		full := errors.New("max number of clients reached")
 		for name, c := range map[string]struct {
 			count  int
-			refuse int // the look that gets no connection
+			refuse int // the look that cannot connect
 			says   string
 		}{
 			"more holds than are looked at": {65, 9, "whether " + program.RedissonOwner + " is alive is unknown: its own lease cannot be read"},
@@ -131,7 +131,7 @@ func TestUnlockKeepsReaderWithUnknownLease(t *testing.T) {
 		} {
 			readBy(t, s, name, program.RedissonOwner, c.count, time.Hour)
 			target := targetOf(t, s)
-			dial, looks := target.Dial, -2 // the name is looked at first
+			dial, looks := target.Dial, -2 // the first look checks the name
 			target.Dial = func(ctx context.Context) (redis.Conn, error) {
 				if looks++; looks == c.refuse {
 					return nil, full

@@ -1,6 +1,6 @@
 // Package repair releases locks and permits of dead holders and evicts dead waiters, for the
-// command line and the web page. It checks again before it changes anything. If a repair was not
-// done although nothing failed, the error is a Refusal.
+// command line and the web page. It checks again before it changes anything. If nothing failed but
+// the repair was not carried out, the error is a Refusal.
 package repair
 
 import (
@@ -38,7 +38,7 @@ const (
 type Refusal struct {
 	Why  string
 	Text string
-	// Hint tells how to do it anyway with redlatch, or is "" if that is impossible.
+	// Hint explains how to do it anyway with redlatch, or is "" if that is impossible.
 	Hint string
 }
 
@@ -131,8 +131,8 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 	return admin.Evict(ctx, rfairlock.New(e.Client, e.Name), e.Owner)
 }
 
-// AllDead evicts all dead waiters of the first places, and ignores Owner. It returns them as EvictDead
-// does, or a *Refusal if there are none.
+// AllDead evicts all dead waiters in the first places, and ignores Owner. It returns the results of
+// EvictDead, or a *Refusal if there are none.
 func (e *Evict) AllDead(ctx context.Context, places int) (out []admin.Waiter, woken string, err error) {
 	if err = e.CheckIsLock(ctx, e.Name); err == nil {
 		out, woken, err = EvictDead(ctx, e.Client, inspect.Part{Name: e.Name, First: 1, Last: places}, e.Absent)

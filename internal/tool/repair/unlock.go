@@ -270,7 +270,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 		from = append(from, j.owner)
 	}
 	switch {
-	case len(u.owners()) == 0 && (len(now.Holders) == 0 || u.Confirm == nil): // the release finds out
+	case len(u.owners()) == 0 && (len(now.Holders) == 0 || u.Confirm == nil): // the release detects this
 		return from, nil
 	case len(now.Holders) == 0 && !u.semaphore:
 		return nil, isFree(now.Name)
@@ -302,7 +302,8 @@ func (u *Unlock) force(ctx context.Context, now *look) error {
 	return err
 }
 
-// release releases a writer's reads first, so that the release of its write wakes waiters once.
+// release releases a writer's read locks before its write lock, so that waiters are woken only
+// once.
 func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
 	slices.SortStableFunc(from, func(a, b string) int {
 		_, writes := protocol.WriterOf(a)

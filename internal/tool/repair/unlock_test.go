@@ -171,7 +171,7 @@ func TestCanceledLookReportsCancellation(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer func() { _ = theirs.Close() }()
 	go func() {
-		_, _ = theirs.Read(make([]byte, 1024)) // and no answer
+		_, _ = theirs.Read(make([]byte, 1024)) // but does not answer
 		cancel()
 	}()
 	e := Evict{Name: "job", Owner: "a:1", Absent: AbsentFor}
