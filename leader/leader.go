@@ -4,7 +4,7 @@
 //	err := leader.Run(ctx, client, "scheduler", leader.Config{Lead: serve})
 //
 // [Run] waits for the lock, calls Lead while it holds the lock, and releases it when Lead returns.
-// If the leader dies or loses its connection to Redis, another candidate leads when its lease
+// If the leader dies or loses its connection to Redis, another candidate leads when the lease
 // expires, after 30 seconds or the time set with redlatch.WithWatchdogTimeout.
 //
 // Lead's context ends before another candidate can lead. If the lock was forcibly removed or the
@@ -58,10 +58,10 @@ type Config struct {
 // released first. It is safe for concurrent use: each call is a separate candidate. It sends the
 // commands of rlock.Lock.Lock and rlock.Hold.Unlock.
 //
-// Run returns nil if ctx ended or Lead returned nil, and the lock is free. Errors:
+// Run returns nil if ctx ended or Lead returned nil, unless the lock may still be held. Errors:
 //   - Lead's error, unless it only reports that ctx ended
 //   - ErrUncertain, ErrNotSent or ErrLost if the lock may not be free, ErrNotNotified if its waiters
-//     were not notified, joined with Lead's error
+//     were not notified; these are joined with Lead's error
 //   - ErrClosed and ErrWrongType, which retrying cannot fix
 //   - ErrInvalid for an invalid name, a negative Pause or a Config without Lead
 //

@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// bubble runs a test in fake time. Each call of open returns a new client.
+// bubble runs a test in fake time. Each call to open returns a new client.
 func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *redlatch.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ type candidate struct {
 	errors chan error           // by OnError
 }
 
-// run starts a candidate. Unless set, Lead runs until its context ends.
+// run starts a candidate. The default Lead runs until its context ends.
 func run(t *testing.T, client *redlatch.Client, config leader.Config) *candidate {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -246,7 +246,7 @@ func TestErrorsLoggedWithoutHandler(t *testing.T) {
 	})
 }
 
-// The context ends after the server has granted the lock and before the reply.
+// The context ends after the server has granted the lock and before the reply arrives.
 func TestUncertainStopReportsLockMayBeHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())

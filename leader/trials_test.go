@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/trials"
 )
 
-// The leader is killed and stalled, under `make test-all` 200 times each, in ten elections at a time, half of
-// which use fair locks.
+// Under `make test-all`, the leader is killed and stalled 200 times each, in ten concurrent elections. Half
+// of them use fair locks.
 func TestKilledAndStalledProcessesNeverLeadTogether(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -32,10 +32,10 @@ func ExampleNew() {
 	}
 }
 
-// Groups are for names with one of few prefixes.
+// Groups suit names that begin with one of a few prefixes.
 func ExampleWithGroup() {
 	prefix := func(name string) string {
-		before, _, _ := strings.Cut(name, ":") // "orders" of "orders:42"
+		before, _, _ := strings.Cut(name, ":") // "orders" for "orders:42"
 		return before
 	}
 	prometheus.MustRegister(promredlatch.New(promredlatch.WithGroup(prefix)))

@@ -152,8 +152,8 @@ func fits(labels prometheus.Labels) bool {
 
 type series struct{ kind, group string }
 
-// see creates each counter with 0, because Prometheus misses the increase of a counter that starts
-// at 1.
+// see creates each counter at 0, because Prometheus misses the increase of a counter that starts at
+// 1.
 func (m *Metrics) see(name, kind string) {
 	s := m.series(name, kind)
 	if _, known := m.seen.all()[s]; !known {
@@ -307,7 +307,7 @@ func (p *pending) flush() {
 	p.count()
 }
 
-// count is like flush, but is called with mu held.
+// count is like flush, but mu must be held.
 func (p *pending) count() {
 	all := p.all
 	p.all = all[:0]

@@ -24,16 +24,17 @@ var buckets = []float64{
 // Option configures [New].
 type Option func(*Metrics)
 
-// WithGroup adds the label group to the metrics with the label kind. group returns its value for a
-// lock's name. It is called in each call to Lock, and must be fast and safe for concurrent use.
-// Once there are 100 groups, names in any other group count as "_other". The default adds no label.
+// WithGroup adds a "group" label to the metrics that have a "kind" label. group returns its value
+// for a lock's name. It is called in each call to Lock, and must be fast and safe for concurrent
+// use. Once there are 100 groups, names in any other group count as "_other". By default, no label
+// is added.
 func WithGroup(group func(name string) string) Option {
 	return func(m *Metrics) { m.grouping = group }
 }
 
 // WithExemplars adds exemplars to the histograms of locks. exemplar returns the labels for the
 // caller's context, or nil to add none. Labels with more than 128 characters in total, or with
-// invalid names or values, are dropped. The default adds no exemplars.
+// invalid names or values, are dropped. By default, no exemplars are added.
 func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option {
 	return func(m *Metrics) { m.exemplar = exemplar }
 }

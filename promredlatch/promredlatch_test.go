@@ -47,7 +47,6 @@ type observation struct {
 	registry *prometheus.Registry
 }
 
-// gather returns the metrics by name.
 func gather(t *testing.T, r *prometheus.Registry) map[string]*dto.MetricFamily {
 	t.Helper()
 	families, err := r.Gather()
@@ -126,7 +125,7 @@ func countWhatHappens(o *observation) {
 	hold, err = l.Lock(t.Context())
 	require.NoError(t, err)
 	o.Do(t, "DEL", l.Name())
-	time.Sleep(time.Minute) // a renewal finds out
+	time.Sleep(time.Minute) // a renewal detects the loss
 	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
 
 	acquire := func(labels string) int { return count(t, registry, "redlatch_lock_acquire_duration_seconds", labels) }
@@ -333,7 +332,7 @@ func TestClosedClientIsRemoved(t *testing.T) {
 	})
 }
 
-// The cost of the events of an uncontended pair.
+// The cost of reporting an uncontended pair.
 func BenchmarkPair(b *testing.B) {
 	o := promredlatch.New().Observer()
 	b.ReportAllocs()
