@@ -37,7 +37,7 @@ var (
 
 func (a Access) may(right Access) bool { return a&right == right }
 
-// needs returns the reason why a request that needs right is denied, or nil.
+// needs returns the reason why a request that needs the given right is denied, or nil.
 func (a Access) needs(right Access) error {
 	switch {
 	case !a.may(ReadOnly):
@@ -64,8 +64,8 @@ func accessOf(r *http.Request) Access {
 	return a
 }
 
-// admit denies requests without a right to the page. Actions check rights themselves so that
-// attempts are audited. Static files do not need rights.
+// admit denies requests from viewers who have no access to the page. Actions check rights
+// themselves so that attempts are audited. Static files do not need rights.
 func (p *Page) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/static/") {
@@ -119,7 +119,7 @@ type Attempt struct {
 	//     or the form was incomplete
 	//   - "failed": Redis did not do it, or it is unknown whether it did
 	Outcome string
-	// Detail tells why the action was not done, or which clients were notified.
+	// Detail explains why the action was not done, or which clients were notified.
 	Detail string
 }
 
@@ -152,7 +152,7 @@ func (p *Page) report(ctx context.Context, a *Attempt) error {
 	return p.options.Audit(context.WithoutCancel(ctx), *a)
 }
 
-// policy allows only the styles, the script and the stream of the page itself.
+// policy allows only the page's own styles, script and stream.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 

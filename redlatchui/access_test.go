@@ -44,7 +44,6 @@ func (a *audits) take() []redlatchui.Attempt {
 	return all
 }
 
-// outcomes returns the outcomes since the last call.
 func (a *audits) outcomes() (all []string) {
 	for _, what := range a.take() {
 		all = append(all, what.Outcome)

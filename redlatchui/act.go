@@ -40,7 +40,7 @@ type deed struct {
 	name  string
 	right Access
 	read  func(a *Attempt, form url.Values) error
-	// do returns the result in a sentence.
+	// do returns the result as a sentence.
 	do func(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error)
 }
 

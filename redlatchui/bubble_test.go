@@ -23,7 +23,7 @@ type server struct {
 	*redistest.MiniServer
 	stalls atomic.Bool
 	mu     sync.Mutex
-	sent   []byte // since the last call of count
+	sent   []byte // since the last call to count
 }
 
 // counted is a client's connection to a server.
@@ -56,7 +56,6 @@ func (s *server) count(command string) int {
 	return n
 }
 
-// start starts a server in a bubble.
 func start(t *testing.T) *server {
 	t.Helper()
 	return &server{MiniServer: redistest.Mini(t, embedded.WithInProcess())}
@@ -85,7 +84,7 @@ func open(t *testing.T, s redistest.Target, o redlatchui.Options) *redlatchui.Pa
 type tab struct {
 	header http.Header
 	events chan string   // the data of each event
-	over   chan struct{} // closed when the stream is over
+	over   chan struct{} // closed when the stream has ended
 }
 
 func (b *tab) Header() http.Header { return b.header }

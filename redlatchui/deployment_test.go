@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// pagesOf returns the page of a deployment, as redlatch ui and as a program serve it.
+// pagesOf returns the pages of a deployment as served by redlatch ui and by a program.
 func pagesOf(t *testing.T, address string) map[string]*redlatchui.Page {
 	t.Helper()
 	options := redlatchui.Options{Every: 100 * time.Millisecond}

@@ -103,7 +103,7 @@ func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 	})
 }
 
-// lasts extends Wait to the time to watch a lease. A negative left means no lease.
+// lasts extends Wait to the time needed to watch a lease. If left is negative, there is no lease.
 func (page *formPage) lasts(left time.Duration) {
 	if left >= 0 {
 		page.Wait = max(page.Wait, repair.LookLimit(inspect.RenewalLook, left))

@@ -31,7 +31,7 @@ type lockPage struct {
 	// Lock is nil if nothing is known. MoreHolders counts the holders that it leaves out.
 	Lock        *board.Lock
 	MoreHolders int
-	// Why tells why the lock does not change hands. If it mentions a dead waiter that the viewer
+	// Why explains why the lock is not changing hands. If it mentions a dead waiter that the viewer
 	// may evict, WhyEvict is the address of the form and WhyThen is the rest of the text.
 	Why, WhyEvict, WhyThen string
 

@@ -30,7 +30,7 @@ func TestNamesAreEscapedAndLinked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
-		names := map[string]string{ // by the text shown
+		names := map[string]string{ // by the displayed text
 			"orders:42":                         "orders:42",
 			`<script>alert(1)</script>`:         `<script>alert(1)</script>`,
 			`"><img src=x onerror=alert(1)>`:    `"\"><img src=x onerror=alert(1)>"`,

@@ -279,7 +279,7 @@ func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
 		program.Listen(t, s, "x", javaB+":2")
 		program.Listen(t, s, "y", javaA+":1")
 		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
-		// The page of a lock says so although no other page is open.
+		// The lock's page reports this although no other page is open.
 		_, text := get(t, page, "/lock?name=x")
 		require.Contains(t, textOf(text), "It is in a wait cycle: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
 			"Redisson 0b8f3a12:2 waits for x, which Redisson 0b8f3a11:1 holds.")

@@ -145,8 +145,8 @@ func statusOf(err error) int {
 }
 
 const (
-	// streamsFor limits each stream, so that broken connections do not remain. The browser opens
-	// another one.
+	// streamsFor is how long a stream stays open, so that broken connections do not linger. The
+	// browser then opens a new one.
 	streamsFor = 10 * time.Minute
 	// againAfter is when a page without changes is reloaded, to show whether the server replies.
 	againAfter = 3 * time.Second
@@ -171,7 +171,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // tells proxies not to buffer
+	w.Header().Set("X-Accel-Buffering", "no") // makes proxies pass events on immediately
 	out := http.NewResponseController(w)
 	for n := 0; err == nil && ctx.Err() == nil; n++ {
 		data := strconv.Itoa(n)

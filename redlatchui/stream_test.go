@@ -92,8 +92,8 @@ func TestViewerCannotCrowdOutOthers(t *testing.T) {
 	}
 }
 
-// visit opens tabs that reload their page at each event, for some time, and returns the number of times
-// that clients sent a command.
+// visit opens tabs that reload their page at each event, for some time, and returns how often clients
+// sent a command.
 func visit(t *testing.T, s *server, path, stream, command string, tabs int) int {
 	t.Helper()
 	page := open(t, s, redlatchui.Options{Every: 300 * time.Millisecond})
@@ -154,7 +154,7 @@ func TestNothingSentWithoutViewers(t *testing.T) {
 		require.Zero(t, s.count("SCAN"))
 		_, text := get(t, page, "/")
 		require.Contains(t, text, `<bdi>a</bdi>`)
-		time.Sleep(10 * time.Second) // a page without JavaScript is reloaded: the scans go on for a while
+		time.Sleep(10 * time.Second) // the scans continue for a while, because pages without JavaScript are reloaded
 		require.Greater(t, s.count("SCAN"), 3*50)
 		time.Sleep(time.Hour)
 		require.Zero(t, s.count("SCAN"))

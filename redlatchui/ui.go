@@ -25,8 +25,8 @@ type Options struct {
 	// Hosts lists names under which browsers reach the page, without ports, in addition to
 	// localhost, 127.0.0.1 and ::1. Requests for other hosts are rejected to prevent DNS rebinding.
 	Hosts []string
-	// Every is the shortest interval between two scans, at least 100 ms. Zero means 2 s. The pause
-	// after a scan is at least four times its duration.
+	// Every is the shortest interval between two scans. It must be at least 100 ms; zero means 2 s.
+	// The pause after a scan is at least four times its duration.
 	Every time.Duration
 	// Access returns the rights of the viewer who sent a request. Nil means ReadOnly. Access is
 	// called concurrently, once for each request and stream, and must not block.

@@ -115,7 +115,7 @@ func (p checked) waits(call *ast.CallExpr, first ast.Node, use string) {
 	p.Reportf(call.Pos(), "%s %s the hold of line %d: use %s", types.ExprString(call.Fun), verb, p.Fset.Position(first.Pos()).Line, use)
 }
 
-// outerDo returns an enclosing call of Do whose function acquires the same lock again with an outer
+// outerDo returns an enclosing call to Do whose function acquires the same lock again with an outer
 // context.
 func (p checked) outerDo(c inspector.Cursor, call *ast.CallExpr) *ast.CallExpr {
 	lock, ctx := p.acquisition(call)
@@ -132,7 +132,8 @@ func (p checked) outerDo(c inspector.Cursor, call *ast.CallExpr) *ast.CallExpr {
 	return nil
 }
 
-// afterHold finds a second acquisition after a statement that assigns a hold, while the lock is certainly held.
+// afterHold finds a second acquisition after a statement that assigns a hold, at a point where the lock is
+// known to be held.
 func (p checked) afterHold(c inspector.Cursor, to []ast.Expr, first *ast.CallExpr) {
 	lock, ctx := p.acquisition(first)
 	id, _ := to[0].(*ast.Ident)

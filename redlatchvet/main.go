@@ -7,7 +7,7 @@
 //
 //	droppedhold    a hold that the program never releases
 //	callercontext  the caller's context in a function passed to Do
-//	lockagain      a second Lock of a held lock without the hold's context, which deadlocks
+//	lockagain      a second Lock call on a held lock without the hold's context, which deadlocks
 //
 // It may miss mistakes but should not report correct code. It skips _test.go files.
 package main

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/tools/go/analysis/analysistest"
 )
 
-// The programs of testdata use this checkout's packages.
+// The programs in testdata use this checkout's packages.
 func TestChecksReportExpectedDiagnostics(t *testing.T) {
 	analysistest.Run(t, "testdata", analyzer("all", "all checks", func(p checked) {
 		for _, check := range checks {
