@@ -47,8 +47,8 @@ func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makePlain, opts)
 }
 
-// NewFair returns the fair lock with this name and tokens; otherwise it is like [New]. Redisson has no
-// such lock; its RFairLock with that name waits in the same queue, but without tokens.
+// NewFair is like [New], but returns a fair lock with tokens. Redisson does not have such a lock: its
+// RFairLock with the same name waits in the same queue, but without tokens.
 func NewFair(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makeFair, opts)
 }
@@ -72,8 +72,8 @@ func newLock(client *redlatch.Client, name string, make func(least int64) hold.M
 // concurrent use.
 type Hold struct{ *rlock.Hold }
 
-// Token returns the latest token of the hold's owner, at least 1; a re-entry also increases the outer
-// hold's token. The token does not change after the hold has ended. It sends nothing.
+// Token returns the latest token of the hold's owner, which is at least 1. A re-entry also increases
+// the outer hold's token. The token does not change after the hold has ended. It sends nothing.
 func (h *Hold) Token() int64 { return hold.Of(h).Token() }
 
 // Lock acquires the lock as [rlock.Lock.Lock] does. It may also return [ErrCounter] and [ErrEpoch].
@@ -81,13 +81,13 @@ func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Lock(ctx, opts...))
 }
 
-// TryLock makes one attempt, as [rlock.Lock.TryLock] does, and returns the errors of [Lock.Lock].
-// Redisson's tryLockAndGetToken without arguments waits.
+// TryLock makes one attempt, as [rlock.Lock.TryLock] does, and returns the same errors as
+// [Lock.Lock]. Unlike Redisson's tryLockAndGetToken without arguments, it does not wait.
 func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.TryLock(ctx, opts...))
 }
 
-// Resume takes over the lock that owner holds, as [rlock.Lock.Resume] does, and increases the token. After
+// Resume takes over the lock held by owner, as [rlock.Lock.Resume] does, and increases the token. After
 // the first write of this hold, the resource rejects writes of the previous holder.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Resume(ctx, owner, opts...))
@@ -155,11 +155,10 @@ type settings struct {
 	err   error
 }
 
-// WithEpoch makes acquisitions fail with ErrEpoch instead of issuing a token from an epoch before n, which
-// is 1 to 8191. The tokens of epoch n start at n × 2^40, so a lost counter, which restarts at 1, issues no
-// tokens until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the same
-// epoch; Redisson does not support epochs and acquires the lock with low tokens. By default there is no
-// epoch.
+// WithEpoch makes acquisitions fail with ErrEpoch instead of issuing a token from an epoch before n (1 to
+// 8191). The tokens of epoch n start at n × 2^40, so a lost counter, which restarts at 1, issues no tokens
+// until an operator calls [Lock.BeginEpoch]. All programs that share the lock should use the same epoch;
+// Redisson does not support epochs and acquires the lock with low tokens. By default there is no epoch.
 func WithEpoch(n int) Option {
 	return func(s *settings) {
 		if n < 1 || n > maxEpoch {
@@ -173,7 +172,7 @@ func WithEpoch(n int) Option {
 // BeginEpoch raises the counter to the first token of the lock's epoch, and reports whether it was lower
 // before. Call it once, manually, before an epoch is used, and never for an epoch in which tokens have
 // been issued, since they would be issued again. The lock may be held. It returns redlatch.ErrInvalid for
-// a lock without an epoch, and ErrCounter. It sends one EVALSHA.
+// a lock without an epoch. It may also return ErrCounter. It sends one EVALSHA.
 func (l *Lock) BeginEpoch(ctx context.Context) (raised bool, err error) {
 	if l.least == 0 && hold.Of(l).Err == nil {
 		err = fmt.Errorf("%w: lock created without WithEpoch", redlatch.ErrInvalid)

@@ -23,12 +23,11 @@ var (
 	within  = callers.Within
 )
 
-// maker is New or NewFair.
 type maker func(c *redlatch.Client, name string, opts ...rfencedlock.Option) *rfencedlock.Lock
 
 var makers = map[string]maker{"plain": rfencedlock.New, "fair": rfencedlock.NewFair}
 
-// bubble runs a test for both in fake time. Each call of newLock uses another client.
+// bubble runs a test for both makers in fake time. Each call to newLock uses a new client.
 func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock)) {
 	t.Helper()
 	for name, newLock := range makers {
@@ -50,7 +49,6 @@ func take(t *testing.T, l *rfencedlock.Lock, opts ...rlock.Option) *rfencedlock.
 	return hold
 }
 
-// lastToken returns the counter.
 func lastToken(t *testing.T, l *rfencedlock.Lock) int64 {
 	t.Helper()
 	token, err := l.Token(t.Context())

@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/rlatch"
 )
 
-// open connects to an embedded server.
 func open(ctx context.Context) (*redlatch.Client, func()) {
 	server, err := embedded.Start() // or your own Redis
 	if err != nil {
@@ -48,7 +47,7 @@ func ExampleNew() {
 	// Output: all imports are done
 }
 
-// A wait without an end is rarely right: a worker that died never counts down.
+// Always limit the wait: a worker that has died never counts down.
 func ExampleLatch_Wait_deadline() {
 	ctx := context.Background()
 	client, done := open(ctx)
@@ -61,7 +60,7 @@ func ExampleLatch_Wait_deadline() {
 	_ = imports.CountDown(ctx)
 	soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	if err := imports.Wait(soon); err != nil { // rlatch.ErrNotOpen, if the server could be asked in time
+	if err := imports.Wait(soon); err != nil { // rlatch.ErrNotOpen, if the server replied in time
 		left, _ := imports.Count(ctx)
 		fmt.Println("not done:", left)
 	}

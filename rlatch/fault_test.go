@@ -79,7 +79,7 @@ func TestQueryWithLostReplyIsRepeated(t *testing.T) {
 	})
 }
 
-// Without a message.
+// Neither causes a message.
 func TestDeletionAndExpiryEndWaitWithinPollCap(t *testing.T) {
 	const pollCap = 4 * time.Second
 	for _, away := range [][]any{{"DEL", "job"}, {"PEXPIRE", "job", 1}, {"SET", "job", "-1"}} {

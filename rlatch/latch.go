@@ -59,8 +59,9 @@ func New(client *redlatch.Client, name string) *Latch {
 // Name returns the latch's name.
 func (l *Latch) Name() string { return l.name }
 
-// TrySetCount sets the count to n, at least 1, if the latch is open, and reports whether it did, like
-// Redisson's trySetCount. After ErrUncertain, the count may have been set. It sends one EVALSHA.
+// If the latch is open, TrySetCount sets the count to n, which must be at least 1. It reports whether
+// it did, like Redisson's trySetCount. After ErrUncertain, the count may have been set. It sends one
+// EVALSHA.
 func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {
 	if n <= 0 {
 		engine.NeedContext(ctx)
@@ -124,7 +125,7 @@ var ErrNotOpen = errors.New("redlatch: latch not open")
 // It sends GET before and after it subscribes, after each message, and each time the poll cap elapses. Once it
 // is waiting, it keeps waiting while Redis is unreachable.
 //
-// Errors: [ErrNotOpen] if the wait ended (if ctx ended it, ctx's error is joined) or the limit of
+// Errors: [ErrNotOpen] if the wait ended (joined with ctx's error if ctx ended it) or the limit set by
 // redlatch.WithMaxWaiters was reached; ErrNotSent if ctx had already ended or Redis could not be reached
 // within the command timeout; ErrClosed, ErrWrongType, ErrInvalid and *transport.ServerError.
 func (l *Latch) Wait(ctx context.Context) error {

@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// bubble runs a test in fake time. Each call of open returns the latch on a new client without polls.
+// bubble runs a test in fake time. Each call to open returns the latch on a new client that does not
+// poll.
 func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

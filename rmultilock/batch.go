@@ -135,8 +135,8 @@ func (w *waiter) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	return w.Waiter.Listen(ctx, a)
 }
 
-// Sleep returns 0 if another lock blocks the caller now, so that it first subscribes to its
-// channel.
+// Sleep returns 0 if the caller is now blocked by a different lock, so that it subscribes to that
+// lock's channel first.
 func (w *waiter) Sleep(nap, _ time.Duration) time.Duration {
 	if w.listens && w.to != w.batch.blocked {
 		return 0

@@ -48,7 +48,7 @@ func (c *cut) Start(call *transport.Call, done transport.Done) {
 
 func (*cut) Replicate(*transport.Call, int, time.Duration, func(any, int64, error)) {}
 
-// inCutBubble is inBubble with a transport that can be cut.
+// inCutBubble is like inBubble, but with a transport that can be cut.
 func inCutBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *cut, *redlatch.Client) {
 	t.Helper()
 	srv, tr := redistest.Mini(t, embedded.WithInProcess()), &cut{}
@@ -64,7 +64,6 @@ func exists(t *testing.T, srv *redistest.MiniServer, names ...any) int64 {
 	return n
 }
 
-// ends waits for the end of a hold's context.
 func ends(t *testing.T, ctx context.Context) {
 	t.Helper()
 	select {
@@ -141,7 +140,8 @@ func TestHoldEndsAtMaxHoldAndClose(t *testing.T) {
 	})
 }
 
-// Redis is away for longer than the client's watchdog timeout, but not for the requested lease.
+// Redis is unreachable for longer than the watchdog timeout, but not as long as the requested
+// lease.
 func TestReleaseRetriedForRequestedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, tr, client := inCutBubble(t, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))

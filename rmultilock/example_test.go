@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// open connects to an embedded server.
 func open(ctx context.Context) (*redlatch.Client, func()) {
 	server, err := embedded.Start() // or your own Redis
 	if err != nil {

@@ -116,7 +116,7 @@ func (w *witness) since() []any {
 	return seen
 }
 
-// The observer sees locks that were released because of too few replicas as not acquired.
+// The observer sees locks that were released for lack of replicas as not acquired.
 func TestReplicaWaitsRunConcurrently(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -143,7 +143,7 @@ func TestReplicaWaitsRunConcurrently(t *testing.T) {
 	h := take(t, l)
 	waits := s.CommandStats(t)["wait"]
 	require.Positive(t, waits)
-	// There is one behind the first call, one behind the others, and more if this process was
+	// One follows the first call, one follows the others, and more follow if this process was
 	// delayed.
 	require.LessOrEqual(t, waits, int64(len(all)/5))
 	inner, err := l.Lock(h.Context(within(t)))

@@ -8,8 +8,8 @@
 // acquire locks in the same order, so they cannot deadlock. A program that acquires the same locks
 // separately must use that order; see docs/migration.md.
 //
-// Without a cluster, and in one slot of a cluster, one script acquires all plain locks, so a waiting caller
-// does not hold any of them. It can starve if some lock is always busy, so limit the wait.
+// On a single server, or if they share a slot of a cluster, all plain locks are acquired by one script, so
+// a waiting caller does not hold any of them. It can starve if some lock is always busy, so limit the wait.
 //
 // Redisson's getRedLock is not supported; see docs/migration.md.
 package rmultilock
@@ -82,8 +82,8 @@ func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
 
-// TryLock is like [Lock.Lock] but does not wait: it returns ErrNotAcquired if another owner holds any of the
-// locks. WithWait results in ErrInvalid.
+// TryLock is like [Lock.Lock], but does not wait: it returns ErrNotAcquired if another owner holds any of
+// the locks. WithWait results in ErrInvalid.
 func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.acquire(ctx, "try-lock", opts)
 }
