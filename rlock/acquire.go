@@ -155,38 +155,38 @@ type Option func(*settings)
 
 type settings = hold.Terms
 
-// WithWait limits how long Lock waits before it returns ErrNotAcquired. d is 0, for one attempt, or
-// at least 1 ms; the first attempt always has half a second for its reply. By default only the
-// context limits the wait. Redisson calls it waitTime.
+// WithWait limits how long Lock waits before it returns ErrNotAcquired. d must be at least 1 ms, or
+// 0 for a single attempt. The first attempt always has half a second for its reply. By default only
+// the context limits the wait. Redisson calls it waitTime.
 func WithWait(d time.Duration) Option {
 	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
 
-// WithPolling makes Lock poll every d instead of subscribing, like Redisson's getSpinLock. d is at
-// least 1 ms, and each pause is shortened at random by up to an eighth. Use it for servers without
+// WithPolling makes Lock poll every d instead of subscribing, like Redisson's getSpinLock. d must
+// be at least 1 ms. Each pause is randomly shortened by up to an eighth. Use it for servers without
 // pub/sub, and for locks that getSpinLock releases without a message. Only plain and fenced locks
 // support it.
 func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
 
-// WithLease acquires the lock for d, at least 1 ms, without renewal: the hold is lost after d less
+// WithLease acquires the lock for d (at least 1 ms) without renewal: the hold is lost after d less
 // the loss margin. By default the lease is the client's watchdog timeout and is renewed. Redisson
 // calls it leaseTime.
 func WithLease(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Fixed = d, true }
 }
 
-// WithWatchdog acquires the lock with a lease of d, at least 1 s, that is renewed every d/3. A
-// short lease frees the lock of a crashed holder sooner. To change the lease of all locks of a
-// client, prefer redlatch.WithWatchdogTimeout.
+// WithWatchdog acquires the lock with a lease of d (at least 1 s) that is renewed every d/3. A
+// short lease frees the lock of a crashed holder sooner. To change the lease of all of a client's
+// locks, prefer redlatch.WithWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Watchdog = d, true }
 }
 
-// WithMaxHold limits a hold to d, at least 1 ms: its contexts then end with ErrMaxHold, and the lock
-// becomes free at Unlock or when its lease expires. It cannot be combined with WithLease. By default
-// holds are not limited.
+// WithMaxHold limits a hold to d (at least 1 ms): its contexts then end with ErrMaxHold, and the
+// lock becomes free at Unlock or when its lease expires. It cannot be combined with WithLease. By
+// default holds are not limited.
 func WithMaxHold(d time.Duration) Option {
 	return func(a *settings) { a.Max, a.Capped = d, true }
 }

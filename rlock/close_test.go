@@ -15,11 +15,12 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// closeTimeout is the command timeout of clients that are closed: the limit of Close. It is longer
-// than a round trip.
+// closeTimeout is the command timeout of closed clients, which limits Close. It is longer than a
+// round trip.
 const closeTimeout = 4 * time.Second
 
-// closes closes the client in the background and returns a check that it has closed in time.
+// closes closes the client in the background and returns a function that checks that it has closed
+// in time.
 func closes(t *testing.T, client *redlatch.Client, within time.Duration) (done func()) {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -66,7 +67,7 @@ func TestCloseIsBoundedOnFrozenServer(t *testing.T) {
 				await(t.Context(), waiting),
 				inBackground(func() (*rlock.Hold, error) { return l.TryLock(t.Context()) }))
 		}
-		// The call of a canceled caller is uncertain, and is resolved when the client closes.
+		// A canceled caller's call is uncertain, and is resolved when the client closes.
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err := l.TryLock(ctx)

@@ -145,7 +145,7 @@ func TestShortWaitKeepsFirstAttempt(t *testing.T) {
 	})
 }
 
-// commands counts the commands of a server, without the test's own.
+// commands counts the commands sent to a server, except the test's own.
 func commands(t testing.TB, srv *redistest.Server) (scripts, all int64) {
 	t.Helper()
 	stats := srv.CommandStats(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// documented names the sections of the operator's manual that everyOperation needs.
+// documented lists the sections of the operator's manual that everyOperation needs.
 var documented = []string{"Plain locks", "Inspection"}
 
 // leastPrivileged starts a server with the manual's user, changes its rights, and returns its URL.
@@ -26,7 +26,7 @@ func leastPrivileged(t *testing.T, rights ...any) (*redistest.Server, string) {
 	return s, s.GiveRights(t, documented, rights...)
 }
 
-// everyOperation uses every feature of a lock, with between before each step.
+// everyOperation uses every feature of a lock, and calls between before each step.
 func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, name string, between func()) {
 	t.Helper()
 	l := rlock.New(client, name)
@@ -94,7 +94,7 @@ func TestU42DocumentedUserCanDoEverything(t *testing.T) {
 	stats := s.CommandStats(t)
 	require.Positive(t, stats["eval"])
 	require.Positive(t, stats["evalsha"])
-	// Commands and scripts are rejected in different words.
+	// The rejections of commands and scripts are worded differently.
 	for _, refusal := range []string{"NOPERM", "can't run this command", "no permission"} {
 		require.Zero(t, logged.count(refusal), "a call was rejected, possibly in the background")
 	}

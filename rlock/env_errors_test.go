@@ -125,7 +125,7 @@ func TestU31U43LossDiffersFromDoubleUnlock(t *testing.T) {
 				require.NoError(t, hold.Err())
 				forget(t, srv, client)
 				awaitLoss(t, hold, 10*time.Second) // a renewal period
-				if name != "flushed" {             // the renewal script of both keeps it
+				if name != "flushed" {             // the renewal script for both keeps it
 					time.Sleep(time.Minute)
 					require.NoError(t, kept.Unlock())
 				}

@@ -111,7 +111,7 @@ func TestU35UnboundedCallUsesCommandTimeout(t *testing.T) {
 	})
 }
 
-// A waiter that once had a reply keeps waiting, and returns the transport error in the end.
+// A waiter that has received a reply keeps waiting, and finally returns the transport error.
 func TestU35WaiterReportsOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0, redlatch.WithPollCap(100*time.Millisecond))
@@ -187,7 +187,8 @@ func TestU5CanceledAcquireLeavesNoHold(t *testing.T) {
 	}
 }
 
-// The lease of the other holder ends, the waiter is granted the lock, and leaves before the reply.
+// The lease of the other holder ends, the waiter is granted the lock, and stops waiting before the
+// reply arrives.
 func TestU5WaiterCanceledInLaterAttemptLeavesNoHold(t *testing.T) {
 	for name, opts := range map[string][]rlock.Option{"own": nil, "given": {rlock.WithOwner(newOwner())}} {
 		t.Run(name, func(t *testing.T) {

@@ -46,8 +46,8 @@ func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
 // Unlock ends the hold and its contexts, and releases the lock, unless the owner has other holds. It
-// needs no context and takes at most one command timeout. Later calls return the first result. It sends
-// one EVALSHA, or none if the next caller in this process takes over the lock.
+// takes no context and returns within one command timeout. Later calls return the first result. It
+// sends one EVALSHA, or none if the next caller in this process takes over the lock.
 //
 // It returns nil if the lock was held until now. Errors:
 //   - ErrLost: the lock had already been lost
@@ -86,8 +86,8 @@ func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExp
 // hold with ErrHandedOver, and returns the owner for [Lock.Resume], [Lock.UnlockAs] or Redisson's
 // unlockAsync(threadId), which must be called within one lease.
 //
-// It returns the errors of [Hold.LetExpire]. If Redis does not reply, the hold continues. It sends
-// one EVALSHA, or two after a re-entry.
+// It returns the same errors as [Hold.LetExpire]. If Redis does not reply, the hold continues. It
+// sends one EVALSHA, or two after a re-entry.
 func (h *Hold) HandOver() (redlatch.Owner, error) {
 	owner, err := hold.Of(h).HandOver()
 	return owner, h.wrap("hand-over", err)

@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The network holds a command back until its connection has been replaced. The embedded server,
-// like the rights of some users, does not allow killing the old connection.
+// The network holds a command back until its connection has been replaced. On the embedded server,
+// clients cannot kill the old connection, which some users may not do either.
 
 // settled is logged when an uncertain call has been resolved.
 const settled = "unresolved call resolved"
@@ -141,7 +141,7 @@ func TestU5UncertainAcquireDoesNotBlockItsCaller(t *testing.T) {
 	}
 }
 
-// The server is away for longer than the lease of an acquire that it runs when it is back.
+// The server is frozen for longer than the lease of an acquire, which it runs afterwards.
 func TestU5AcquireAfterLongFreezeIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 0, redlatch.WithWatchdogTimeout(shortLease), redlatch.WithCommandTimeout(time.Second))

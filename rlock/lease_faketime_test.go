@@ -20,7 +20,7 @@ func TestU39LockKeptForOneHour(t *testing.T) {
 		ctx := hold.Context(t.Context())
 		_, bounded := ctx.Deadline()
 		require.False(t, bounded, "a renewed lease has no deadline")
-		time.Sleep(time.Second) // off the beat of the renewals
+		time.Sleep(time.Second) // out of step with the renewals
 		for range testlevel.Rounds(5, 60) {
 			time.Sleep(time.Minute)
 			require.NoError(t, hold.Err())

@@ -74,8 +74,8 @@ func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 
 // TryLock makes one attempt, or none if other callers of this client are already waiting. It
 // returns ErrNotAcquired if another owner holds the lock or the hold that ctx belongs to has an
-// inner hold, ErrInvalid with WithWait, ErrUncertain or ErrNotSent if ctx ends during the attempt,
-// and the other errors of [Lock.Lock].
+// inner hold. It returns ErrInvalid if WithWait is given, and ErrUncertain or ErrNotSent if ctx
+// ends during the attempt. Its other errors are those of [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "try-lock", opts)
 }
@@ -164,11 +164,10 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: owner, Err: err}
 }
 
-// Resume takes over the lock that owner holds, after [Hold.HandOver] or from a program in another
+// Resume takes over the lock held by owner, after [Hold.HandOver] or from a program in another
 // language. It may extend the lease but never shortens it, and renews it unless WithLease is given. The
-// new hold's Unlock subtracts one from owner's count. It accepts only the options that concern the lease.
-// It returns ErrNotHeld if owner does not hold the lock, and ErrInvalid with WithWait. It sends one
-// EVALSHA.
+// new hold's Unlock subtracts one from owner's count. It accepts only the lease options. It returns
+// ErrNotHeld if owner does not hold the lock, and ErrInvalid with WithWait. It sends one EVALSHA.
 //
 // If the previous hold was not handed over, both holds are renewed, and the previous one is lost within
 // one renewal period after the new one is unlocked.

@@ -21,13 +21,13 @@ type mHold struct {
 	real      *rlock.Hold
 	client    int
 	ownership *mOwnership
-	parent    *mHold // whose proof it was acquired with
-	outer     *mHold // whose inner hold it is
+	parent    *mHold // the hold whose proof was used to acquire it
+	outer     *mHold // the hold into which it re-entered
 	inner     *mHold
 
 	lease  time.Duration
 	fixed  bool
-	lossAt time.Time // of a fixed one
+	lossAt time.Time // when a fixed lease is lost
 	maxAt  time.Time // zero if there is no maximum
 
 	end      error     // nil while live
@@ -36,7 +36,7 @@ type mHold struct {
 	result   error // of the first Unlock
 }
 
-// mOwnership is the holds of one owner in one client.
+// mOwnership contains the holds of one owner in one client.
 type mOwnership struct {
 	owner  string
 	shared bool
@@ -46,7 +46,7 @@ type mOwnership struct {
 type mServer struct {
 	owner   string // "" if the lock is free
 	count   int64
-	longest time.Duration // no lease of this owner was longer
+	longest time.Duration // longest lease of this owner
 	// exp is the time at which the key expires, as of the last step; renewals extend it.
 	exp time.Time
 }
@@ -286,7 +286,7 @@ func (m *model) letGo(h *mHold, end error) (refused bool, err error) {
 		return false, redlatch.ErrLost
 	}
 	if end == redlatch.ErrHandedOver && !h.ownership.shared { //nolint:errorlint // exactly this
-		m.server.count = 1 // counts left by lost inner holds are not handed over
+		m.server.count = 1 // counts of lost inner holds are not handed over
 	}
 	h.end, h.unlocked, h.result = end, true, nil
 	m.leave(h)
@@ -321,7 +321,7 @@ func (m *machine) check(rt *rapid.T) {
 	m.loose = false
 }
 
-// checkEnd ignores the reason of a loss.
+// checkEnd ignores the reason for a loss.
 func (m *machine) checkEnd(rt *rapid.T, h *mHold) {
 	if end := h.real.Err(); h.end == redlatch.ErrLost { //nolint:errorlint // exactly this
 		var why redlatch.Loss

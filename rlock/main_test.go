@@ -24,7 +24,6 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon bounds waits on a real server.
 const soon = 10 * time.Second
 
 const shortLease = 6 * time.Second
@@ -47,7 +46,6 @@ func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *re
 	return srv, fakeClient(t, srv, opts...)
 }
 
-// take acquires a free lock.
 func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	h, err := l.TryLock(t.Context(), opts...)

@@ -150,7 +150,7 @@ func TestObserverReportsReconnects(t *testing.T) {
 	})
 }
 
-// The next caller always gets the turn. With the first unlock only it also gets the lock.
+// The next caller always gets the turn. Only with the first unlock does it also get the lock.
 func TestObserverReportsTransfers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
@@ -236,7 +236,7 @@ func TestInspectReportsForeignFields(t *testing.T) {
 	})
 }
 
-// A rejected caller learns the holder without another round trip.
+// A rejected caller is informed of the holder without another round trip.
 func TestNotAcquiredReportsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, theirs := inBubble(t)
@@ -256,7 +256,7 @@ func TestNotAcquiredReportsHolder(t *testing.T) {
 		require.EqualValues(t, 1, calls.n.Load()-before)
 		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
 		reported("lock", err)
-		// A caller in the local queue also learns the holder, and does not send anything.
+		// A caller in the local queue also receives the holder, without sending anything.
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		first := await(ctx, ours)

@@ -151,7 +151,7 @@ func TestExpiredLeaseKeepsOtherHoldOfOwner(t *testing.T) {
 	})
 }
 
-// firstRelease calls instead for the first release of a shared owner.
+// firstRelease replaces the first release of a shared owner with a call to the function instead.
 type firstRelease struct {
 	transport.Transport
 
@@ -177,7 +177,8 @@ func TestReleaseForOwnerKeepsOtherLeases(t *testing.T) {
 		return await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 	}
 	for name, c := range map[string]struct {
-		// release releases the lock before the next caller enters. If it is nil, the release comes after.
+		// release releases the lock before the next caller enters. If it is nil, the lock is released
+		// afterwards.
 		release func(tr transport.Transport, call *transport.Call, done transport.Done)
 		enter   func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter
 	}{

@@ -148,7 +148,7 @@ func TestHoldExpiredDuringReplicaWaitNotReturned(t *testing.T) {
 					w := &witness{}
 					var opts []redlatch.Option
 					if kind == "fair" {
-						opts = append(opts, redlatch.WithObserver(observed.Outcomes(w.see))) // and without an observer it is the same
+						opts = append(opts, redlatch.WithObserver(observed.Outcomes(w.see))) // the result is the same without one
 					}
 					srv, client, replica := copied(t, 10*time.Second, opts...)
 					replica.answers(4*time.Second, 1)

@@ -80,7 +80,7 @@ func TestUserWithoutWaitRightFails(t *testing.T) {
 	require.False(t, locked(t, srv, "job"))
 }
 
-// Until its next renewal the old holder does not know of the second one, and it must not touch its
+// Until its next renewal the old holder does not know about the second one, and must not affect its
 // lock.
 func TestU8HolderDetectsFailoverAtNextRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

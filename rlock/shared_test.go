@@ -81,7 +81,7 @@ func TestUnlockAfterMaxHoldKeepsNextHoldOfOwner(t *testing.T) {
 	})
 }
 
-// A re-entry waits for a command timeout until an inner unlock is resolved.
+// A re-entry waits for at most one command timeout until an inner unlock is resolved.
 func TestReentryWaitForUncertainUnlockIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))

@@ -66,7 +66,7 @@ func atPasses(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *pa
 	return srv, p, over(t, p, opts...)
 }
 
-// burst is longer than a local queue goes without counting listeners.
+// burst is more turns than a local queue takes without counting listeners.
 const burst = 40
 
 func handOn(t *testing.T, l *rlock.Lock, hold *rlock.Hold, n int, opts ...rlock.Option) *rlock.Hold {

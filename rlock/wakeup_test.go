@@ -106,7 +106,7 @@ func TestU17WaitersShareTwoConnections(t *testing.T) {
 	requireNoTrace(t, srv)
 }
 
-// requireNoTrace checks that no subscription and no key is left.
+// requireNoTrace checks that no subscriptions or keys are left.
 func requireNoTrace(t *testing.T, srv *redistest.Server) {
 	t.Helper()
 	until(t, soon, "subscriptions are left", func() bool { return len(srv.Channels(t)) == 0 })
@@ -116,7 +116,7 @@ func requireNoTrace(t *testing.T, srv *redistest.Server) {
 // Not parallel: it counts goroutines.
 func TestU18ContendedCyclesLeakNothing(t *testing.T) {
 	srv := redistest.Start(t)
-	// Two clients: callers of one share a local queue.
+	// There are two clients, because callers of one client share a local queue.
 	clients := []*redlatch.Client{connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())}
 	for _, client := range clients { // both connections and the watchdog are there
 		warm := rlock.New(client, "warm-up")

@@ -36,7 +36,8 @@ type wire struct {
 	next  *heldCommand // waits for its command
 }
 
-// heldCommand is a command that the network holds back, with all that follows on its connection.
+// heldCommand is a command that the network holds back, with everything that follows on its
+// connection.
 type heldCommand struct {
 	wire *wire
 	text string
@@ -78,7 +79,6 @@ func (w *wire) dial(ctx context.Context) (redis.Conn, error) {
 	return redis.NewConn(c, 0, 0), nil
 }
 
-// reset closes all connections.
 func (w *wire) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,6 @@ func (w *wire) heal() {
 	w.reset()
 }
 
-// holdReplies holds back all replies until release.
 func (w *wire) holdReplies() (release func()) {
 	gate := make(chan struct{})
 	w.gate.Store(&gate)

@@ -29,7 +29,7 @@ type mute struct {
 	transport.Transport
 	transport.Counter
 
-	ctx  context.Context // of all that take the lock
+	ctx  context.Context // of all callers that take the lock
 	late *atomic.Int64   // calls started after it had ended
 }
 
