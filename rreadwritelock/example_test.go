@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// open starts a server for the example and connects to it.
 func open(ctx context.Context) (*redlatch.Client, func()) {
 	server, err := embedded.Start() // or your own Redis
 	if err != nil {
@@ -53,7 +52,7 @@ func ExampleNew() {
 	// the writer is alone
 }
 
-// Downgrade: a writer that keeps reading admits other readers, but no writer.
+// Downgrade: a writer that keeps reading admits other readers, but not other writers.
 func ExampleLock_Write_downgrade() {
 	ctx := context.Background()
 	client, done := open(ctx)

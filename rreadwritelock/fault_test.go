@@ -44,7 +44,8 @@ func TestReadWithLostReplyIsReleased(t *testing.T) {
 	})
 }
 
-// The writer's own hold does not change. Without a fence, an uncertain re-entry delays the next for a lease.
+// The writer's own hold does not change. Without a fence, an uncertain re-entry delays the next one for the
+// length of a lease.
 func TestWritersReadsRecoverAfterLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, rw := stallable(t, redlatch.WithWatchdogTimeout(soon/3))

@@ -144,7 +144,7 @@ func TestForeignKeysRejectedAndKept(t *testing.T) {
 		}
 		isHash := c.cmd == "HSET"
 		for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
-			// These calls do not look at the kind of a hash.
+			// These calls do not check the kind of a hash.
 			forced, err := l.ForceUnlock(within(t))
 			require.False(t, forced)
 			require.Equal(t, isHash, err == nil, "%v: %v", c.cmd, err)
@@ -178,7 +178,7 @@ func TestForeignKeysRejectedAndKept(t *testing.T) {
 	unlock(t, take(t, rw.Read()))
 }
 
-// Looking at another program's hash, which counts for a thousand users, must not stop the server.
+// Inspecting another program's hash, whose fields are large numbers, must not block the server.
 func TestForeignHashNotReadAsHolds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -47,7 +47,7 @@ func TestNestedReadKeepsWriterLease(t *testing.T) {
 	})
 }
 
-// javaReads makes a Redisson reader enter. It renews as Redisson does.
+// javaReads makes a Redisson reader enter, and returns a function that renews as Redisson does.
 func javaReads(t *testing.T, s redistest.Target, name string, lease int64) (renew func()) {
 	t.Helper()
 	owner := "11111111-1111-4111-8111-111111111111:1"
@@ -165,7 +165,7 @@ func TestDeadDowngradedReaderBlocksUntilLeaseEnds(t *testing.T) {
 	})
 }
 
-// Redis is away for longer than the outer hold's lease, but not as long as the inner hold's.
+// Redis is unreachable for longer than the outer hold's lease, but not as long as the inner hold's.
 func TestInnerReleaseRetriedForItsOwnLease(t *testing.T) {
 	for name, roles := range map[string]func(c *redlatch.Client) (outer, inner *rlock.Lock){
 		"same role": func(c *redlatch.Client) (outer, inner *rlock.Lock) {
@@ -200,7 +200,7 @@ func TestInnerReleaseRetriedForItsOwnLease(t *testing.T) {
 	}
 }
 
-// Redis is away until the writer is lost. The lock still has its read's longer lease.
+// Redis is unreachable until the writer is lost. The lock still has its read's longer lease.
 func TestLostWriterReleasedDespiteLongerRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t)

@@ -1,6 +1,7 @@
 // Package rreadwritelock provides Redisson's read/write lock (getReadWriteLock), which several
-// readers or one writer can hold. It costs more than package rlock, so use it if many callers read
-// concurrently. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain lock.
+// readers or one writer can hold. It costs more than package rlock, so use it only if many callers
+// read concurrently. [Lock.Read] and [Lock.Write] return the two roles, each used like a plain
+// lock.
 //
 //	catalogue := rreadwritelock.New(client, "catalogue")
 //	hold, err := catalogue.Read().Lock(ctx)
@@ -9,9 +10,9 @@
 // read; if its reads outlive the write hold, the lock is downgraded and admits waiting readers. The
 // write lock cannot be acquired with the context of a reader's hold; see [ErrUpgrade].
 //
-// The server does not queue. In one process, writers are served in order, and a waiting writer holds
-// back new readers; see [WithoutWriterPreference]. Overlapping readers in other processes can starve it,
-// so limit its wait with rlock.WithWait.
+// The server does not queue callers. In one process, writers are served in order, and a waiting writer
+// holds back new readers; see [WithoutWriterPreference]. Overlapping readers in other processes can
+// starve a writer, so limit its wait with rlock.WithWait.
 //
 // Use only one kind of lock per name: if a plain lock with the same name is held, Lock returns
 // redlatch.ErrWrongType. docs/reliability.md describes how Redisson's readers shorten each other's
@@ -35,8 +36,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ErrUpgrade is returned if a reader's context requests the write lock, which would deadlock: unlock the
-// read hold first. It wraps redlatch.ErrInvalid. Nothing was sent.
+// ErrUpgrade is returned if the write lock is requested with a reader's context, which would deadlock:
+// unlock the read hold first. It wraps redlatch.ErrInvalid. Nothing was sent.
 var ErrUpgrade = fmt.Errorf("%w: cannot upgrade a read hold to a write hold: unlock the read hold first",
 	redlatch.ErrInvalid)
 

@@ -44,13 +44,11 @@ func clientOf(t *testing.T, s redistest.Target, opts ...redlatch.Option) *redlat
 	return connect(t, s.URL(), opts...)
 }
 
-// newLock returns a new lock on a new client.
 func newLock(t *testing.T, s redistest.Target, opts ...redlatch.Option) *rreadwritelock.Lock {
 	t.Helper()
 	return rreadwritelock.New(clientOf(t, s, opts...), redistest.Key(t))
 }
 
-// same returns the lock on another client.
 func same(t *testing.T, s redistest.Target, rw *rreadwritelock.Lock, opts ...redlatch.Option) *rreadwritelock.Lock {
 	t.Helper()
 	return rreadwritelock.New(clientOf(t, s, opts...), rw.Name())
@@ -104,7 +102,6 @@ func free(t *testing.T, s redistest.Target, rw *rreadwritelock.Lock) {
 	}, soon, 5*time.Millisecond, "%s remains on the server", rw.Name())
 }
 
-// millis returns the time to live of a key.
 func millis(t *testing.T, s redistest.Target, key string) int64 {
 	t.Helper()
 	ms, _ := s.Do(t, "PTTL", key).(int64)
@@ -113,12 +110,11 @@ func millis(t *testing.T, s redistest.Target, key string) int64 {
 
 type acquired = callers.Acquired[*rlock.Hold]
 
-// later calls Lock in a goroutine.
 func later(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acquired {
 	return callers.Later(func() (*rlock.Hold, error) { return l.Lock(ctx, opts...) })
 }
 
-// queued is like later, but for a bubble: it returns when the caller is waiting.
+// queued is like later, but for a bubble, and returns when the caller is waiting.
 func queued(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acquired {
 	came := later(ctx, l, opts...)
 	synctest.Wait()

@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// locked returns the results of IsLocked for both roles.
 func locked(t *testing.T, rw *rreadwritelock.Lock) (read, write bool) {
 	t.Helper()
 	read, err := rw.Read().IsLocked(within(t))

@@ -291,7 +291,7 @@ func TestWritersFreeLockForOtherProcesses(t *testing.T) {
 	})
 }
 
-// The forgotten hold keeps the writers' local turn until it learns of the loss.
+// The forgotten hold keeps the writers' local turn until it detects the loss.
 func TestForgottenHoldBlocksNoCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)

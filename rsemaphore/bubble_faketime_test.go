@@ -56,7 +56,7 @@ func TestHoldLosingPermitReleasesOthers(t *testing.T) {
 	})
 }
 
-// Without a renewal the release notices.
+// Without a renewal, the release detects the loss.
 func TestReleaseReportsLostPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
@@ -94,7 +94,7 @@ func TestPermitsForgottenByServerAreLost(t *testing.T) {
 	})
 }
 
-// Holds are not reentrant: the context of a hold does not keep a caller from other permits.
+// Holds are not reentrant: with the context of a hold, a caller can acquire other permits.
 func TestContextOfLostHoldCanAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)

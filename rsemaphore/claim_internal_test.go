@@ -35,7 +35,7 @@ func (silence) Events() <-chan transport.Event { return nil }
 func (silence) Close()                         {}
 func (silence) Err() error                     { return nil }
 
-// oneTaking returns a call for one permit, whose attempts answer or the test ends.
+// oneTaking returns a call for one permit. answer returns the outcomes of its attempts.
 func oneTaking(answer func(*faketransport.SentCall) (any, error, bool)) (*taking, *faketransport.Fake) {
 	fake := &faketransport.Fake{Conn: 1, Answer: answer}
 	e := engine.New(engine.Config{
@@ -67,7 +67,7 @@ func (l lateClaims) Settle(ctx context.Context, err error) (any, error) {
 	return l.taking.Settle(ctx, err)
 }
 
-// If only the command timeout ended the attempt, the call continues as if the reply had been in
+// If only the command timeout ended the attempt, the call continues as if the reply had arrived in
 // time.
 func TestReplyBetweenTimeoutAndSettle(t *testing.T) {
 	loading := &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}

@@ -41,7 +41,7 @@ func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
 // Name returns the semaphore's name.
 func (s *Semaphore) Name() string { return s.name }
 
-// Acquire acquires n permits, 1 to 2^31-1, all or none. It waits for them until ctx ends, even if the
+// Acquire acquires n permits (1 to 2^31-1), all or none. It waits for them until ctx ends, even if the
 // semaphore was never set or has fewer permits. Call [Semaphore.Release] afterwards. The only supported option
 // is rlock.WithWait; others result in ErrInvalid. It sends one EVALSHA if the permits are available.
 //
@@ -52,8 +52,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.Option) er
 	return s.acquire(ctx, "acquire", int64(n), opts)
 }
 
-// TryAcquire is like [Semaphore.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
-// available or other callers of this client are already waiting. WithWait results in ErrInvalid.
+// TryAcquire is like [Semaphore.Acquire], but does not wait: it returns ErrNotAcquired if the permits are
+// not available or other callers of this client are already waiting. WithWait results in ErrInvalid.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) error {
 	return s.acquire(ctx, "try-acquire", int64(n), opts)
 }
@@ -131,7 +131,7 @@ func (a *taking) begin(ctx context.Context, try bool, opts []rlock.Option) error
 	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.kind.n, s.strict))
 }
 
-// Release releases n permits, 1 to 2^31-1, and wakes waiters. Releasing more than were acquired adds
+// Release releases n permits (1 to 2^31-1) and wakes waiters. Releasing more than were acquired adds
 // permits, or creates the semaphore. ctx must not have ended. It sends one EVALSHA.
 //
 // Errors: ErrUncertain if the permits may or may not have been released; ErrNotSent, ErrWrongType, ErrInvalid,
@@ -144,7 +144,7 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// ReleaseIfExists is like [Semaphore.Release] but never creates the semaphore, and reports whether
+// ReleaseIfExists is like [Semaphore.Release], but never creates the semaphore, and reports whether
 // it exists. Use it for a semaphore with a TTL.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	const op = "release-if-exists"
@@ -156,24 +156,25 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 }
 
 // AddPermits adds n, which may be negative, to the available permits; the result may be negative. It keeps
-// the TTL, unlike Redisson's addPermits. It returns the errors of [Semaphore.Release] and sends one EVALSHA.
+// the TTL, unlike Redisson's addPermits. It returns the same errors as [Semaphore.Release] and sends one
+// EVALSHA.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	_, err := s.ask(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.kind.scripts.Add(c, int64(n)) })
 	return err
 }
 
 // Drain acquires all available permits and returns their number. If the number is negative, it is set to 0. It
-// keeps the TTL, unlike Redisson's drainPermits. It returns the errors of [Semaphore.Release] and sends one
-// EVALSHA.
+// keeps the TTL, unlike Redisson's drainPermits. It returns the same errors as [Semaphore.Release] and sends
+// one EVALSHA.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	answer, err := s.ask(ctx, "drain", 0, 0, s.kind.scripts.Drain)
 	n, err := decoded("drain", s.name, answer, err, reply.Number)
 	return int(n), err
 }
 
-// TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
-// did. The semaphore expires after ttl, at least 1 ms, even if permits are acquired, or never if ttl is 0.
-// It may be repeated, returns the errors of [Semaphore.Release], and sends one EVALSHA.
+// TrySetPermits creates the semaphore with n permits (0 to 2^31-1) unless it exists, and reports whether it
+// did. The semaphore expires after ttl (at least 1 ms) even if permits are acquired, or never if ttl is 0.
+// It may be repeated, returns the same errors as [Semaphore.Release], and sends one EVALSHA.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int, ttl time.Duration) (bool, error) {
 	const op = "try-set-permits"
 	var ms int64

@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// open connects to an embedded server.
 func open(ctx context.Context) (*redlatch.Client, func()) {
 	server, err := embedded.Start() // or your own Redis
 	if err != nil {
@@ -158,7 +157,7 @@ func ExampleNew() {
 		log.Panic(err)
 	}
 	fmt.Println(errors.Is(tickets.TryAcquire(ctx, 1), redlatch.ErrNotAcquired))
-	if err := tickets.Release(ctx, 2); err != nil { // never after redlatch.ErrUncertain of Acquire
+	if err := tickets.Release(ctx, 2); err != nil { // never after redlatch.ErrUncertain from Acquire
 		log.Panic(err)
 	}
 	fmt.Println(tickets.Available(ctx))

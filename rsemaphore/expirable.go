@@ -46,18 +46,18 @@ func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirab
 // Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.single.Name() }
 
-// Acquire acquires n permits, 1 to 1000, all or none. It waits for them until ctx ends, even if the semaphore
-// was never set or has 0 permits. ctx does not bound the hold. Leases are renewed until Release, unless
-// rlock.WithLease is given. Holds are not reentrant. rlock.WithOwner and rlock.WithPolling result in
+// Acquire acquires n permits (1 to 1000), all or none. It waits for them until ctx ends, even if the
+// semaphore was never set or has 0 permits. ctx does not bound the hold. Leases are renewed until Release,
+// unless rlock.WithLease is given. Holds are not reentrant. rlock.WithOwner and rlock.WithPolling result in
 // ErrInvalid. It sends one EVALSHA if the permits are available.
 //
-// It returns the errors of [rlock.Lock.Lock], and [ErrTooMany].
+// It returns the same errors as [rlock.Lock.Lock], and [ErrTooMany].
 func (s *Expirable) Acquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "acquire", n, (*rlock.Lock).Lock, opts)
 }
 
-// TryAcquire is like [Expirable.Acquire] but does not wait: it returns ErrNotAcquired if the permits are not
-// available or other callers of this client are already waiting. WithWait results in ErrInvalid.
+// TryAcquire is like [Expirable.Acquire], but does not wait: it returns ErrNotAcquired if the permits are
+// not available or other callers of this client are already waiting. WithWait results in ErrInvalid.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...rlock.Option) (*Hold, error) {
 	return s.acquire(ctx, "try-acquire", n, (*rlock.Lock).TryLock, opts)
 }
@@ -167,8 +167,8 @@ func (s *Expirable) run(ctx context.Context, op string, run func(context.Context
 	return answer, failed(op, s.Name(), err)
 }
 
-// TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports
-// whether it did. Use SetPermits to change the number. It returns the errors of
+// TrySetPermits creates the semaphore with n permits (0 to 2^31-1) unless it exists, and reports
+// whether it did. Use SetPermits to change the number. It returns the same errors as
 // [Expirable.SetPermits] and sends one EVALSHA.
 func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	const op = "try-set-permits"
@@ -176,8 +176,9 @@ func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return decoded(op, s.Name(), answer, err, reply.Exists)
 }
 
-// SetPermits sets the total number of permits, 0 to 2^31-1, including acquired permits. If more than n are
-// acquired, none is available until enough have been released. It may be repeated, and sends one EVALSHA.
+// SetPermits sets the total number of permits, including acquired permits, to n (0 to 2^31-1). If more
+// than n are acquired, none is available until enough have been released. It may be repeated, and sends
+// one EVALSHA.
 //
 // Errors: ErrNotSent; ErrUncertain if the reply was lost; ErrWrongType, ErrInvalid, ErrClosed and
 // *transport.ServerError.
@@ -187,8 +188,8 @@ func (s *Expirable) SetPermits(ctx context.Context, n int) error {
 }
 
 // AddPermits adds n, which may be negative, to the number of permits, and creates the semaphore if needed. It
-// returns the errors of [Expirable.SetPermits]; after ErrUncertain, use SetPermits instead of repeating it.
-// It sends one EVALSHA.
+// returns the same errors as [Expirable.SetPermits]; after ErrUncertain, use SetPermits instead of repeating
+// it. It sends one EVALSHA.
 func (s *Expirable) AddPermits(ctx context.Context, n int) error {
 	_, err := s.change(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.semaphore.scripts.Add(c, int64(n)) })
 	return err
@@ -256,14 +257,14 @@ func (h *Hold) LetExpire() error { return named("let-expire", h.lock.LetExpire()
 type Inspection struct {
 	// Exists is false if the semaphore was never set, or was deleted.
 	Exists bool
-	// Available is the number of available permits, negative if more are acquired than exist.
+	// Available is the number of available permits. It is negative if more are acquired than exist.
 	Available int
 	// Acquired is the number of acquired permits. Expired ones count until the next acquisition.
 	Acquired int
 	// TTL is the semaphore's TTL. It is redlatch.NoTTL if the semaphore never expires, and 0 if it does not
 	// exist.
 	TTL time.Duration
-	// Permits are the acquired permits, at most 1000, in the order in which they expire.
+	// Permits contains at most 1000 acquired permits in the order in which they expire.
 	Permits []Permit
 }
 

@@ -140,8 +140,8 @@ func rawIDs(ids any) string {
 	return string(raw)
 }
 
-// sizeOf returns the length of an ID in bytes, at least 1. The IDs of other programs may be longer
-// or shorter.
+// sizeOf returns the length of an ID in bytes, or 1 if it is less. The IDs of other programs may be
+// longer or shorter.
 func sizeOf(ids any) int64 {
 	text, _ := ids.(string) // always a string
 	if i := strings.IndexByte(text, ','); i >= 0 {

@@ -101,7 +101,6 @@ func waits(t *testing.T, came <-chan acquired) {
 	require.Empty(t, came)
 }
 
-// ends waits for the end of a hold's context.
 func ends(t *testing.T, ctx context.Context) {
 	t.Helper()
 	select {

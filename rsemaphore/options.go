@@ -9,8 +9,8 @@
 // [Semaphore] is RSemaphore, which only counts: a dead process's permits are lost. Use it only to
 // share a semaphore with Java programs.
 //
-// The number of an Expirable's permits is never exceeded as long as the server keeps the key and
-// clocks are synchronized: a client whose clock is ahead by two thirds of a lease takes permits
+// An Expirable never grants more permits than it has, provided that the server keeps the key and
+// the clocks are synchronized. A client whose clock is two thirds of a lease ahead takes permits
 // from live holders. See docs/reliability.md.
 //
 // The callers of one client are served in order (see [WithStrictOrder]); callers in different
