@@ -32,7 +32,7 @@ func TestIsCodeFindsCodeInAnyPosition(t *testing.T) {
 		{"ERR Error running script (call to " + sha + "): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value ", "ERR", true},
 		// The in-memory server.
 		{"ERR Error compiling script (new function): WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE", true},
-		// Not that code.
+		// A different code.
 		{"WRONGTYPE Operation against a key holding the wrong kind of value", "ERR", false},
 		{"WRONGTYPEX Operation", "WRONGTYPE", false},
 		{"NOPERM this user has no permissions to run WRONGTYPE now", "WRONGTYPE", false},

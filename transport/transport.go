@@ -97,11 +97,11 @@ type Counter interface {
 
 // Replicator is implemented by transports that can wait for replicas.
 type Replicator interface {
-	// Replicate is like Start, but for a call that writes. done runs like a [Done], when that many
-	// replicas have the writes or after timeout, and also receives the number of replicas. They are
-	// counted by a WAIT sent after the call on the same connection, which must not delay other calls.
-	// The call must be idempotent, since it may be retried after a lost reply. After an error, the
-	// number of replicas is unknown.
+	// Replicate is like Start, but for a call that writes. done runs like a [Done], once the
+	// requested number of replicas have the writes or timeout has expired, and also receives the
+	// number of replicas. They are counted by a WAIT sent after the call on the same connection,
+	// which must not delay other calls. The call must be idempotent, since it may be retried after a
+	// lost reply. After an error, the number of replicas is unknown.
 	Replicate(call *Call, replicas int, timeout time.Duration, done func(reply any, have int64, err error))
 }
 

@@ -68,7 +68,7 @@ func closeWhileFrozen(f *fixture) {
 	fresh, used := f.open(), f.opened()
 	thaw := f.freeze()
 	frozen := []*stranded{f.strand(fresh), f.strand(used)}
-	<-time.After(50 * time.Millisecond) // give them time to get as far as they can
+	<-time.After(50 * time.Millisecond) // give the calls time to block
 	for _, s := range frozen {
 		s.close(f)
 	}

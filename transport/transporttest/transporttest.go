@@ -10,8 +10,8 @@
 //	}
 //
 // Each case has its own harness. At the end, it repairs its faults, closes its transports and
-// checks that the done of every call ran exactly once. Cases that need a fault missing from the
-// [Harness] are skipped, but only faults show whether locks can rely on a transport.
+// checks that every call's done function ran exactly once. Cases that need a fault that the
+// [Harness] cannot inject are skipped, but only faults show whether locks can rely on a transport.
 //
 // Keys and channels are unique, so cases can share a server if faults affect only their own case.
 // The only command that affects a whole server is SCRIPT FLUSH.
