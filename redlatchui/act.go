@@ -93,7 +93,7 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 			a.Outcome = outcomeDenied
 		}
 		a.bound()
-		_ = p.report(r.Context(), a) // nothing was done
+		_ = p.report(r.Context(), a)
 		return "", "", err
 	}
 	defer end()

@@ -190,7 +190,6 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 	return all
 }
 
-// part returns the rows of the current page and sets the links to the other pages.
 func part[T any](page *locksPage, some []T) []T {
 	page.Listed = len(some)
 	last := max(1, (len(some)+rows-1)/rows)

@@ -156,7 +156,6 @@ const (
 // ticker returns a channel that is closed at the next change, or nil if no change will follow.
 type ticker func(ctx context.Context) (changed <-chan struct{}, err error)
 
-// events sends an event for each change. The browser then reloads the page.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamsFor)
 	defer cancel()

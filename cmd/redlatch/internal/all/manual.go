@@ -95,7 +95,6 @@ func (m manual) writePage(cmd *cobra.Command, name string) error {
 	return os.WriteFile(name, out.Bytes(), 0o644) //nolint:gosec // all users may read it
 }
 
-// page returns the page of a command in man(7) markup.
 func (m manual) page(cmd *cobra.Command) string {
 	var page strings.Builder
 	name := pageName(cmd)
@@ -140,7 +139,6 @@ func (m manual) page(cmd *cobra.Command) string {
 // shell.
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
-// verbatim escapes a line so that it is shown unchanged.
 func verbatim(line string) string {
 	line = roff.Replace(line)
 	if strings.HasPrefix(line, ".") {

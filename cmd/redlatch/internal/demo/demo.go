@@ -228,7 +228,7 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// chooseVictim makes a process stall between GET and SET, where its death does the most harm.
+// chooseVictim makes a process stall between GET and SET.
 func (r *run) chooseVictim(now time.Time) {
 	a := r.audit
 	connecting := slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })

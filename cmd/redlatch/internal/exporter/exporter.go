@@ -1,15 +1,6 @@
 // Package exporter implements the redlatch exporter command, which serves metrics about locks to
 // Prometheus.
 //
-//	collector.look ─▶ inspect.RunOnMasters    all locks, with short commands
-//	       │               │ each lock
-//	       │               ▼
-//	       │          a group by its name ─▶ the group's sums
-//	       │          its holds           ─▶ when each was first seen
-//	       │          its queue           ─▶ waiters without a subscriber
-//	       ▼
-//	    status.write                          Prometheus's text format
-//
 // The age of a hold is the time since the exporter first saw it, because the server does not store
 // when it began. Names of locks are never used as labels.
 package exporter

@@ -53,7 +53,6 @@ func (h *held) grace() time.Duration {
 
 func (h *held) disconnect() { _ = h.client.Close() }
 
-// errNotNeeded means that the process that needed the lock has exited.
 var errNotNeeded = errors.New("it is no longer needed")
 
 // acquire connects and acquires the lock. It stops waiting if a signal arrives or if over is
@@ -224,7 +223,6 @@ func (o *lockFlags) needs() []string {
 	return needs
 }
 
-// why describes an error that occurred after the lock was acquired.
 func (h *held) why(ctx context.Context, err error) string {
 	if connect.Denied(err) {
 		return diagnosis.Denied(ctx, h.srv, h.lock.Name(), err, h.needs()...)

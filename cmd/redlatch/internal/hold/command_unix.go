@@ -138,7 +138,7 @@ func (p *process) suspend(held context.Context) {
 }
 
 // stopSelf stops this process and returns when it continues. It waits for SIGCONT, because Kill may
-// return before the process stops if the kernel delivers the signal to another thread.
+// return before the process stops.
 func stopSelf() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -156,7 +156,7 @@ func (p *process) release() {
 
 func startCode(err error) int {
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // the program or its interpreter is missing
+	case errors.Is(err, fs.ErrNotExist):
 		return cli.CodeNotFound
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

@@ -1,10 +1,6 @@
 // Package hold contains the commands that hold a lock: run, hold, and release, which ends the hold
 // of a background process that hold -s has started.
 //
-//	run:   acquire ─▶ startCommand ─▶ supervise ─▶ giveUp ─▶ exit code
-//	hold:  acquire ─▶ print the owner ─▶ a signal, a loss or the end of a process ─▶ giveUp
-//	 └ -s: detach ─▶ background, another process: the same, with a socket for release
-//
 // # Processes of run
 //
 //	redlatch ──pipe, held by redlatch alone──▶ guard ┐

@@ -98,7 +98,7 @@ func (o *lockFlags) look(ctx context.Context, srv *connect.Server, name string) 
 func pauses(ctx context.Context, d time.Duration) bool { return inspect.Pause(ctx, d) == nil }
 
 // hopeless returns the reason why the lock cannot be acquired on this server. It returns nil if it
-// might be possible, or if the user lacks the rights to find out.
+// might be possible.
 func (o *lockFlags) hopeless(ctx context.Context, srv *connect.Server, name string) error {
 	var other *inspect.NotLock
 	if o.permits == "" && errors.As(inspect.CheckIsLock(ctx, srv, name), &other) {

@@ -98,7 +98,7 @@ func NewGuard(*cli.Globals) *cobra.Command {
 	}
 }
 
-// completeRun suggests -- after the name. After that, the shell completes as for any command.
+// completeRun suggests -- after the name.
 func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	// Cobra adds -- to the command line that it parses, and does not report whether it was there
 	// before.
@@ -230,8 +230,7 @@ func (o *runFlags) report(h *held, over, unlocked error) {
 	}
 }
 
-// execute sends the output to standard error, because standard output belongs to the command under
-// the lock.
+// execute sends the output to standard error, because standard output belongs to the command.
 func execute(line string, env []string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -259,8 +258,7 @@ func environ(more []string) []string {
 // NOTIFY_SOCKET.
 const (
 	notifySocketEnv = "NOTIFY_SOCKET"
-	// notifyLimit bounds a write if the service manager does not read.
-	notifyLimit = time.Second
+	notifyLimit     = time.Second
 
 	notifyReady    = "READY=1"
 	notifyStopping = "STOPPING=1"

@@ -185,8 +185,7 @@ func exists(p *os.Process) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// isZombie returns false for a process whose first thread has exited while others run, although its
-// state is that of a zombie.
+// isZombie returns false for a process whose first thread has exited while others run.
 func isZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	const state, threads = 0, 17

@@ -1,9 +1,4 @@
 // Package show contains the commands that only read: status, list, watch and doctor.
-//
-//	status:  question.ask ─▶ watch: once, again ─▶ complete: the queue ─▶ readDetails ─▶ print
-//	list:    scan ─▶ choice.wants ─▶ printer, or collection ─▶ printer
-//	watch:   messages, searches, time ─▶ follower ─▶ look at the lock ─▶ events ─▶ lines
-//	doctor:  diagnosis.Examine ─▶ report
 package show
 
 import (

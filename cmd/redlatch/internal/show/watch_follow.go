@@ -230,8 +230,7 @@ type eventJSON struct {
 	NoTTL       bool   `json:"no_ttl,omitempty"`
 	Position    int    `json:"position,omitempty"`
 	Queue       int    `json:"queue_length"`
-	// Messages is the number of messages since the last inspection.
-	Messages int `json:"messages"`
+	Messages    int    `json:"messages"`
 }
 
 func eventJSONOf(e *follow.Event, label string) *eventJSON {
