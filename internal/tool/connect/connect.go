@@ -42,8 +42,7 @@ type TLS struct {
 	Key  string `json:"key,omitempty"`
 	// ServerName is the name in the server's certificate. "" means the host in the address.
 	ServerName string `json:"server_name,omitempty"`
-	// Insecure accepts any certificate.
-	Insecure bool `json:"insecure,omitempty"`
+	Insecure   bool   `json:"insecure,omitempty"`
 }
 
 // String returns the address without user and password.
@@ -59,8 +58,8 @@ type Server struct {
 	of  *Server     // the deployment of this master; nil if the user named this server
 }
 
-// New reads files but does not send anything. Its errors do not quote the address, because a
-// mistyped address may have the password anywhere.
+// New reads files but does not send anything. Its errors do not quote the address, which may
+// contain a password.
 func New(set Settings) (*Server, error) {
 	at, err := redisurl.Parse(set.Address)
 	if errors.Is(err, redisurl.ErrEscape) {

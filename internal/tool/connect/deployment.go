@@ -169,7 +169,6 @@ func (s *Server) route(ctx context.Context) (redis.Conn, error) {
 	return &routed{nodes: nodes}, nil
 }
 
-// keyless lists commands whose first argument is not a key.
 var keyless = map[string]bool{
 	"ACL": true, "CLIENT": true, "CLUSTER": true, "CONFIG": true, "EVAL": true, "EVALSHA": true,
 	"INFO": true, "PING": true, "PUBSUB": true, "ROLE": true, "SCAN": true, "TIME": true, "WAIT": true,

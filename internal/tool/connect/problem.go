@@ -236,8 +236,6 @@ func tidy(text string) string {
 	return strings.TrimRight(scriptBehind.ReplaceAllString(text, ""), ". ")
 }
 
-// deniedInScript lists how errors about denied commands in a script begin. Some do not name the
-// command.
 var deniedInScript = []string{"ERR The user executing the script can't ", "The user executing the script can't ", "ERR ACL failure in script: "}
 
 var deniedCommand = regexp.MustCompile(`to run the '([^']+)' command`)
@@ -247,7 +245,6 @@ func isDenial(text string) bool {
 	return begins("NOPERM") || slices.ContainsFunc(deniedInScript, begins)
 }
 
-// remedies are by error code.
 var remedies = map[string]string{
 	"READONLY":   "It is a replica: use its master (redis-cli ROLE shows it), or its Sentinels (redis-sentinel://).",
 	"OOM":        "Its memory is full: free memory, or raise maxmemory. Locks are small, but fail like all other writes.",
@@ -284,8 +281,7 @@ func Denied(err error) bool {
 }
 
 // Remedy returns the remedy for an error that the server returned, or "" for other errors. rights
-// are the missing rights as ACL SETUSER rules. If there are none, Remedy derives them from the
-// error text.
+// are the missing rights as ACL SETUSER rules; by default, Remedy derives them from the error text.
 func Remedy(err error, rights ...string) string {
 	text, refused := refusal(err)
 	if !refused {

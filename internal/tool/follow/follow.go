@@ -137,9 +137,9 @@ func firstOwner(s *inspect.Snapshot) string {
 // Idle reports whether the lock was last seen free and without waiters.
 func (l *Lock) Idle() bool { return l.last == nil || !l.last.Held() && len(l.last.Queue) == 0 }
 
-// queueEvents reports that an owner quit only if there was neither a message nor a new holder.
-// Otherwise the owner may have acquired and released the lock. If the last look did not show the
-// whole queue, it does not report new waiters, which may only have moved forward.
+// queueEvents reports that an owner quit only if there was neither a message nor a new holder. If
+// the last look did not show the whole queue, it does not report new waiters, which may only have
+// moved forward.
 func (l *Lock) queueEvents(before, now *inspect.Snapshot, notified bool) (events []Event) {
 	queued := func(queue []admin.Waiter, owner string) bool {
 		return slices.ContainsFunc(queue, func(w admin.Waiter) bool { return w.Text == owner })

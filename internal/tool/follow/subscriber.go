@@ -190,8 +190,7 @@ type Message struct {
 	At time.Time
 	// Owner is the waiter to wake, or "" for all waiters.
 	Name, Owner string
-	// Gap is the reason why the connection was lost.
-	Gap error
+	Gap         error
 }
 
 // PatternSubscriber receives messages about locks by using patterns.
@@ -248,8 +247,8 @@ func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	return c, nil
 }
 
-// psubscribe falls back to the pattern for all locks, because a user with limited channels may
-// subscribe only to exactly the patterns in its rules.
+// psubscribe falls back to the pattern for all locks, which may be the only one that the user may
+// subscribe to.
 func (s *PatternSubscriber) psubscribe(c redis.Conn, family int) error {
 	all := families[family].patterns("*", true)
 	err := confirmed(c, s.patterns[family])
