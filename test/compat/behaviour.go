@@ -292,8 +292,8 @@ func (c *compat) testNameMapper(t *testing.T) {
 	}
 }
 
-// testInterruptedWaiter waits for the second attempt. If the waiter is interrupted before it, Redisson 3.17.7 stays
-// subscribed forever.
+// testInterruptedWaiter waits for the second attempt, because Redisson 3.17.7 stays subscribed forever if the waiter is
+// interrupted before it.
 func (c *compat) testInterruptedWaiter(t *testing.T) {
 	c.beside(t)
 	o := observe(t)

@@ -207,7 +207,6 @@ func (k *captor) futures() {
 	}
 }
 
-// waits captures the calls of waiters that time out. The wait is long enough to subscribe even on a slow machine.
 func (k *captor) waits() {
 	k.t.Helper()
 	const wait = 500

@@ -93,7 +93,7 @@ func connectTo(t *testing.T, p *peer.Peer, url string, fields peer.Command) *jav
 }
 
 func (j *java) begin(c peer.Command) *peer.Call {
-	// Thread names have the client as a prefix, because a thread of another test with the same name may be blocked.
+	// Thread names have the client as a prefix, because a thread of another test may be blocked.
 	thread := j.client
 	if name, ok := c["thread"]; ok {
 		thread += " " + fmt.Sprint(name)

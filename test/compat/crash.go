@@ -17,8 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// withinLease is the time limit for acquiring a lock whose holder has died. Since no message is sent, the waiter sleeps
-// for the remaining lease in the reply to its last attempt.
+// withinLease is the time limit for acquiring a lock whose holder has died, which does not send a message.
 const withinLease = watchdogMS*time.Millisecond + wakeBound
 
 // fairVictimWait is the wait of a Java victim. The victim keeps its place for this time after the holder's lease.
@@ -224,8 +223,7 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 	unlock(t, living)
 }
 
-// afterItsWakeUp kills the victim after its attempt, which succeeds, so a dead process holds the lock until its lease
-// expires.
+// afterItsWakeUp kills the victim after its attempt, so a dead process holds the lock until its lease expires.
 func (k crash) afterItsWakeUp(t *testing.T) {
 	t.Helper()
 	victims, others := redistest.NewProxy(t, k.server.Addr()), redistest.NewProxy(t, k.server.Addr())
@@ -258,7 +256,7 @@ func (k crash) asItReleases(t *testing.T) {
 	victim, living := k.victim(t, victims.URL(), k.name), k.living(t, k.server.URL(), k.name)
 	victim.lock(t)
 	victim.locked(t, atMost)
-	unlock(t, victim) // loads the script into the server
+	unlock(t, victim)
 	victim.lock(t)
 	victim.locked(t, atMost)
 	k.park(t, living)

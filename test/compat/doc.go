@@ -1,4 +1,3 @@
 // Package compat tests Redlatch against Redisson. [ShareLocks], which a test of the root package calls, runs against
-// live Redisson clients in the Java program of internal/test/peer, for each row of lockKinds. The tests of this package
-// replay recorded vectors from testdata.
+// live Redisson clients, for each row of lockKinds. The tests of this package replay recorded vectors from testdata.
 package compat

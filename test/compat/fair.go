@@ -39,7 +39,7 @@ func queueOf(t *testing.T, s *redistest.Server, name string) []string {
 	return queue
 }
 
-// awaitQueued waits until want waiters are queued and the last one has subscribed. It returns the last one.
+// awaitQueued waits until want waiters are queued and the last one, which it returns, has subscribed.
 func awaitQueued(t *testing.T, s *redistest.Server, name string, want int) (last string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
@@ -99,8 +99,7 @@ func (c *compat) testFairInterrupted(t *testing.T) {
 	requireNoQueue(t, o.server, p.name)
 }
 
-// testFairEvicted checks that, without a Redlatch waiter, a Java waiter behind an interrupted one stays blocked until
-// Evict is called.
+// testFairEvicted checks that a Java waiter behind an interrupted one stays blocked until Evict is called.
 func (c *compat) testFairEvicted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)

@@ -20,8 +20,7 @@ import (
 
 const (
 	fairRuns = 20
-	// deadBound is the sum of a dead Java waiter's grace, one heartbeat period and some slack. The waiter's own
-	// deadline is minutes away.
+	// deadBound is the sum of a dead Java waiter's grace, one heartbeat period and some slack.
 	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*wakeBound
 )
 

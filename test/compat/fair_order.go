@@ -33,8 +33,8 @@ var javaWaits = []peer.Command{
 	{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"},
 }
 
-// testFairContention increments a counter with separate reads and writes, so that increments are lost if two callers
-// hold the lock. Each new holder must have been the first waiter in the queue.
+// testFairContention increments a counter with separate reads and writes, so that increments are lost without mutual
+// exclusion. Each new holder must have been the first waiter in the queue.
 func (c *compat) testFairContention(t *testing.T) {
 	var result string
 	c.table.note(t, c.release.String(), "no waiter is overtaken under contention", func() string { return result })

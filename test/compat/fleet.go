@@ -42,7 +42,7 @@ type doer interface {
 	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
 }
 
-// fleet increments a counter with separate reads and writes, so that increments are lost if two callers hold the lock.
+// fleet increments a counter with separate reads and writes, so that increments are lost without mutual exclusion.
 type fleet struct {
 	server    *redistest.Server
 	name, key string
@@ -230,7 +230,7 @@ func countLoop(url string, commands <-chan string) error {
 
 type countingProcess struct{ *goMember }
 
-// startCounters uses a separate process, because other tests would slow it down in the process of the test.
+// startCounters uses a separate process, because other tests in the same process would slow it down.
 func startCounters(t *testing.T, f *fleet) countingProcess {
 	t.Helper()
 	return countingProcess{startGo(t, f.server.URL(), f.name, memberCounts+"="+f.key)}

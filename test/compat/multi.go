@@ -28,8 +28,7 @@ func (c *compat) testMulti(t *testing.T) {
 	t.Run("fair members in reverse order, each holding one", c.testMultiReverseFair)
 }
 
-// multiPair has six names. We lock them in our canonical order, and Java locks them in the reverse order. Java's lock()
-// restarts after 1.5 seconds per member, which for six members is well above wakeBound.
+// multiPair has six names. We lock them in our canonical order, and Java locks them in the reverse order.
 type multiPair struct {
 	*pair
 	names  []string
@@ -168,9 +167,8 @@ const (
 	multiRest = 20
 )
 
-// testMultiFleet makes Java pause between rounds. Since 3.27.2, Redisson releases the locks sequentially. Without a
-// pause, the next thread acquires the first lock before the last one is free, so that our client rarely succeeds (see
-// docs/compatibility.md).
+// testMultiFleet makes Java pause between rounds. Otherwise our client rarely succeeds, because Redisson releases the
+// locks sequentially since 3.27.2 (see docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)

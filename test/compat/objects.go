@@ -68,13 +68,12 @@ func (p *objectPair) takes(t *testing.T, args ...any) string {
 	return id
 }
 
-// listening waits until there are n subscribers. A client subscribes once for all its callers.
 func (p *objectPair) listening(t *testing.T, n int) {
 	t.Helper()
 	awaitListenersOn(t, p.server, protocol.SemaphoreChannel(p.name), n)
 }
 
-// settle is the time that Java's waiters need until they are waiting, because they subscribe first.
+// settle is the time that Java's waiters need to subscribe.
 const settle = 500 * time.Millisecond
 
 type waiting chan error

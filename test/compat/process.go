@@ -53,8 +53,7 @@ func Member() {
 	os.Exit(0)
 }
 
-// commands returns the lines of standard input. It exits the process when the parent dies, even while a lock is being
-// acquired.
+// commands returns the lines of standard input. It exits the process when the parent dies.
 func commands() <-chan string {
 	all := make(chan string)
 	go func() {

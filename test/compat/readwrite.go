@@ -117,8 +117,7 @@ func (c *compat) testJavaDowngrades(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-// testGoDowngrades checks that a downgrade sends a message. Otherwise, Java's readers would sleep for the writer's
-// lease of a minute.
+// testGoDowngrades checks that a downgrade sends a message to Java's readers.
 func (c *compat) testGoDowngrades(t *testing.T) {
 	c.beside(t)
 	p := c.rwPair(t)

@@ -20,8 +20,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// wakeBound is much shorter than a waiter sleeps if it does not receive a message, which is 10 seconds for ours and 30
-// seconds for Java's.
+// wakeBound is much shorter than a waiter sleeps if it does not receive a message.
 const wakeBound = 5 * time.Second
 
 // requireClean requires that the lock has been removed. It ignores Redisson's latches, which may remain for a while.
@@ -51,7 +50,7 @@ func awaitListenersOn(t *testing.T, s *redistest.Server, channel string, want in
 	}, atMost, time.Millisecond, "listeners of %s", channel)
 }
 
-// parked waits for the second attempt of a new waiter, which it makes after it has subscribed and before it sleeps.
+// parked waits for the second attempt of a new waiter, which it makes after it has subscribed.
 func (o observed) parked(t *testing.T, name string) {
 	t.Helper()
 	for range 2 {
@@ -59,8 +58,7 @@ func (o observed) parked(t *testing.T, name string) {
 	}
 }
 
-// rwParks allows for Java's writers, which wake only threads that are already parked. A thread that is about to park
-// sleeps for the remaining time in the reply to its attempt.
+// rwParks allows for Java's writers, which wake only threads that are already parked.
 const rwParks = 300 * time.Millisecond
 
 var wakeUps = []struct {
@@ -124,7 +122,7 @@ func (c *compat) testWakeUp(t *testing.T) {
 
 func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
-// wakes returns the time from a release until the other member has acquired the lock. The waiter has had time to park.
+// wakes returns the time from a release until the other member has acquired the lock.
 func (o observed) wakes(t *testing.T, name string, frees, gets member, parks time.Duration) time.Duration {
 	t.Helper()
 	frees.lock(t)

@@ -16,7 +16,6 @@ type campaign struct {
 	lenient bool
 }
 
-// run returns an error unless all mutants were caught.
 func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 	began := time.Now()
 	w, err := openWorkshop(ctx, c.root)

@@ -83,7 +83,7 @@ func (w *workshop) close() {
 	_ = os.RemoveAll(base)
 }
 
-// copyFile copies a file. It ignores files that are not regular, and tracked files that have been deleted.
+// copyFile copies a file. It ignores files that are not regular or have been deleted.
 func copyFile(from, to string) error {
 	info, err := os.Lstat(from)
 	if os.IsNotExist(err) || err == nil && !info.Mode().IsRegular() {

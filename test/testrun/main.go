@@ -6,7 +6,7 @@
 //
 // With -all, tests that do not work with the race detector or are only slowed down by it (testlevel.NoRace) are run
 // again without it, and it is a failure if a testlevel.All test is skipped. The program does not run vet, because make
-// lint does, and because it would take more than half of the compiler's CPU time.
+// lint does.
 package main
 
 import (
@@ -129,9 +129,8 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 	return seen, errors.Join(readErr, err)
 }
 
-// env returns the environment of the tests. The race detector delays the exit of each process by a second to flush
-// reports, but a tenth of a second is enough because packages do not leak goroutines. Linkers and tests have small
-// heaps, whose garbage collection would take a sixth of the CPU time.
+// env shortens the second by which the race detector delays the exit of each process, because packages do not leak
+// goroutines. Linkers and tests have small heaps, whose garbage collection would take a sixth of the CPU time.
 func (r *run) env() []string {
 	env := append(os.Environ(), testlevel.Env+"=")
 	if r.all {

@@ -86,7 +86,7 @@ func everyQuestion(t *testing.T, s suite) {
 }
 
 // sleeper returns the lock on another client, whose waiters need a message to acquire the lock soon. called counts the
-// waiters that were woken by a heartbeat instead, which may be faster than the message if the machine stalls.
+// waiters that were woken by a heartbeat instead.
 func (s suite) sleeper(t *testing.T, name string) (l *rlock.Lock, called *atomic.Int64) {
 	t.Helper()
 	called = new(atomic.Int64)

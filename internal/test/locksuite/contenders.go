@@ -246,7 +246,7 @@ func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) tran
 	}
 	c := redistest.StartCluster(t, 3, 0)
 	m := manyHolds{t: t, label: redistest.Key(t), many: many, lease: lease}
-	// The goroutines of the client inherit the label, by which they are counted.
+	// The goroutines of the client inherit the label.
 	pprof.Do(t.Context(), pprof.Labels("many", m.label), func(ctx context.Context) { m.run(ctx, open(t, c)) })
 }
 

@@ -202,8 +202,6 @@ func (s suite) free(t *testing.T, name string) {
 	}, released, 5*time.Millisecond, "%s is left on the server", name)
 }
 
-// listening waits until n waiters have subscribed. Waiters that are not queued on the server share one subscription per
-// client.
 func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	t.Helper()
 	is := func() bool { return s.listenersOf(t, l.Name()) >= int64(n) }

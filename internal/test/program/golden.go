@@ -67,7 +67,7 @@ var untidy = []struct {
 	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
 }
 
-// note matches a note in the output of status. Its line breaks depend on the length of the times in it.
+// note matches a note in the output of status, whose line breaks vary.
 var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 
 func tidy(text string, ids []string) string {

@@ -53,8 +53,7 @@ func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int
 	redistest.Main(m)
 }
 
-// heedSignals resets signals that the shell or nohup made this process ignore, because child processes would inherit
-// this.
+// heedSignals resets signals that the shell or nohup made this process ignore.
 func heedSignals() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		if signal.Ignored(s) {
@@ -171,8 +170,7 @@ type Outcome struct {
 	Stdout, Stderr string
 }
 
-// Finish runs redlatch and waits until it has finished. If possible, it uses a process that has already run other
-// commands.
+// Finish runs redlatch and waits until it has finished. It prefers a process that has already run other commands.
 func Finish(t *testing.T, url string, args ...string) Outcome {
 	t.Helper()
 	return finish(t, url, args, "demo", "hold", "release", "run", "__guard")

@@ -13,14 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The values of Env.
 const (
 	once     = "1"
 	resident = "resident"
 )
 
-// A residentProgram is a process that runs many command lines sequentially, because with the race detector, starting a
-// process takes more CPU time than most commands.
+// A residentProgram is a process that runs many command lines sequentially, which saves CPU time.
 type residentProgram struct {
 	calls   *json.Encoder
 	replies *bufio.Reader

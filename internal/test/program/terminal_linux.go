@@ -46,6 +46,6 @@ func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	require.NoError(t, terminal.Close())
 	shown, _ := io.ReadAll(keys) // fails when all processes have closed the terminal
 	_ = cmd.Wait()
-	// The terminal has already echoed the typed input, including the newline.
+	// The terminal has already echoed the typed input.
 	return escapes.ReplaceAllString(strings.NewReplacer("\r", "", "[y/N] ", "[y/N]\n").Replace(string(shown)), "")
 }

@@ -44,8 +44,7 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 	)}
 	c := &Cluster{guesses: map[int]*Server{}}
 	for range masters * (1 + replicas) {
-		// The default bus port is 10000 higher than the node's port, which may be in the range used for outgoing
-		// connections.
+		// The default bus port may be in the range used for outgoing connections.
 		bus, more := UnusedPort(tb), slices.Clone(common)
 		if !newConfig(opts).redis6 {
 			more = append(more, WithArgs("--cluster-port", strconv.Itoa(bus)))

@@ -28,8 +28,7 @@ func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	master, _ := replica.masterOf(tb)
 	asked := time.Time{}
 	c.await(tb, "the replica is the master", func() bool {
-		// Masters vote at most once per two node timeouts. If a failover follows another one too closely, it fails
-		// after five seconds.
+		// If a failover follows another one too closely, it fails after five seconds.
 		if time.Since(asked) > 6*time.Second {
 			replica.Do(tb, "CLUSTER", "FAILOVER")
 			asked = time.Now()

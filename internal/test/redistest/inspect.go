@@ -219,8 +219,7 @@ func poolDo(tb testing.TB, pool *redis.Pool, cmd string, args ...any) any {
 func WithAppendOnly() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "no") }
 
 // Expiries returns the last expiry that the server set for each key, even if the key no longer exists. It reads the
-// append-only file, so it requires WithAppendOnly, but works even if the server is dead. The file contains all changes
-// that the server has acknowledged.
+// append-only file, so it requires WithAppendOnly, but works even if the server is dead.
 func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "appendonlydir", "*.incr.aof"))
@@ -228,7 +227,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 		err = errors.New("append-only file is off; use WithAppendOnly")
 	}
 	expiries := map[string]time.Time{}
-	for _, name := range files { // in the order of the numbers in their names; the server does not rewrite them
+	for _, name := range files { // in the order of the numbers in their names
 		var text []byte
 		if text, err = os.ReadFile(name); err == nil {
 			err = readExpiries(bytes.NewReader(text), expiries)

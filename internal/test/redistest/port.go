@@ -83,8 +83,7 @@ func (p *Proxy) settle() (l net.Listener, err error) {
 	return nil, err
 }
 
-// stopListening closes l. Processes that are being forked have copies of l, which would still accept connections, so
-// stopListening first shuts down the socket.
+// stopListening closes l. It first shuts down the socket, because processes that are being forked have copies of l.
 func stopListening(l net.Listener) {
 	shutDown(l.(*net.TCPListener))
 	_ = l.Close()

@@ -139,8 +139,7 @@ func (p *Proxy) Refuse(on bool) {
 	}
 }
 
-// CutReplyAfter cuts the connection of the first client that receives a reply, after n bytes. It cuts only one
-// connection.
+// CutReplyAfter cuts the connection of the first client that receives a reply, after n bytes.
 func (p *Proxy) CutReplyAfter(n int) {
 	p.change(func() { p.cut = &cut{left: n} })
 }
@@ -301,7 +300,7 @@ func (q *pipe) matches(data []byte) []match {
 	known := len(q.tail)
 	var found []match
 	for _, h := range slices.Clone(p.triggers[q.dir]) {
-		// Only texts that end in data match. Earlier ones had passed before h was set.
+		// Only texts that end in data match.
 		from := max(0, known-len(h.pattern)+1)
 		i := bytes.Index(window[from:], h.pattern)
 		if i < 0 {

@@ -60,7 +60,7 @@ func (l *link) run(ctx context.Context) {
 	l.server = server
 	l.mu.Unlock()
 	select {
-	case <-l.dead: // reset did not see the server's connection
+	case <-l.dead:
 		_ = server.Close()
 		return
 	default:

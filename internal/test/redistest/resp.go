@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ReadCommand reads one command. It is used by scripted servers.
+// ReadCommand reads one command.
 func ReadCommand(in *bufio.Reader) ([]string, error) {
 	n, err := readLength(in, '*')
 	if err != nil {

@@ -129,7 +129,7 @@ func (set *Sentinels) Do(tb testing.TB, cmd string, args ...any) any {
 	return set.Master(tb).Do(tb, cmd, args...)
 }
 
-// Failover runs SENTINEL FAILOVER. It does not wait for the end of the failover. For this, see WatchSwitch.
+// Failover runs SENTINEL FAILOVER. It does not wait for the end of the failover; see WatchSwitch.
 func (set *Sentinels) Failover(tb testing.TB) {
 	tb.Helper()
 	set.sentinels[0].Do(tb, "SENTINEL", "FAILOVER", MasterName)

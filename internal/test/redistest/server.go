@@ -272,7 +272,7 @@ func spawn(binary string, args []string, logPath string, cpus []int) (*process, 
 	defer func() { _ = log.Close() }()
 
 	cmd := exec.Command(binary, args...) //nolint:gosec // the tester's own choice of server
-	// The log is a file because for any other writer, exec would start a goroutine per process.
+	// For any writer other than a file, exec would start a goroutine per process.
 	cmd.Stdout, cmd.Stderr = log, log
 	p := &process{cmd: cmd, started: make(chan error, 1), done: make(chan struct{})}
 	go p.run(cpus)

@@ -1,6 +1,5 @@
 // Package schedule repeats a test with different random orders of its goroutines. Each order is determined by a seed.
-// Actors yield by sleeping with fake time. Since waking up does not synchronize an actor with others, the race detector
-// still reports actors that share memory without a lock.
+// Actors yield by sleeping with fake time, which does not hide data races from the race detector.
 package schedule
 
 import (

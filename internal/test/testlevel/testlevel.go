@@ -60,7 +60,7 @@ func Part[T any](all []T, step int, name string) []T {
 	return part
 }
 
-// IsAll reports whether all tests are run. It panics if the level is unknown instead of skipping tests by mistake.
+// IsAll reports whether all tests are run. It panics if the level is unknown.
 func IsAll() bool {
 	switch level := os.Getenv(Env); level {
 	case "":

@@ -44,8 +44,7 @@ func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// Most of the time, trials wait for leases and ticks, so more of them can run in parallel. The flags have not been
-	// parsed yet.
+	// Most of the time, trials wait, so more of them can run in parallel. The flags have not been parsed yet.
 	parallel := flag.Lookup("test.parallel").Value
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
 		_ = parallel.Set("12")

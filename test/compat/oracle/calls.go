@@ -153,8 +153,7 @@ func matches(want, got string) bool {
 // Ours is this module's side. The zero value stands for an owner that only one process uses.
 type Ours struct {
 	// Shared selects an owner that can be handed over to another process.
-	Shared bool
-	// Instead replaces the texts of scripts.
+	Shared  bool
 	Instead map[*transport.Script]string
 }
 

@@ -112,7 +112,7 @@ var layout = strings.NewReplacer(
 	`,"reply":`, ",\n  \"reply\":", `,"own":`, ",\n  \"own\":", `,"shared":`, ",\n  \"shared\":",
 )
 
-// Save writes the file. Its content is deterministic.
+// Save writes the file.
 func (c *Corpus) Save(folder string) error {
 	text, err := json.Marshal(c.Cases)
 	if err != nil {

@@ -4,8 +4,7 @@
 // two servers that are in the same state, and compares the replies, keys, TTLs and messages. Each difference must be
 // explained by a [Divergence], and each divergence must occur.
 //
-// A [Corpus] contains the recorded results of each [Case] for machines without Java. A [Stage] replays the cases within
-// one millisecond of the server's clock, so that all times must match exactly.
+// A [Corpus] contains the recorded results of each [Case] for machines without Java. A [Stage] replays them.
 //
 // To add an operation, write an [Operation] in its [Kind], a Divergence for each intended difference, with a matching
 // row in docs/protocol.md, and cases in test/compat/testdata. In test/compat, capture the script (capture.go), check

@@ -85,8 +85,7 @@ var (
 	AcquireCounted = &Operation{Name: "acquire-counted", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}
 )
 
-// FairTry is tryLock without a wait. Only our version of FairGiveUp needs the time, because it notifies the next
-// waiters.
+// FairTry is tryLock without a wait.
 var (
 	FairTry = &Operation{
 		Name: "try", act: enter,

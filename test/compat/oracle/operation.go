@@ -70,8 +70,7 @@ const (
 
 // Operation is an operation for which both sides have a script.
 type Operation struct {
-	Name string
-	// Theirs returns the arguments of the script of a release.
+	Name   string
 	Theirs func(Release, Step) Args
 	Has    func(Release) bool
 	// OneByOne reports whether a release calls the script once per name.

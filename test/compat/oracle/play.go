@@ -116,7 +116,7 @@ func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	return o, nil
 }
 
-// maxTries allows for a busy machine, on which only one attempt in several dozen succeeds.
+// maxTries allows for a busy machine.
 const maxTries = 5000
 
 var errNoMoment = errors.New("oracle: the server is too slow to run a script within one millisecond of its clock")

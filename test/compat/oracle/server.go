@@ -140,7 +140,7 @@ func texts(reply any) any {
 	return reply
 }
 
-// failure returns the code of an error. Old servers and miniredis embed it in the text of another error.
+// failure returns the code of an error, which may be embedded in the text of another error.
 func failure(text string) Failure {
 	if transport.IsCode(&transport.ServerError{Text: text}, "WRONGTYPE") {
 		return "WRONGTYPE"
@@ -179,8 +179,7 @@ func (s *side) until(mark string) ([]string, error) {
 	}
 }
 
-// readAll reads all keys in one script, because round trips take most of the tests' time. Servers before 7.0 do not
-// return the absolute expiry.
+// readAll reads all keys in one script. Servers before 7.0 do not return the absolute expiry.
 const readAll = `
 local readers = {hash = {'HGETALL'}, string = {'GET'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
 local all = {}

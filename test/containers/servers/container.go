@@ -21,8 +21,7 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// The images that the suites run on. The tags without a full version select the versions that users of these series
-// run. Clusters include Redis 6.2, which does not support sharded pub/sub.
+// The images that the suites run on. Clusters include Redis 6.2, which does not support sharded pub/sub.
 var (
 	images        = []string{"redis:6.2", "redis:7.2", "redis:8", "valkey/valkey:8"}
 	clusterImages = []string{"redis:6.2", "redis:8", "valkey/valkey:8"}
@@ -36,8 +35,7 @@ const (
 	port         = "6379"
 	clusterReady = "the cluster is ready"
 	// clusterNodes is the number of nodes, which are three masters with one replica each.
-	clusterNodes = 6
-	// clusterAttempts is the number of sets of ports that are tried, because another process may take a port.
+	clusterNodes    = 6
 	clusterAttempts = 3
 	// busOffset is the difference between a node's bus port and its port, which is fixed in Redis 6.
 	busOffset = 10000

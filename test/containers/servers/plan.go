@@ -1,9 +1,8 @@
 // Package servers starts the servers on which suites run. With REDLATCH_ITEST=docker, it runs them in containers.
 // Otherwise, it uses programs that are installed on this machine.
 //
-// Cluster nodes redirect clients to addresses, which must be valid for the clients. Therefore all nodes of a cluster
-// run in one container, announce 127.0.0.1 as their address, and publish their ports unchanged. For this, the Docker
-// engine must be on this machine.
+// All nodes of a cluster run in one container, announce 127.0.0.1 as their address, and publish their ports unchanged,
+// because they redirect clients to these addresses. The Docker engine must be on this machine.
 package servers
 
 import (
@@ -24,7 +23,6 @@ const Variable = "REDLATCH_ITEST"
 
 // Plan contains the servers on which the suites run. The zero value has no servers.
 type Plan struct {
-	// Line describes the servers.
 	Line              string
 	Servers, Clusters []Kind
 	Containers        bool

@@ -89,7 +89,6 @@ func (s *Server) Forbid(tb testing.TB, cmd string) {
 
 // Cluster is a running cluster whose slots are not moved.
 type Cluster struct {
-	// Masters are the nodes that serve slots.
 	Nodes, Masters []*Server
 	Sharded        bool
 

@@ -16,8 +16,7 @@ import (
 const (
 	// downAfter is longer than the machine may stall.
 	downAfter, measuredDownAfter = 3 * time.Second, time.Second
-	// The bounds are far above the times that were measured on an idle machine. Only calls detect that a cluster node
-	// does not respond, and fair waiters make a call only after their poll cap of ten seconds.
+	// The bounds are far above the times that were measured on an idle machine.
 	pauseBound, lossBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
 )
 

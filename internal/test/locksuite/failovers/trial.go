@@ -1,7 +1,7 @@
-// Package failovers tests both adapters while the master is replaced manually, or because it was killed or paused. The
-// results are in docs/topologies.md. Each lock has a holder and a waiter. A lock that is acquired after replication was
-// stopped is lost: the holder gets ErrLost, and the waiter acquires the lock. Trials count the lost locks that have two
-// holders for a while, but permit this.
+// Package failovers tests both adapters while the master is replaced manually, or because it was killed or paused. Each
+// lock has a holder and a waiter. A lock that is acquired after replication was stopped is lost: the holder gets
+// ErrLost, and the waiter acquires the lock. Trials count the lost locks that have two holders for a while, but permit
+// this.
 package failovers
 
 import (
@@ -248,8 +248,7 @@ func withSentinels(a Adapter, set *redistest.Sentinels) deployment {
 	}
 }
 
-// announced waits until the Sentinels have announced the master and have left TILT mode. In this mode, which lasts for
-// half a minute after a stall, Sentinels do not act.
+// announced waits until the Sentinels have announced the master and have left TILT mode, in which they do not act.
 func announced(tb testing.TB, set *redistest.Sentinels) {
 	tb.Helper()
 	time.Sleep(announceTime)
@@ -270,8 +269,7 @@ func inStep(tb testing.TB, p deployment) {
 	}
 }
 
-// cutOff stops replication. It changes the replication ID, so that the replicas need a full synchronization, which the
-// master delays.
+// cutOff stops replication. It changes the replication ID, so that the replicas need a full synchronization.
 func cutOff(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, _ := p.master(tb)

@@ -202,7 +202,7 @@ func (n *network) harness() transporttest.Harness {
 	}
 }
 
-// masters contains a key for each of the three masters. Their slots are 5061, 9084 and 12182.
+// masters contains a key for each of the three masters.
 var masters = []string{"bar", "one", "foo"}
 
 // network controls the proxies of one test case. It is not safe for concurrent use.
@@ -231,7 +231,7 @@ func (n *network) connect() {
 	}
 }
 
-// miss waits until the transports know that all masters are down. The suite itself waits only for one failed call.
+// miss waits until the transports know that all masters are down.
 func (n *network) miss(tb testing.TB) {
 	tb.Helper()
 	for _, tr := range n.made {

@@ -3,7 +3,7 @@
 // Package history records how several processes use locks, and checks that the locks worked. Each process appends its
 // records to its own file, each with a single write(2), so that they survive if the process is killed. Times are
 // readings of CLOCK_MONOTONIC, which all processes on a machine share. A hold is recorded as Call, Return, Grant, any
-// number of Valids, then Give and Return, or Over if it was lost. There may be Marks and Audits in between.
+// number of Valids, then Give and Return, or Over if it was lost.
 // [Story.Judge] runs the checks.
 package history
 

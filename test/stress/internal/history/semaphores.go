@@ -13,9 +13,7 @@ import (
 )
 
 // checkPermits finds times at which more permits were held than the semaphore has. It assumes that each hold had its
-// permits for the shortest time that its calls and samples allow, so each violation that it finds is real. A model
-// checker could not prove more, because a call with an uncertain result may have held the permits for which a rejected
-// attempt was waiting.
+// permits for the shortest time that its calls and samples allow, so each violation that it finds is real.
 func (s *Story) checkPermits() (findings []Finding) {
 	for _, key := range sortedKeys(s.BySemaphore) {
 		if s.mayForget(key) {
@@ -158,8 +156,7 @@ func (s *Story) stays() map[string][]*stay {
 	return byKey
 }
 
-// checkMarks finds marks of different owners that are interleaved, unless the server lost data. Since marks are entries
-// on a server without faults, and each is followed by a check that the hold is still valid, this does not depend on
+// checkMarks finds marks of different owners that are interleaved, unless the server lost data. It does not depend on
 // clocks.
 func (s *Story) checkMarks() (findings []Finding) {
 	byKey := s.stays()

@@ -19,8 +19,7 @@ type Hold struct {
 	Token            int64
 	Read             bool
 	Permits, Most    int64
-	// Cause is the error with which the hold was lost.
-	Cause string
+	Cause            string
 	// Early is how long before its deadline the hold was found to be lost, or 0.
 	Early Time
 

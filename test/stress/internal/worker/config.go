@@ -3,8 +3,7 @@
 // Package worker implements a client process of the nemesis run, which injects faults while clients use locks. It
 // acquires locks at random in every supported way and records its calls for package history. It reads one command per
 // line, writes one reply per line, and exits when its input ends. After the command drain, no caller is holding a lock
-// or waiting for one. However, the client may still be resolving calls whose results are uncertain. One goroutine
-// samples all live holds. Audits and marks bypass the proxy in front of the locks' server.
+// or waiting for one, but the client may still be resolving calls whose results are uncertain.
 package worker
 
 import (
