@@ -89,7 +89,6 @@ func runAll(args []string) error {
 		for _, t := range report.Tables(c, entrants, samples) {
 			fmt.Println(t)
 		}
-		// Write the results after each case, so that an interrupted run keeps them.
 		if err := report.Write(s.out, env, cases, entrants, samples); err != nil {
 			return err
 		}

@@ -89,8 +89,7 @@ func imports() (map[string]map[string]bool, error) {
 	return all, err
 }
 
-// unused returns the internal packages that only tests import. Such packages belong in
-// internal/test.
+// unused returns the internal packages that only tests import.
 func unused(all map[string]map[string]bool) []string {
 	used := map[string]bool{}
 	for from, tos := range all {

@@ -170,7 +170,6 @@ func (c *checker) spec(d *ast.GenDecl, spec ast.Spec) {
 		}
 		c.doc(s.Name, firstDoc(s.Doc, d.Doc))
 	case *ast.ValueSpec:
-		// A comment above the group or next to a value is enough.
 		for _, name := range s.Names {
 			if name.IsExported() && firstDoc(s.Doc, s.Comment, d.Doc) == nil {
 				c.find(name.Pos(), "%s has no doc comment", name.Name)

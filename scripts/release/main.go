@@ -8,8 +8,7 @@
 //
 // All published modules have the same version, with tags on one commit: vX.Y.Z for the core,
 // adapter/goredis/vX.Y.Z and so on. The go.mod of a nested module requires the core with this
-// version, which must exist. It also keeps its replace directive, which tests in the checkout need
-// and the go command ignores in dependencies.
+// version, which must exist. It also keeps its replace directive.
 //
 // The changelog is not checked with -trial, which is for temporary clones.
 package main

@@ -154,7 +154,6 @@ func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 		if err == nil {
 			return
 		}
-		// The tree was clean, so this does not lose any changes.
 		for _, tag := range tags {
 			_, undo := r.git("tag", "--delete", tag)
 			err = errors.Join(err, undo)

@@ -52,14 +52,12 @@ var peers = []Contestant{
 }
 
 // redissonKinds run Redisson in a warm JVM, with enough subscription connections to give each
-// waiter for a fair lock its own channel. With the default number, a queue of 1,000 waiters makes
-// no progress.
+// waiter for a fair lock its own channel.
 var redissonKinds = []Contestant{
 	inJVM(Plain), inJVM(Fair), inJVM(ReadWrite), inJVM(Permits), inJVM(Counter),
 }
 
-// The JVM uses a thread where the other clients use a goroutine. With 10,000 threads, the benchmark
-// would measure the operating system, so the limit is 1,000.
+// The JVM uses a thread where the other clients use a goroutine, so the limit is 1,000.
 func inJVM(kind Kind) Contestant {
 	return Contestant{
 		Name: "redisson" + string(kind), Role: Peer, Kind: kind, Java: true, Most: 1000,
@@ -78,16 +76,14 @@ func redigoPool(addr string) *redis.Pool {
 	}
 }
 
-// By default, go-redis waits a few seconds for a pooled connection, which is not enough for
-// thousands of callers.
+// By default, go-redis waits only a few seconds for a pooled connection.
 func goRedis(addr string) *goredislib.Client {
 	return goredislib.NewClient(&goredislib.Options{
 		Addr: addr, PoolSize: PoolSize, PoolTimeout: time.Minute, ContextTimeoutEnabled: true,
 	})
 }
 
-// openRedsync uses redsync with its defaults. Lock repeats failed calls, as a caller that must have
-// the lock would.
+// openRedsync uses redsync with its defaults. Lock repeats failed calls.
 func openRedsync(pool syncpool.Pool, s Settings, end func() error) Locker {
 	rs := redsync.New(pool)
 	var options []redsync.Option

@@ -76,7 +76,6 @@ func evalSHA(name string, fill func(l *luasrc.Plain, c *transport.Call)) []any {
 	return append([]any{c.Script.SHA(), c.NumKeys}, c.Args...)
 }
 
-// rawKey also implements Held, which saves an allocation.
 type rawKey struct {
 	do               doer
 	acquire, release []any

@@ -23,10 +23,9 @@ var redlatchKinds = []Contestant{
 	own(Counter, counter),
 }
 
-// own returns the contestant for a kind of Redlatch lock.
 func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
 	c := Contestant{Name: "redlatch" + string(kind), Role: Own, Kind: kind, Waits: true, Renews: kind != Counter}
-	// A caller sends HELLO, ROLE and PUBSUB to find out whether other processes are waiting for the lock.
+	// A caller sends HELLO, ROLE and PUBSUB to find out whether other processes are waiting.
 	c.Sends = append([]string{
 		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info",
 		"hello", "role", "pubsub|numsub", "pubsub|shardnumsub",

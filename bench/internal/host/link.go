@@ -105,7 +105,7 @@ func deliver(to io.WriteCloser, parcels <-chan parcel) {
 	var err error
 	for p := range parcels {
 		if err != nil {
-			continue // drain the channel until carry closes it
+			continue
 		}
 		sleepUntil(p.due)
 		if _, err = to.Write(p.data); err != nil {

@@ -29,8 +29,7 @@ func processors() []int {
 // setTimerSlack is PR_SET_TIMERSLACK.
 const setTimerSlack = 29
 
-// time.Sleep is not precise enough: an idle runtime rounds up to milliseconds. The caller must have
-// called runtime.LockOSThread.
+// time.Sleep is not precise enough. The caller must have called runtime.LockOSThread.
 func sleepUntil(due time.Time) {
 	left := time.Until(due)
 	// Set the timer slack to its minimum of 1 ns. With the default, sleeps end 50 µs late.

@@ -46,8 +46,7 @@ func Clients() []Client {
 	}
 }
 
-// Each client holds few locks, because a client renews locks together if they are due at about the
-// same time.
+// Each client holds few locks, because a client renews locks together.
 type redlatchHolder struct{ client *redlatch.Client }
 
 func openRedlatch(ctx context.Context, addr string, lease time.Duration) (holder, error) {
@@ -71,8 +70,7 @@ func (h redlatchHolder) key(name string) string { return name }
 
 func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may be unreachable
 
-// rueidisHolder may take a second to acquire a lock, because the default of 20 ms makes trials fail
-// on a busy machine.
+// rueidisHolder may take a second to acquire a lock, because trials fail with the default of 20 ms.
 type rueidisHolder struct{ locker rueidislock.Locker }
 
 func openRueidis(_ context.Context, addr string, lease time.Duration) (holder, error) {
@@ -100,8 +98,8 @@ func (h rueidisHolder) take(ctx context.Context, name string) ([]signal, error) 
 func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name }
 func (h rueidisHolder) close()                 { h.locker.Close() }
 
-// redsyncHolder extends its locks after every third of the lease, because redsync does not renew
-// them. Its user can check Until or wait for Extend to fail.
+// redsyncHolder extends its locks after every third of the lease. Its user can check Until or wait
+// for Extend to fail.
 type redsyncHolder struct {
 	client *goredislib.Client
 	sync   *redsync.Redsync

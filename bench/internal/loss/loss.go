@@ -1,22 +1,13 @@
 // Package loss measures when holders notice that their lock is lost, relative to the time when
 // another client could have acquired it.
 //
-// A trial is one hold with a renewed lease; a cell runs many on one server:
-//
-//	take     clients take their locks at random moments, so that the fault hits
-//	         each at a different point between two renewals
-//	fault    one Way of losing Redis affects all of them
-//	watch    the sampler checks every hold until it ends, or the cell gives up
-//	account  the server's expiry of each key is read
-//	repair   the server continues, and the clients are closed
-//
-// One goroutine, the [Sampler], checks all holds in a busy loop through the client's own API. The
-// resolution is the time between two checks.
+// A trial is one hold with a renewed lease. A cell runs many trials on one server. Clients take
+// their locks at random moments, so that the fault hits each of them at a different point between
+// two renewals. The [Sampler] checks all holds until they end.
 //
 // The expiry of a key is read from the append-only file, in milliseconds. The server writes it
-// there before it replies, so it is known even if the server is dead. It may be up to 1 ms early,
-// to the holder's disadvantage. If the server is still running, a rival that bypasses the broken
-// network confirms the expiry.
+// there before it replies, so it is known even if the server is dead. If the server is still
+// running, a rival that bypasses the broken network confirms the expiry.
 package loss
 
 import (

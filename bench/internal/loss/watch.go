@@ -128,7 +128,6 @@ func look(sights []*sight) []*sight {
 	return left
 }
 
-// rivalEvery is how often the rival checks the keys.
 const rivalEvery = 5 * time.Millisecond
 
 type rival struct {

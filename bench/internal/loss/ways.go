@@ -10,8 +10,7 @@ import (
 
 // Way is a way in which clients lose Redis or their locks.
 type Way struct {
-	Name string
-	// Forgets reports whether the server loses the locks.
+	Name    string
 	Forgets bool
 
 	proxied bool // clients connect through a proxy
@@ -31,7 +30,6 @@ type ruin struct {
 func Ways() []Way {
 	return []Way{
 		{
-			// SIGSTOP stops the server. The kernel still accepts connections and data.
 			Name:   "frozen",
 			strike: func(r *ruin) { r.server.Pause() },
 			repair: func(r *ruin) { r.server.Resume() },
@@ -49,7 +47,6 @@ func Ways() []Way {
 			repair: func(r *ruin) { r.proxy.Heal() },
 		},
 		{
-			// Connections are reset, and new ones are refused.
 			Name: "reset", proxied: true, lives: true,
 			strike: func(r *ruin) { r.proxy.Refuse(true); r.proxy.Reset() },
 			repair: func(r *ruin) { r.proxy.Refuse(false) },
@@ -66,7 +63,6 @@ func Ways() []Way {
 			repair: func(*ruin) {},
 		},
 		{
-			// The server is killed, and an empty one starts at the same address.
 			Name: "replaced", Forgets: true, lives: true,
 			strike: func(r *ruin) { r.server.Kill(); r.server.Restart() },
 			repair: func(*ruin) {},

@@ -123,7 +123,6 @@ func chart(
 // libraries are in the order of their colors.
 var libraries = []string{"redlatch", "redsync-redigo", "redsync-goredis", "redislock", "rueidislock", "redisson", "raw"}
 
-// style depends only on label, so a contestant looks the same in every plot.
 func style(label string) (hue color.Color, variant int) {
 	i := slices.IndexFunc(libraries, func(library string) bool { return strings.HasPrefix(label, library) })
 	if i < 0 {

@@ -22,14 +22,12 @@ type Case struct {
 	Rounds int
 	// Processes is the number of processes, each with Level goroutines; 0 means 1.
 	Processes int
-	// RoundTrip is the delay added to each round trip.
 	RoundTrip time.Duration
 	// Masters is the number of masters for cluster contestants; 0 means no cluster.
 	Masters int
 	// Mixed replaces half of the processes with processes that use Redisson.
 	Mixed bool
-	// Log selects a logarithmic scale for plots.
-	Log bool
+	Log   bool
 
 	spec work.Spec
 }
@@ -157,7 +155,6 @@ func counted() (all []Case) {
 }
 
 func restful() []Case {
-	// These cases have longer and fewer rounds, because some clients poll only every few seconds.
 	idle := []Figure{
 		perSecond, {work.Heap, "heap bytes each", false}, {work.Stack, "stack bytes each", false},
 		{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,

@@ -174,8 +174,7 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
-// calm waits up to most for background work such as compilation to finish. Workers that use little
-// CPU time may still be waiting for a processor, so it also looks for runnable threads.
+// calm waits up to most for background work such as compilation to finish.
 func calm(workers []party, most time.Duration) bool {
 	all := make([]*os.Process, len(workers))
 	for i, p := range workers {

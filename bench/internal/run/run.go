@@ -34,9 +34,8 @@ type Sample struct {
 	Level   int            `json:"level"`
 	Round   int            `json:"round"`
 	Entrant string         `json:"entrant"`
-	// Values contains the figures that are known.
-	Values work.Values `json:"values,omitempty"`
-	Error  string      `json:"error,omitempty"`
+	Values  work.Values    `json:"values,omitempty"`
+	Error   string         `json:"error,omitempty"`
 	// Stolen is the fraction of CPU time that the host stole.
 	Stolen float64 `json:"stolen,omitempty"`
 	// Disturbed reports whether Stolen exceeded Runner.Allowed.

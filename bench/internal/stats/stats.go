@@ -65,8 +65,7 @@ type Ratio struct {
 	Median float64
 	// Low and High are the bounds of the median's 95 % confidence interval.
 	Low, High float64
-	// Rounds is the number of rounds in which both were measured.
-	Rounds int
+	Rounds    int
 }
 
 // Moved reports whether the interval excludes 1 and the median differs from 1 by at least one

@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	// longLease is longer than any measurement.
 	longLease = time.Hour
 	takers    = 64
 )
@@ -202,7 +201,6 @@ func (w *watchdog) lookFrom(conn redis.Conn, at int) error {
 	return nil
 }
 
-// The longest lease seen is taken as the full lease.
 func (w *watchdog) seen(left int64) {
 	w.lease.Store(max(w.lease.Load(), left))
 	if !w.counting.Load() {

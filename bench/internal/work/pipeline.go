@@ -13,11 +13,9 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 )
 
-// errRefused means that a lock was in an impossible state.
 var errRefused = errors.New("a raw script was rejected")
 
-// pipeline is the upper limit for clients with one lock per goroutine. The server executes one half
-// of the calls while the other half is being written or read.
+// pipeline is the upper limit for clients with one lock per goroutine.
 type pipeline struct {
 	common
 	conn   redis.Conn

@@ -21,7 +21,6 @@ import (
 type job interface {
 	begin()
 	end() Values
-	// close stops the work and returns its error.
 	close() error
 }
 

@@ -14,9 +14,6 @@
 //	"stop"              ────────▶  ends the work
 //	                    ◀────────  {"event":"done","error":"…"}
 //
-// The work continues until "stop", so that the server does nothing else while its figures are
-// taken.
-//
 // # The work
 //
 //	pairs     goroutines lock and unlock, each its own key

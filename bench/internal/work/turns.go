@@ -126,7 +126,7 @@ func (t *turns) end() Values {
 	return v
 }
 
-// Without waits that have not ended, a contestant that starves callers would not have long waits.
+// Otherwise a contestant that starves callers would not have long waits.
 func (t *turns) countOpenWaits() {
 	if t.spec.Kind == Pairs {
 		return
