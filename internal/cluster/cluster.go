@@ -173,7 +173,6 @@ func (c *Cluster) begin() {
 	c.wg.Go(c.runSettler)
 }
 
-// refresh does not wait for the refresh.
 func (c *Cluster) refresh() {
 	select {
 	case c.due <- struct{}{}:

@@ -39,8 +39,8 @@ func (c Config) withDefaults() Config {
 }
 
 // Open returns a transport to the cluster that contains the nodes at seeds, in the form host:port.
-// With transport.ShardingAuto, it queries a node to find out how messages are published. ctx limits
-// that query. If no node answers, the error wraps transport.ErrNotSent.
+// ctx limits the query with which it finds out how messages are published. If no node answers, the
+// error wraps transport.ErrNotSent.
 func Open(
 	ctx context.Context, seeds []string, dial redisconn.NodeDial, sharding transport.Sharding, conn redisconn.Config,
 ) (*Cluster, error) {

@@ -11,8 +11,7 @@ import (
 )
 
 // Listeners implements transport.Counter. It queries the masters and their replicas for both kinds
-// of subscriptions, and returns the larger number, because a waiter uses either kind or both. The
-// servers may not know or permit the kind that is not used to publish.
+// of subscriptions, and returns the larger number, because a waiter uses either kind or both.
 func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if len(channels) == 0 {
 		return nil, nil

@@ -47,7 +47,7 @@ type finding struct {
 }
 
 // ask queries a node, and further nodes if it fails or its answer is late. It returns the first
-// answer, or the first error if there is no answer.
+// answer, or the first error.
 func (c *Cluster) ask() ([]span, error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Conn.Command,
 		fmt.Errorf("no reply within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
@@ -134,8 +134,7 @@ func shuffle(nodes []*node) {
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 }
 
-// finish stores the result of a refresh, and resumes the calls and subscriptions that are waiting
-// for it.
+// finish stores the result of a refresh, and resumes the calls and subscriptions that were waiting.
 func (c *Cluster) finish(spans []span, err error) {
 	c.mu.Lock()
 	if c.closed {

@@ -98,7 +98,6 @@ func (c *Cluster) master(slot int, except ...*node) *node {
 	return nil
 }
 
-// arrived is the done callback of the call on a node.
 func (t *routedCall) arrived(reply any, err error) {
 	c, from := t.c, t.node
 	c.mu.Lock()

@@ -304,7 +304,7 @@ func (c *Cluster) unsettle(s *subscription) {
 	c.unsettled = append(c.unsettled, s)
 	select {
 	case c.wake <- struct{}{}:
-	default: // a wake-up is pending
+	default:
 	}
 }
 

@@ -66,8 +66,8 @@ func spanOf(reply any, from string) (s span, err error) {
 	return s, nil
 }
 
-// address joins host and port. An empty host means the host of from. If host is "?", which means
-// that it is unknown, address returns "".
+// address joins host and port. An empty host means the host of from. If host is "?", address
+// returns "".
 func address(host, port, from string) string {
 	switch host {
 	case "":
@@ -119,7 +119,6 @@ func redirected(err error, from string) (r redirection, ok bool) {
 	return r, err == nil
 }
 
-// outdated reports whether err may mean that the table is outdated.
 func outdated(err error) bool {
 	if errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrUncertain) {
 		return true

@@ -17,8 +17,7 @@ const (
 	dequeuing = 4
 	// batch is the maximum number of owners per call.
 	batch = 100
-	// fromFront makes every eighth call take the first owners in the queue instead of the last, so that they don't
-	// wait forever.
+	// fromFront makes every eighth call take the first owners in the queue, so that they don't wait forever.
 	fromFront = 8
 )
 

@@ -48,7 +48,6 @@ type TakenOut struct {
 
 const (
 	// maxLooks limits how often the queue is read again because a place changed between the read and its eviction.
-	// Every heartbeat changes places.
 	maxLooks = 5
 	pageOf   = 200
 )
@@ -103,7 +102,7 @@ func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string
 		}
 	}
 	i = e.indexIn(seen)
-	// The waiter may move into the first part while the loop reads the others, so the loop reads that part again.
+	// The waiter may move into the first part while the loop reads the others.
 	long := seen.Waiting > pageOf
 	for last := seen.Waiting - 1; i < 0 && last >= 0 && long; last -= pageOf {
 		if seen, err = e.look(ctx, max(0, last-pageOf), last); err != nil {
@@ -123,8 +122,7 @@ func (e *Eviction) indexIn(seen *sighting) int {
 	return slices.IndexFunc(seen.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
 }
 
-// look reads the lock and the places from first to last. A reply with too few places is an error, because the search
-// would miss waiters.
+// look reads the lock and the places from first to last. A reply with too few places is an error.
 func (e *Eviction) look(ctx context.Context, first, last int64) (*sighting, error) {
 	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, first, last) })
 	if err != nil {

@@ -21,8 +21,7 @@ const (
 	// hurried is the minimum time between two heartbeats.
 	hurried = 500 * time.Millisecond
 	retried = time.Second
-	// idle is the pause between polls at which the next owner of a free lock is considered missing. It is reached
-	// about a second after a poll has found the lock free.
+	// idle is the pause between polls at which the next owner of a free lock is considered missing.
 	idle = time.Second / 2
 )
 
@@ -94,8 +93,7 @@ type heartbeater struct {
 	failing  map[string]bool // steps whose last error was logged
 }
 
-// heartbeats keeps the group's places, evicts dead waiters and nudges the next owner of a free lock until the group is
-// empty or the client is being closed.
+// heartbeats runs until the group is empty or the client is being closed.
 func (g *group) heartbeats() {
 	ctx, cancel := g.engine.Open(context.Background())
 	defer cancel()
@@ -234,8 +232,7 @@ func (b *heartbeater) evicted(d liveness.Death) {
 	}
 }
 
-// run sends a script that may run twice. If the outcome of the call is unknown, the next heartbeat shows its effect.
-// run logs errors unless the connection was lost.
+// run sends a script that may run twice. It logs errors unless the connection was lost.
 func (b *heartbeater) run(what string, fill func(*transport.Call)) (any, error) {
 	at := b.engine.Attempt()
 	fill(&at.Call)
@@ -255,8 +252,7 @@ func (b *heartbeater) log(what string, err error) {
 	b.failing[what] = err != nil
 }
 
-// missedCounts is how many counts in a row must miss our own subscribers, as they may during a reconnect, before that
-// is logged.
+// missedCounts is how many counts in a row must miss our own subscribers before that is logged.
 const missedCounts = 3
 
 type evictionHealth struct {

@@ -11,7 +11,6 @@ import (
 const (
 	// keepOpen is how long a subscription is kept and a lock counts as contended after a caller had to wait.
 	keepOpen = time.Second
-	// sweeping is the interval between sweeps for expired subscriptions.
 	sweeping = keepOpen / 2
 )
 
@@ -58,8 +57,7 @@ func closeAll(all []*subscription) {
 	}
 }
 
-// works reports whether the subscription still works. It discards an event that was meant for an earlier caller,
-// because the next caller makes an attempt anyway.
+// works reports whether the subscription still works. It discards an event that was meant for an earlier caller.
 func (s *subscription) works() bool {
 	select {
 	case _, works := <-s.sub.Events():
@@ -128,8 +126,7 @@ func (qs *Queues) arm() {
 	}
 }
 
-// sweep closes expired subscriptions and deletes unused groups. It schedules another sweep if needed. Waiters that
-// leave their group do so as well.
+// sweep closes expired subscriptions and deletes unused groups. It schedules another sweep if needed.
 func (qs *Queues) sweep() {
 	now := time.Now()
 	qs.mu.Lock()

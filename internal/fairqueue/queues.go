@@ -89,7 +89,7 @@ var slot = engine.Slot[*Queues]{
 // Of returns the Queues of the client that uses e.
 func Of(e *engine.Engine) *Queues { return slot.Of(e) }
 
-// Strategy returns the strategy for one lock. Locks with the same kind and key share a group.
+// Strategy returns the strategy for one lock.
 func (qs *Queues) Strategy(k Kind) acquire.Strategy { return &strategy{queues: qs, kind: k} }
 
 // NowMillis returns the time to pass to scripts, in Unix milliseconds.
@@ -121,7 +121,7 @@ func (qs *Queues) Leave(k Kind, name string, r *acquire.Request) {
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r})
 }
 
-// A group holds the waiters in this process for one lock, in queue order, and the subscriptions kept for the lock.
+// A group holds the waiters in this process for one lock, in queue order.
 type group struct {
 	id     lockID
 	queues *Queues
@@ -256,8 +256,7 @@ func (g *group) call(owners ...string) {
 	}
 }
 
-// callAll calls all waiters of an owner. They share a place, which is gone when any of them leaves the queue or
-// acquires the lock.
+// callAll calls all waiters of an owner, which share a place.
 func (g *group) callAll(owner string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -267,7 +266,7 @@ func (g *group) callAll(owner string) {
 }
 
 // sawGap records that messages may have been missed. It returns true if c leads the group and so must retry. Otherwise
-// it calls the first waiter, since one reply serves the whole group.
+// it calls the first waiter.
 func (c *caller) sawGap() (leads bool) {
 	g := c.group
 	g.mu.Lock()

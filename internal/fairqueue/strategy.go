@@ -48,7 +48,7 @@ func (c *caller) free() {
 }
 
 // Enter subscribes before the first attempt if there is a pooled subscription or the lock is contended. Otherwise the
-// lock is probably free, so the attempt comes first, which saves requests.
+// attempt comes first, which saves requests.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	c.queues.Prepare(ctx)
 	if a.Try || a.Given {

@@ -9,7 +9,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errNoFence means that the ID of the call's connection is unknown.
 var errNoFence = errors.New("mux: the server does not know the call's connection")
 
 // Fence returns nil if call has run or will never run. The call must have been abandoned, or its done callback must

@@ -10,23 +10,20 @@ import (
 
 const (
 	// flightMax is the maximum number of calls in flight, not counting urgent calls that are added later. Renewals
-	// cannot overtake calls in flight, and calls in flight are in doubt when the connection breaks.
+	// cannot overtake calls in flight.
 	flightMax = 1024
 
-	// urgentMax is the maximum for urgent calls.
 	urgentMax = 2 * flightMax
 
 	boundless = 1 << 30
 )
 
-// flightOf is the maximum number of calls in flight for each lane.
 var flightOf = [lanes]int{laneRepeat: boundless, laneVital: boundless, laneUrgent: urgentMax, laneNormal: flightMax}
 
 // resume returns the number of calls in flight at which a full lane accepts calls again. It is low enough for a batch
 // to share a packet.
 func resume(lane int) int { return flightOf[lane] / 4 * 3 }
 
-// A room is the number of calls that may be added from each lane.
 type room [lanes]int
 
 var all = room(flightOf)
@@ -112,8 +109,8 @@ const (
 	// shorter timer would make each park of the process a timed wait, which is slow.
 	leadFor = time.Second
 
-	// idleFor is how long the reader waits while no caller reads before it takes the token, so that it notices a
-	// closed connection. It may wait up to twice as long.
+	// idleFor is how long the reader waits while no caller reads before it takes the token, so that it notices a closed
+	// connection.
 	idleFor = 125 * time.Millisecond
 
 	// aloneFor is the number of calls in a row that must not overlap before the reader frees the read token.
@@ -183,7 +180,6 @@ func (f *inflight) lead(call *transport.Call) bool {
 	return true
 }
 
-// bound limits the caller's wait again, unless it has been interrupted.
 func (f *inflight) bound() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +190,6 @@ func (f *inflight) bound() {
 	f.conn.Within(leadFor)
 }
 
-// attend gives the token to the reader if it is free.
 func (f *inflight) attend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,8 +244,7 @@ func (f *inflight) free() {
 	f.armed, f.seen = true, f.given
 }
 
-// look gives the token to the reader if no caller has held it since the previous call to look. It doesn't change
-// alone, so the reader frees the token after the next reply.
+// look gives the token to the reader if no caller has held it since the previous call to look.
 func (f *inflight) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -295,8 +289,7 @@ func (f *inflight) await(dead <-chan struct{}) bool {
 	}
 }
 
-// end gives the token to the reader for good. If a caller has the token, it returns it soon, because the connection is
-// dead.
+// end gives the token to the reader for good.
 func (f *inflight) end() {
 	f.mu.Lock()
 	f.ended = true

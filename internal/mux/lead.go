@@ -96,7 +96,7 @@ func (m *Mux) readOne(l *link) {
 	}
 }
 
-// sound reports whether l, which is not being read, seems to work. If it doesn't, sound fails l.
+// sound reports whether l, which is not being read, seems to work. If not, it fails l.
 func (l *link) sound() bool {
 	if l.age()-time.Duration(l.heard.Load()) < soundFor {
 		return true

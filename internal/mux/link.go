@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A link is a connection. Calls are written to it until retire is called. It ends when fail is called.
+// A link is a connection. Calls are written to it until retire is called.
 type link struct {
 	conn   redis.Conn
 	below  *respconn.Guarded // the connection below conn; nil if callers cannot read
@@ -55,8 +55,8 @@ func newLink(conn redis.Conn, who identity, more func()) *link {
 	return l
 }
 
-// own makes the guarded connection wait for replies in place of the client library, if possible, so that callers can
-// read. There must be no outstanding replies.
+// own makes the guarded connection wait for replies in place of the client library, if possible. There must be no
+// outstanding replies.
 func (l *link) own() error {
 	below := respconn.Below(l.conn)
 	if below == nil {
@@ -71,7 +71,7 @@ func (l *link) own() error {
 
 func (l *link) age() time.Duration { return time.Since(l.born) }
 
-// fail closes the connection, which ends reads and writes. Only the first call has an effect.
+// fail closes the connection. Only the first call has an effect.
 func (l *link) fail(cause error) {
 	l.once.Do(func() {
 		l.cause = cause
@@ -167,7 +167,6 @@ type identity struct {
 	noID, noAddr string // the server's error if the user may not run the command
 }
 
-// historySize is the number of connections that are remembered. A call on an older connection cannot be fenced.
 const historySize = 64
 
 type history struct {

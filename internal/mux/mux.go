@@ -89,7 +89,7 @@ type Mux struct {
 	writer   writer
 }
 
-// New returns a Mux that dials at the first call. It panics if cfg has no Dial.
+// New returns a Mux that dials at the first call.
 func New(cfg Config) *Mux {
 	m := &Mux{cfg: cfg.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -109,7 +109,7 @@ func (m *Mux) Start(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done})
 }
 
-// Ask is like Start, but sends ASKING before the call, which another node of a cluster has redirected to this one.
+// Ask is like Start, but sends ASKING before the call.
 func (m *Mux) Ask(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done, asking: true})
 }

@@ -193,8 +193,7 @@ func (q *queue) close() {
 	q.rouse()
 }
 
-// isClosed reports whether Close has begun, which closes the queue first. It distinguishes Close from a lost
-// connection.
+// isClosed reports whether Close has begun, which closes the queue first.
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,7 +13,7 @@ var errUnasked = errors.New("the server sent an unsolicited reply")
 
 var errAborted = errors.New("a call's callback panicked or exited its goroutine")
 
-// read delivers replies to the calls in flight until l breaks. It reads only while it has the read token.
+// read delivers replies to the calls in flight until l breaks.
 func (m *Mux) read(l *link) {
 	defer close(l.readerDone)
 	if l.below == nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Starter starts calls. Mux and every transport.Transport implement it. The functions below don't set deadlines, retry
-// or resolve calls; locks use internal/engine instead.
+// Starter starts calls. The functions below don't set deadlines, retry or resolve calls.
 type Starter interface {
 	Start(call *transport.Call, done transport.Done)
 }

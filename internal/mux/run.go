@@ -98,8 +98,7 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 }
 
 // introduce checks in one round trip whether the server accepts commands, and how it identifies the connection. An
-// error reply to PING concerns all calls, unless it is NOPERM. On old servers and for restricted users, the ID is
-// unknown.
+// error reply to PING concerns all calls, unless it is NOPERM.
 func introduce(conn redis.Conn) (who identity, err error) {
 	if err = errors.Join(conn.Send("PING"), conn.Send("CLIENT", "ID"), conn.Send("CLIENT", "INFO"), conn.Flush()); err != nil {
 		return who, err
@@ -139,7 +138,6 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// dialFailed ends all queued calls. Their callers may retry.
 func (m *Mux) dialFailed(err error) {
 	if m.queue.isClosed() {
 		return // run ends the calls with ErrClosed

@@ -80,9 +80,8 @@ type member struct {
 type Death struct {
 	reply.Place
 	// Absent is how long it has had no subscriber.
-	Absent     time.Duration
-	IsRedlatch bool
-	// WasSubscribed is true if a subscriber was ever counted.
+	Absent        time.Duration
+	IsRedlatch    bool
 	WasSubscribed bool
 }
 
@@ -93,7 +92,7 @@ func New(grace, period time.Duration) *Detector {
 	return &Detector{grace: min(grace, math.MaxInt64/redissonFactor), period: period, members: map[string]*member{}}
 }
 
-// Window returns the number of places that the next call to Look needs. It grows with the number of absent waiters.
+// Window returns the number of places that the next call to Look needs.
 func (d *Detector) Window() int {
 	n := Front
 	for _, m := range d.members {
