@@ -51,8 +51,7 @@ type Acquisition struct {
 	// Available is the number of a semaphore's permits at the last attempt.
 	Available int64
 	// Away is why Redis did not answer the last attempt.
-	Away error
-	// Answered is true if Redis has answered during the wait.
+	Away     error
 	Answered bool
 	// Passed is true if the turn came with the lock.
 	Passed bool
@@ -185,8 +184,7 @@ func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
 // InDoubt returns the last attempt's claim if its outcome is unknown.
 func (a *Acquisition) InDoubt() Claim { return a.inDoubt }
 
-// open makes the first attempt. It retries for one command timeout from the start of the call. After that, a caller
-// that has already waited continues to wait.
+// open makes the first attempt. It retries for one command timeout from the start of the call.
 func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	var granted bool
 	began := a.Began

@@ -31,8 +31,7 @@ type Request struct {
 // Outcome is the reply to an attempt.
 type Outcome struct {
 	// Granted is true if the owner has the lock. In that case, only Token and Available are set.
-	Granted bool
-	// Available is the number of permits of a semaphore.
+	Granted   bool
 	Available int64
 	// Hint, if not nil, is the reason why a release will not end the wait.
 	Hint error
@@ -55,7 +54,6 @@ type Outcome struct {
 
 // Waitable makes the calls of the loop and decodes their replies. Its methods are safe for concurrent use.
 type Waitable interface {
-	// Name returns the kind's name, for events and logs.
 	Name() string
 	// Key returns the lock's mapped name or, for several locks, the key that refused the last attempt.
 	Key() string
@@ -100,7 +98,6 @@ type Claim interface {
 	// Grant turns the claim into a hold after a successful attempt; sent is when it was sent. If Grant fails, it
 	// releases the lock.
 	Grant(sent time.Time, o Outcome) error
-	// Fail records that an attempt failed.
 	Fail()
 	// Disown removes all traces of an attempt in the background.
 	Disown()
@@ -199,7 +196,6 @@ type Waiter interface {
 	// Sleep returns how long the caller sleeps if it does not receive a signal; nap is the default. A negative result
 	// means that there is no limit.
 	Sleep(nap, ttl time.Duration) time.Duration
-	// Unanswered records why Redis did not answer.
 	Unanswered(err error)
 	// Abandon leaves the claim's owner, whose state is unknown, to its resolver.
 	Abandon()
@@ -300,8 +296,7 @@ type Reusable interface {
 	Close()
 }
 
-// Alone returns a waiter that does not queue. It is for shared owners, because callers with the same owner don't
-// exclude each other.
+// Alone returns a waiter that does not queue, for shared owners.
 func Alone() Waiter { return &lone{} }
 
 type lone struct{ sub transport.Subscription }

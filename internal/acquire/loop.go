@@ -44,7 +44,6 @@ func (a *Acquisition) wait(ctx context.Context) error {
 		case a.cutShort(ctx, err, began):
 			return a.GaveUp(ctx)
 		case a.rides(err):
-			// An unreachable Redis does not end the wait.
 			a.isAway(ctx, err)
 			d = pause.Next()
 		default:
@@ -96,8 +95,7 @@ func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// after returns a channel that receives after d, or nil if d is negative. An acquisition has at most one timer, since
-// thousands of callers may be waiting.
+// after returns a channel that receives after d, or nil if d is negative. An acquisition has at most one timer.
 func (a *Acquisition) after(d time.Duration) <-chan time.Time {
 	switch {
 	case d < 0:
@@ -176,8 +174,7 @@ func nap(ttl, limit time.Duration) time.Duration {
 	return min(limit, min(ttl, limit)+time.Millisecond) // without overflow
 }
 
-// cutShort reports whether a recent attempt failed only because the wait ended. In that case the caller reports the
-// outcome of the attempt before it.
+// cutShort reports whether a recent attempt failed only because the wait ended.
 func (a *Acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
 	if a.Given && errors.Is(err, engine.ErrUncertain) {
 		return false
@@ -219,7 +216,6 @@ type QueueState struct {
 	Known bool
 	// Held is true while a caller in this process holds the lock.
 	Held bool
-	// Away is why Redis did not answer the last attempt.
 	Away error
 	// Holder is the holder at the last answer. TTL is its remaining lease at that time, or 0 for a hold in this
 	// process.
@@ -230,7 +226,6 @@ type QueueState struct {
 // Queued is a caller in a local queue.
 type Queued interface {
 	State() QueueState
-	// Came reports whether the turn has come.
 	Came() bool
 	// Poll is called when a poll is due, or earlier, and returns true if the lock was granted.
 	Poll(ctx context.Context, a *Acquisition) (granted bool, err error)

@@ -94,8 +94,8 @@ func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 	return a.run(context.Background(), bound)
 }
 
-// run allows only half of bound for sending the call, because a call that is sent at the last moment would be answered
-// too late and would then be in doubt.
+// run allows only half of bound for sending the call, because a reply to a call that is sent at the last moment would
+// be too late.
 func (a *Attempt) run(ctx context.Context, bound time.Duration) (any, error) {
 	e, rest := a.engine, bound/2
 	e.timeouts.add(a, bound-rest)
@@ -205,7 +205,7 @@ func (a *Attempt) resolve(reply any, err error) {
 }
 
 // timeouts wakes attempts when they time out or the client begins to close. They share one timer, because a timer for
-// each call would cost more than the rest of the call.
+// each call would be too expensive.
 type timeouts struct {
 	mu    sync.Mutex // guards the fields below; held briefly
 	first *Attempt   // head of an unordered list
@@ -283,11 +283,9 @@ func (t *timeouts) arm(due time.Duration) {
 	t.timer.Reset(in)
 }
 
-// among is the delay that each waiting attempt may add to a timeout. The delay limits the time spent scanning the
-// attempts.
+// among is the delay that each waiting attempt may add to a timeout, which limits the time spent scanning the attempts.
 const among = 250 * time.Nanosecond
 
-// fire wakes the attempts that have timed out. The timer may fire once too often, which is harmless.
 func (t *timeouts) fire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

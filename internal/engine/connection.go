@@ -88,8 +88,8 @@ type LossTeller interface {
 	Lost() <-chan struct{}
 }
 
-// doubted returns a channel that is closed when the server may have forgotten locks because a connection was lost or
-// the master has changed. It returns nil if the transport doesn't report that.
+// doubted returns a channel that is closed when the server may have forgotten locks. It returns nil if the transport
+// doesn't report that.
 func (e *Engine) doubted() <-chan struct{} {
 	if t, ok := e.Transport.(LossTeller); ok {
 		return t.Lost()

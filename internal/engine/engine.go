@@ -137,7 +137,6 @@ func (e *Engine) LossMargin(lease time.Duration) time.Duration {
 
 // Mapper maps lock names to keys.
 type Mapper interface {
-	// Map returns the key of a lock.
 	Map(name string) string
 }
 
@@ -212,8 +211,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	return fmt.Errorf("redlatch: %d holds were not unlocked: %w", left, why)
 }
 
-// Lifecycle tracks whether an engine is open, closing (new calls are rejected and waits have ended) or closed
-// (background work has stopped).
+// Lifecycle tracks whether an engine is open, closing (new calls are rejected and waits have ended) or closed.
 type Lifecycle struct {
 	closing context.Context    //nolint:containedctx // ends first
 	refuse  context.CancelFunc // ends closing

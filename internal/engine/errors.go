@@ -49,7 +49,7 @@ var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN
 // Passing reports whether err means that the call did not run and may succeed later.
 func Passing(err error) bool {
 	if err == nil {
-		return false // saves allocations
+		return false
 	}
 	if errors.Is(err, transport.ErrNotSent) && !errors.Is(err, transport.ErrClosed) {
 		return true
@@ -121,8 +121,8 @@ var ours = []error{
 	ErrWrongType, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotNotified, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
-// EndOf returns why ctx ended: its error, with its cause if that differs. A cause that is one of our errors, such as
-// the loss of another lock, is included as text only, because it says nothing about the current call.
+// EndOf returns why ctx ended: its error, with its cause if that differs. A cause that is one of our errors is included
+// as text only, because it says nothing about the current call.
 func EndOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {

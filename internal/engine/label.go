@@ -83,8 +83,7 @@ const (
 )
 
 // label writes a client's label every labelPeriod and after each reconnect, from the client's first acquisition until
-// it closes. The scripts of locks don't write it, because its key is in another slot of a cluster, and because its
-// errors must not make locks fail.
+// it closes.
 type label struct {
 	engine *Engine
 	begun  atomic.Bool

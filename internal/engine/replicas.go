@@ -90,8 +90,7 @@ func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) er
 	return nil
 }
 
-// inWords removes errors that errors.Is must not find, because the outcome of this call is not the outcome of the
-// acquisition.
+// inWords removes errors that errors.Is must not find, because they are not about the acquisition.
 func inWords(err error) error {
 	switch {
 	case errors.Is(err, ErrClosed):

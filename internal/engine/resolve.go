@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Pauses between attempts to resolve a call. They are short at first, because most calls are resolved soon.
 const (
 	askSoon      = 250 * time.Millisecond
 	askSoonUntil = 5 * time.Second
@@ -136,8 +135,7 @@ func (e *Engine) Rest(since time.Duration) bool {
 	return true
 }
 
-// fence tries for one command timeout to make sure that the attempt's call will not run later. All calls on a
-// connection share a fence.
+// fence tries for one command timeout to make sure that the attempt's call will not run later.
 func (e *Engine) fence(a *Attempt) bool {
 	f, ok := e.Transport.(transport.Fencer)
 	if !ok {

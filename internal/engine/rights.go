@@ -84,7 +84,7 @@ func isGuarded(err error) bool {
 // denied command.
 func (e *Engine) DeniedPublish(err error) bool {
 	if err == nil {
-		return false // saves allocations
+		return false
 	}
 	var se *transport.ServerError
 	if !errors.As(err, &se) {
@@ -102,7 +102,7 @@ func (e *Engine) deniedCommand(text string) bool {
 // NotNotified returns the error for a release whose message could not be published.
 func (e *Engine) NotNotified(channel string, err error) error {
 	if se := (*transport.ServerError)(nil); errors.As(err, &se) {
-		err = se // without its wrappers
+		err = se
 	}
 	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
 }

@@ -147,7 +147,7 @@ func (h *Hold) queue() Queueing {
 func (h *Hold) Late(reply any, err error) *engine.InDoubt {
 	o := h.ownership
 	if errors.Is(err, engine.ErrUncertain) {
-		o.leaveDoubt() // undoing it may take a long time
+		o.leaveDoubt()
 		return h.cleanUp()
 	}
 	queue := h.queue()
@@ -247,8 +247,8 @@ func (o *ownership) discard() {
 	o.lock.Engine.Resolve(d)
 }
 
-// formerPlace returns the queue in which the owner was waiting before the grant, and its place, which a failover that
-// lost the grant may have restored.
+// formerPlace returns the queue in which the owner was waiting before the grant, and its place, which a failover may
+// have restored.
 func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
 	queue, queues := o.lock.Kind.(Queueing)
 	wait := o.queuedWith()

@@ -178,7 +178,7 @@ func (h *Hold) grantReported(ctx context.Context) {
 	}
 }
 
-// unending has the values of a context but never ends. It is used instead of context.WithoutCancel, which allocates.
+// unending has the values of a context but never ends. Unlike context.WithoutCancel, it does not allocate.
 type unending struct{ of context.Context } //nolint:containedctx // it is a context
 
 func (*unending) Deadline() (at time.Time, has bool) { return at, false }

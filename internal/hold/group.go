@@ -55,7 +55,7 @@ func (g *Group) memberEnded(h *Hold, why *ending) {
 	}
 	switch {
 	case why == endClosed:
-		g.end(why) // the client is closing, which also ends the other members
+		g.end(why)
 		return
 	case errors.Is(why.cause, engine.ErrLost):
 		why = &ending{fmt.Errorf("%s: %w", limits.Quote(h.ownership.lock.Name), why.cause), true}

@@ -241,8 +241,7 @@ func (h *Hold) overdue() error {
 	return why.NotRenewed
 }
 
-// gone returns the likely reason why the server no longer has the lock. After a lost connection, the server has
-// probably restarted or failed over.
+// gone returns the likely reason why the server no longer has the lock.
 func (h *Hold) gone() error {
 	e := h.ownership.lock.Engine
 	if e.Watchdog.Doubted(&h.lease) {
@@ -251,8 +250,7 @@ func (h *Hold) gone() error {
 	return e.Losses.Taken
 }
 
-// endKept ends a hold but keeps its lock, and its slot in the outer hold, until the lease expires or Unlock is called,
-// because the work may continue briefly.
+// endKept ends a hold but keeps its lock, and its slot in the outer hold, until the lease expires or Unlock is called.
 func (h *Hold) endKept(why *ending) {
 	o, e := h.ownership, h.ownership.lock.Engine
 	e.Watchdog.Remove(&h.lease)

@@ -115,10 +115,8 @@ type Kind interface {
 	// shared, because the call may run late or twice. It has no effect if the owner does not hold the lock. It is sent
 	// before waiting attempts.
 	Release(c *transport.Call, r *acquire.Request)
-	// Released decodes its reply.
 	Released(reply any) (reply.ReleaseOutcome, error)
 
-	// Renewal returns the script that renews leases.
 	Renewal() *watchdog.Renewal
 
 	// Replicate fills c with the call that writes the lock again without changing it.
@@ -156,19 +154,16 @@ type Owning interface {
 
 	// IsLocked fills c with the call that checks whether the lock is held.
 	IsLocked(c *transport.Call)
-	// Locked decodes its reply.
 	Locked(reply any) (bool, error)
 
 	// Inspect fills c with the call that reads the lock and places first to last of its queue, counting from 0; -1 is the
 	// last place.
 	Inspect(c *transport.Call, first, last int64)
-	// Inspected decodes its reply.
 	Inspected(reply any) (reply.Inspection, error)
 }
 
 // Identifying is implemented by kinds whose holders are IDs. Their claims have the zero Owner.
 type Identifying interface {
-	// NewID returns an unused ID.
 	NewID() string
 }
 

@@ -148,8 +148,8 @@ func (o *ownership) setFloor() {
 }
 
 // owed returns the number of holds and the lease that they need. Fixed holds, and ended holds that wait for Unlock,
-// need the rest of their leases; all others need a full lease. If no holds remain, another caller is about to free the
-// lock, and the lease is that of the first hold.
+// need the rest of their leases; all others need a full lease. If no holds remain, it returns the lease of the first
+// hold.
 func (o *ownership) owed() (holds int64, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -223,7 +223,6 @@ func (o *ownership) otherRole() *ownership {
 	return o.nested
 }
 
-// inSeveralRoles reports whether the owner holds the lock in several roles, or is about to.
 func (o *ownership) inSeveralRoles() bool {
 	nested := o.otherRole()
 	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())

@@ -151,7 +151,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		h.miscounted()
 		return err
 	case !held:
-		// If over returns true, the outer holds have been released, so none of them is lost.
+		// If over returns true, the outer holds have been released.
 		why := outer.gone()
 		if free := o.over(); free {
 			o.passTurn(false)

@@ -112,7 +112,7 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	}
 	h.ownership.add(h, sent)
 	if err := h.live(sent); err != nil {
-		h.ownership.remove(h) // the owner keeps the lock
+		h.ownership.remove(h)
 		return err
 	}
 	return nil
