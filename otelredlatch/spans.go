@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// The names of spans.
 const (
 	spanLock   = "redlatch.lock"
 	spanDo     = "redlatch.do"
@@ -21,7 +20,6 @@ const (
 	spanLoss   = "redlatch.loss"
 )
 
-// The keys of the attributes of spans and span events.
 const (
 	keyName     = attribute.Key("redlatch.lock.name")
 	keyKind     = attribute.Key("redlatch.lock.kind")

@@ -89,7 +89,7 @@ func (q *queue) remove(c *caller) (left transport.Subscription) {
 
 func (q *queue) isFirst(c *caller) bool { return len(q.waiting) > 0 && q.waiting[0] == c }
 
-// promote wakes the new first caller, so that it uses the subscription. If there is none, it begins a round instead.
+// promote wakes the new first caller. If there is none, it begins a round instead.
 func (q *queue) promote() {
 	if q.sub == nil {
 		q.begin(nil)
@@ -111,7 +111,6 @@ func (q *queue) begin(self *caller) {
 	}
 }
 
-// turn gives the turn to c and signals it unless it is self.
 func (q *queue) turn(c, self *caller) {
 	q.asking, c.asked = c, q.rounds
 	if c != self {

@@ -38,7 +38,6 @@ type caller struct {
 	wake   chan struct{} // buffered
 }
 
-// never precedes all rounds.
 const never = math.MaxUint64
 
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
@@ -219,7 +218,7 @@ func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
 	defer q.mu.Unlock()
 	switch {
 	case q.isFirst(c) && q.sub == nil:
-		return min(c.engine.PollCap, time.Second) // then it subscribes again
+		return min(c.engine.PollCap, time.Second)
 	case q.isFirst(c):
 		return c.engine.PollCap
 	case c.strict:

@@ -41,8 +41,7 @@ const (
 type Config struct {
 	// Master returns the current master's address, host:port.
 	Master func(ctx context.Context) (addr string, err error)
-	// Dial connects to the server at addr.
-	Dial redisconn.NodeDial
+	Dial   redisconn.NodeDial
 	// Conn configures all connections. Its Dial is not used.
 	Conn redisconn.Config
 }
@@ -64,8 +63,7 @@ func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 }
 
 // Failover is a transport to a master that the Sentinels may replace. Because a former master may
-// still grant locks that other clients don't see, Failover watches which server is the master. It
-// is safe for concurrent use.
+// still grant locks, Failover watches which server is the master. It is safe for concurrent use.
 type Failover struct {
 	*redisconn.Redigo
 	cfg  Config
@@ -126,7 +124,7 @@ func (f *Failover) heedRefusal(err error) {
 	if err != nil && transport.IsCode(err, "READONLY") {
 		select {
 		case f.suspect <- struct{}{}:
-		default: // a query is due already
+		default:
 		}
 	}
 }

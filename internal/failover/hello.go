@@ -64,8 +64,7 @@ func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	return !known, known && c.epoch > last.epoch && c.addr != last.addr
 }
 
-// helloListener does not drop any messages, because the message that announces a failover is not
-// repeated for two seconds.
+// helloListener does not drop any messages, because the next one comes two seconds later.
 type helloListener struct {
 	wake chan struct{} // cap 1; receives a value when there is news
 
@@ -100,7 +99,7 @@ func (l *helloListener) note(f func(n *news)) {
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
-	default: // a wake-up is pending
+	default:
 	}
 }
 

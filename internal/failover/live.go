@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/internal/redisconn"
 )
 
-// errReplaced ends a dial to a former master.
 var errReplaced = errors.New("redlatch: the Sentinels now name another master")
 
 // live is the set of connections and dials. It is safe for concurrent use.
@@ -63,7 +62,7 @@ func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
 		return c, nil
 	}
 	if conn != nil {
-		_ = conn.Close() // err is the error to report
+		_ = conn.Close()
 	}
 	return nil, err
 }

@@ -140,7 +140,7 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 		w.err = fmt.Errorf("%w to SENTINEL MASTER: %w", transport.ErrBadReply, err)
 		return w
 	}
-	w.epoch, _ = strconv.ParseInt(known["config-epoch"], 10, 64) // 0 if invalid
+	w.epoch, _ = strconv.ParseInt(known["config-epoch"], 10, 64)
 	at, err := redis.Strings(conn.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.name))
 	switch {
 	case err != nil:

@@ -19,10 +19,10 @@ const (
 	countedFor = time.Second
 )
 
-// contenders records the other processes that want the lock. Redlatch clients release it once per burst of turns; other
-// clients, such as Redisson, release it after each turn. All contenders are assumed to be Redlatch clients if at least
-// as many Redlatch clients as there are subscribers have held the lock within the last seenFor, and no other client has
-// held it within the last foreignFor.
+// contenders records the other processes that want the lock. Redlatch clients release it once per burst of turns, and
+// other clients after each turn. All contenders are assumed to be Redlatch clients if at least as many Redlatch clients
+// as there are subscribers have held the lock within the last seenFor, and no other client has held it within the last
+// foreignFor.
 type contenders struct {
 	self      uuid.UUID
 	counted   time.Time // time of the last count; zero if the number is a guess
@@ -68,8 +68,7 @@ func (c *contenders) forget() {
 	c.counted, c.foreignAt, c.seen = time.Time{}, time.Time{}, c.seen[:0]
 }
 
-// A queue yields to other processes after burstMax turns or burstTime. It waits for as long as a woken waiter may need
-// for an attempt, which is a multiple of a turn's duration.
+// A queue yields to other processes after burstMax turns or burstTime. It waits for a multiple of a turn's duration.
 const (
 	burstMax   = 32
 	burstTime  = 20 * time.Millisecond

@@ -99,7 +99,7 @@ func (q *queue) tryEnter(c *caller) (refused bool, state acquire.QueueState) {
 	return refused, state
 }
 
-// enter takes the turn and returns true if the turn is free. Otherwise it queues c and returns false.
+// enter takes the turn if it is free. Otherwise it queues c and returns false.
 func (q *queue) enter(c *caller) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -190,7 +190,7 @@ func (q *queue) refused(holder codec.Owner, ttl time.Duration) {
 	defer q.mu.Unlock()
 	q.state = acquire.QueueState{Known: true, Holder: holder, TTL: ttl}
 	if holder.Client() == q.contenders.self {
-		return // the holder is in this process
+		return
 	}
 	q.contenders.met(holder, time.Now())
 	if q.theirs++; q.theirs >= q.others {
@@ -235,7 +235,7 @@ func (q *queue) stopPolls() {
 	}
 }
 
-// wakeToPoll is called by the timer. If it runs late, after the timer was restarted, a waiter merely polls too early.
+// wakeToPoll is called by the timer. If it runs late, a waiter merely polls too early.
 func (q *queue) wakeToPoll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -150,7 +150,7 @@ func (c *caller) Broken() error {
 }
 
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
-	a.Passed = false // another owner was first
+	a.Passed = false
 	if c.turn {
 		c.queue.refused(o.Holder, o.TTL)
 	}
@@ -220,9 +220,8 @@ func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool
 
 const manyOthers = 4
 
-// letOthersGo yields to other processes if that is due. If it is interrupted, the next caller must yield. Each of the
-// others gets as many turns as this process has had, because a mere pause would favor fast processes. letOthersGo
-// returns false if ctx has ended.
+// letOthersGo yields to other processes if that is due. If it is interrupted, the next caller must yield. It returns
+// false if ctx has ended.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	q := c.queue
 	q.mu.Lock()
@@ -273,7 +272,6 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 	return n, true
 }
 
-// yielding is a yield in progress.
 type yielding struct {
 	yield // totals for all of the other processes
 	began time.Time

@@ -16,7 +16,7 @@ var (
 	FairReleaseShared = load("fair_release_shared") // lowers a shared count by one, with Redisson's latch
 	FairForceRelease  = load("fair_force_release")  // frees the lock regardless of its holder, and notifies the next waiter
 	FairGiveUp        = load("fair_give_up")        // removes owners from the queue; may run twice
-	FairInspect       = load("fair_inspect")        // reads the lock and its queue
+	FairInspect       = load("fair_inspect")
 )
 
 // Fair fills calls to the scripts for one fair lock. The argument now is the time on the caller's clock in int64

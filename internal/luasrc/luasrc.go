@@ -50,8 +50,7 @@ const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
 end
 `
 
-// join returns the text of a file, preceded by the fragments that it uses and that are not yet in joined. It panics if
-// a file does not exist.
+// join returns the text of a file, preceded by the fragments that it uses and that are not yet in joined.
 func join(files fs.FS, file string, joined map[string]bool) string {
 	text, err := fs.ReadFile(files, file)
 	if err != nil {

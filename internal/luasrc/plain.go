@@ -13,13 +13,13 @@ var (
 	Reenter       = load("reenter")        // reenters a lock; may run twice with a target
 	Release       = load("release")        // lowers an unshared count to a target; may run late or twice
 	ReleaseShared = load("release_shared") // lowers a shared count by one, with Redisson's latch
-	ForceRelease  = load("force_release")  // frees a lock regardless of its holder
-	Pass          = load("pass")           // passes a lock to an heir without sending a message
-	Inspect       = load("inspect")        // reads a lock
-	Renew         = load("renew")          // extends leases of plain and fair locks
-	Replicate     = load("replicate")      // rewrites a plain or fair lock unchanged, for WAIT
-	Foreign       = load("foreign")        // detects a hash that another program wrote
-	KindOf        = load("kind_of")        // returns the kind of object that is stored under a key
+	ForceRelease  = load("force_release")
+	Pass          = load("pass") // passes a lock to an heir without sending a message
+	Inspect       = load("inspect")
+	Renew         = load("renew")     // extends leases of plain and fair locks
+	Replicate     = load("replicate") // rewrites a plain or fair lock unchanged, for WAIT
+	Foreign       = load("foreign")   // detects a hash that another program wrote
+	KindOf        = load("kind_of")   // returns the kind of object that is stored under a key
 )
 
 const tell = "1"
@@ -111,15 +111,15 @@ func FillKindOf(c *transport.Call, key any) { fill(c, KindOf, 1, key) }
 // FillForeign fills c with [Foreign].
 func FillForeign(c *transport.Call, key any) { fill(c, Foreign, 1, key) }
 
-// The scripts that grant plain and fair locks with fencing tokens.
+// The scripts that grant plain and fair locks with fencing tokens. Each works like the script after which it is named.
 var (
-	FencedAcquire     = load("fenced_acquire", guard)      // [Acquire] with the next token
-	FencedReenter     = load("fenced_reenter")             // [Reenter] with the next token
-	FencedPass        = load("fenced_pass")                // [Pass] with the next token for the heir
-	FencedFairTry     = load("fenced_fair_try", guard)     // [FairTry] with the next token
-	FencedFairAcquire = load("fenced_fair_acquire", guard) // [FairAcquire] with the next token
-	FencedFairReenter = load("fenced_fair_reenter")        // [FairReenter] with the next token
-	Raise             = load("raise")                      // raises a token counter; may run twice
+	FencedAcquire     = load("fenced_acquire", guard)
+	FencedReenter     = load("fenced_reenter")
+	FencedPass        = load("fenced_pass")
+	FencedFairTry     = load("fenced_fair_try", guard)
+	FencedFairAcquire = load("fenced_fair_acquire", guard)
+	FencedFairReenter = load("fenced_fair_reenter")
+	Raise             = load("raise") // raises a token counter; may run twice
 )
 
 // ErrBehind is the error text with which a script fails if the counter is below Least.

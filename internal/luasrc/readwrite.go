@@ -7,17 +7,17 @@ import (
 
 // The scripts for the read/write lock. The writer also uses [Reenter] and [Renew], and both roles use [Replicate].
 var (
-	ReadAcquire           = load("read_acquire", guard)  // acquires the lock as a reader
-	ReadReenter           = load("read_reenter")         // reenters the lock as a reader; may run twice with a target
-	ReadRelease           = load("read_release")         // lowers an unshared count to a target; may run late or twice
-	ReadReleaseShared     = load("read_release_shared")  // lowers a shared count by one, with Redisson's latch
-	ReadRenew             = load("read_renew")           // extends the leases of readers
-	WriteAcquire          = load("write_acquire", guard) // acquires the lock as the writer
+	ReadAcquire           = load("read_acquire", guard)
+	ReadReenter           = load("read_reenter")        // reenters the lock as a reader; may run twice with a target
+	ReadRelease           = load("read_release")        // lowers an unshared count to a target; may run late or twice
+	ReadReleaseShared     = load("read_release_shared") // lowers a shared count by one, with Redisson's latch
+	ReadRenew             = load("read_renew")
+	WriteAcquire          = load("write_acquire", guard)
 	WriteRelease          = load("write_release")        // lowers an unshared count to a target; may run late or twice
 	WriteReleaseShared    = load("write_release_shared") // lowers a shared count by one, with Redisson's latch
 	ReadWriteForceRelease = load("rw_force_release")     // frees the lock in one mode regardless of its holders
-	ReadWriteInspect      = load("rw_inspect")           // reads the lock
-	UndeclaredKey         = load("undeclared_key")       // reads an undeclared key, which some servers reject
+	ReadWriteInspect      = load("rw_inspect")
+	UndeclaredKey         = load("undeclared_key") // reads an undeclared key, which some servers reject
 )
 
 // Role is [Reader] or [Writer].

@@ -54,7 +54,6 @@ func (c *channel) deliver(payload string) {
 	}
 }
 
-// forget resets the state for a new connection.
 func (c *channel) forget() {
 	c.asked, c.acked, c.alone, c.paused, c.dirty, c.unanswered = false, false, false, false, false, 0
 }
@@ -78,7 +77,6 @@ func (c *channel) failPending(err error) {
 	}
 }
 
-// batchSize is the maximum number of channels in a command.
 const batchSize = 256
 
 type kind uint8

@@ -128,8 +128,7 @@ var errDead = errors.New("pubsub: no reply from the server")
 // errUnwanted ends a connection that may lead to the wrong server.
 var errUnwanted = errors.New("pubsub: reconnecting")
 
-// patience times DeadAfter is how long an answer may be overdue while other data still arrives. That happens if the
-// connection is broken in one direction or if replies are out of step.
+// patience times DeadAfter is how long an answer may be overdue while other data still arrives.
 const patience = 8
 
 // A session is a connection. The run goroutine writes, and another goroutine reads.
@@ -164,7 +163,7 @@ func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 func (x *session) end(err error) {
 	x.once.Do(func() {
 		x.err = err
-		_ = x.conn.Close() // err is the error to report
+		_ = x.conn.Close()
 	})
 }
 
@@ -265,8 +264,7 @@ func (x *session) read() {
 	}
 }
 
-// take handles a message or an answer. The answer to PING is an array if there are subscriptions, otherwise a string.
-// Unknown replies are ignored. An error ends the connection.
+// take handles a message or an answer. Unknown replies are ignored. An error ends the connection.
 func (x *session) take(reply any, refusal *transport.ServerError) error {
 	x.heard.Store(int64(time.Since(x.born)))
 	if refusal != nil {

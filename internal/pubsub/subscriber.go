@@ -195,8 +195,7 @@ type Stats struct {
 	Listeners, Pending int
 	// Connected is true if there is a connection that is not known to be broken.
 	Connected bool
-	// Dials counts the connections made.
-	Dials uint64
+	Dials     uint64
 }
 
 // Stats returns the counts. It takes time proportional to the number of listeners.

@@ -83,8 +83,7 @@ func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, er
 	return r.counter.Listeners(ctx, channels...)
 }
 
-// Replicate implements transport.Replicator. It uses a separate connection, which is closed when it has been idle for
-// a minute.
+// Replicate implements transport.Replicator. It uses a separate connection.
 func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done func(any, int64, error)) {
 	r.copies.Replicate(call, replicas, timeout, done, false)
 }

@@ -23,7 +23,6 @@ import (
 const (
 	// batchMax is the maximum number of calls that share one WAIT.
 	batchMax = 1024
-	// idleTime is how long an unused connection is kept.
 	idleTime = time.Minute
 )
 
@@ -92,7 +91,7 @@ func (b *Batcher) add(r *request) {
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
-	default: // a wake-up is pending
+	default:
 	}
 }
 

@@ -38,10 +38,8 @@ type Inspection struct {
 	// Mode is [protocol.ModeRead] or [protocol.ModeWrite] for a read/write lock, otherwise "".
 	Mode string
 	// Held contains the lock's holders. The owner of a writer is its [protocol.WriterField].
-	Held []Held
-	// Queue contains the requested waiters of a fair lock.
-	Queue []Queued
-	// Waiting counts all waiters of a fair lock.
+	Held    []Held
+	Queue   []Queued
 	Waiting int64
 }
 

@@ -275,8 +275,7 @@ type Other struct {
 // Beat is the result of a heartbeat.
 type Beat struct {
 	// Left is the lock's remaining time in milliseconds, -1 if it never expires, or -2 if it is free.
-	Left int64
-	// Front contains the first places in the queue.
+	Left  int64
 	Front []Place
 	// Missing contains the given owners that must queue again.
 	Missing []string

@@ -18,8 +18,7 @@ import (
 type Dialer struct {
 	// Timeout bounds the connect, the TLS handshake, and the wait for each reply.
 	Timeout time.Duration
-	// Write bounds each write.
-	Write time.Duration
+	Write   time.Duration
 	// TLS is nil for unencrypted connections. If its ServerName is empty, the host of the address
 	// is used.
 	TLS *tls.Config
@@ -45,7 +44,7 @@ func (d Dialer) Dial(ctx context.Context, to redisurl.Server) (redis.Conn, error
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = conn.Close() // err is the error to report
+		_ = conn.Close()
 		return nil, err
 	}
 	return conn, nil
@@ -83,9 +82,8 @@ func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Con
 
 const alertPatience = 100 * time.Millisecond
 
-// tlsConn reports why the server rejected the connection. With TLS 1.3, the server may verify the
-// client's certificate, send an alert and close the connection before the client writes. The write
-// then fails with a reset.
+// tlsConn reports why the server rejected the connection. With TLS 1.3, the server may send an
+// alert and close the connection before the client writes. The write then fails with a reset.
 type tlsConn struct {
 	*tls.Conn
 	heard atomic.Bool // the server has sent data, so it accepted the certificate
@@ -134,7 +132,7 @@ func Timed(conn redis.Conn, err error) (redis.ConnWithTimeout, error) {
 	timed, ok := conn.(redis.ConnWithTimeout)
 	if !ok {
 		if conn != nil {
-			_ = conn.Close() // the error below is the one to report
+			_ = conn.Close()
 		}
 		return nil, fmt.Errorf("dialed connection %T does not implement redis.ConnWithTimeout", conn)
 	}

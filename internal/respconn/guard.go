@@ -114,7 +114,7 @@ func (g *Guarded) makeRoom() {
 		g.seen -= g.read
 		g.read = 0
 	default:
-		g.buf = append(g.buf, make([]byte, len(g.buf))...) // for one large reply
+		g.buf = append(g.buf, make([]byte, len(g.buf))...)
 	}
 }
 

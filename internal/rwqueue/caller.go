@@ -171,7 +171,7 @@ func (c *caller) Sleep(nap, _ time.Duration) time.Duration {
 	case c.follows():
 		return 4 * nap
 	case c.sub == nil:
-		return 0 // it subscribes and then tries again
+		return 0
 	}
 	return nap
 }
@@ -209,11 +209,11 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	case turn == nil:
 		q.leave()
 	case !a.Claim().KeepTurn(turn):
-		turn.Pass(true) // the hold has already been lost
+		turn.Pass(true)
 	}
 }
 
-// letIn makes the waiting readers try after c was granted the lock. New readers must wait for the waiting writer.
+// letIn makes the waiting readers try after c was granted the lock.
 func (q *queue) letIn(c *caller) {
 	if q.leader == nil {
 		return

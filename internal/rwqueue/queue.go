@@ -103,7 +103,6 @@ func (q *queue) unpark(c *caller) {
 	}
 }
 
-// wakeReaders makes all waiting readers try.
 func (q *queue) wakeReaders(first bool) {
 	all := q.readers
 	q.readers = nil
@@ -116,8 +115,7 @@ func (q *queue) wakeReaders(first bool) {
 	}
 }
 
-// wakeLeader makes only the leader try, because the lock may be held. If the leader is granted the lock, the other
-// readers try as well.
+// wakeLeader makes only the leader try, because the lock may be held.
 func (q *queue) wakeLeader() {
 	q.promote(time.Now())
 	if q.leader != nil {
@@ -150,7 +148,6 @@ func (q *queue) promote(now time.Time) {
 	}
 }
 
-// answered records that a reader has tried, so that the next writer doesn't wait for it.
 func (q *queue) answered(c *caller) {
 	if !c.first {
 		return
@@ -242,8 +239,7 @@ func (q *queue) mustPause() bool {
 	return due
 }
 
-// letOthersGo lets waiters in other processes try first, because the last release has notified them. It returns false
-// if ctx has ended.
+// letOthersGo lets waiters in other processes try first. It returns false if ctx has ended.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	if !c.queue.mustPause() || !c.hasOthers(ctx, a) {
 		return ctx.Err() == nil

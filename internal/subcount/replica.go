@@ -78,8 +78,8 @@ func (c *Counter) update(s *replicaList) {
 	}
 }
 
-// forget reports whether a replica's failure can be ignored. If a former replica was promoted or cannot be reached, it
-// is not queried again.
+// forget reports whether a replica's failure can be ignored. A former replica that was promoted or cannot be reached is
+// not queried again.
 func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) {

@@ -1,9 +1,9 @@
 // Package subcount counts the subscribers of channels on a master and all its replicas. It never returns an incomplete
-// count, because a waiter without a subscriber may be taken for dead. ROLE lists the replicas, and its reply is cached.
-// It omits a replica during a full synchronization, so a former replica is counted for ten more minutes, or until it
-// cannot be reached. Every count checks with HELLO that each replica is still a replica, because an address that leads
-// to the master would hide the replica's subscribers. Each replica has a goroutine that closes its connection when it
-// is idle; Close waits for these goroutines. No mutex is held during I/O.
+// count, because a waiter without a subscriber may be taken for dead. ROLE omits a replica during a full
+// synchronization, so a former replica is counted for ten more minutes, or until it cannot be reached. Every count
+// checks with HELLO that each replica is still a replica, because an address that leads to the master would hide the
+// replica's subscribers. Each replica has a goroutine that closes its connection when it is idle; Close waits for these
+// goroutines. No mutex is held during I/O.
 package subcount
 
 import (
@@ -150,7 +150,6 @@ func (c *Counter) args(channels []string) []any {
 	return args
 }
 
-// asked is a call to one node.
 type asked struct {
 	*mux.Pending
 	where string

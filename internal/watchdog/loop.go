@@ -54,14 +54,14 @@ type Loop struct {
 	results []result
 	empty   chan struct{} // closed when the schedule is empty, for Drain
 	started bool
-	refuses bool // Drain has begun
+	refuses bool
 	closed  bool
 	cut     int
 	doubted time.Time // confirmations by calls sent before this time are doubtful
 	doubtAt time.Time // time of the last doubt; doubted is set at the next recheck
 
-	// doubt is closed when the next doubt arises. New sets it first, so that no doubt is missed. After that, only the
-	// goroutine sets it, and may therefore read it without mu.
+	// doubt is closed when the next doubt arises. After New, only the goroutine sets it, and may therefore read it
+	// without mu.
 	doubt <-chan struct{}
 }
 
@@ -111,7 +111,7 @@ func (w *Loop) Remove(l *Lease) bool {
 	return w.drop(l)
 }
 
-// drop is like Remove, but mu must be held. It does not rearm the goroutine, which may wake needlessly.
+// drop is like Remove, but mu must be held.
 func (w *Loop) drop(l *Lease) bool {
 	if !l.watched {
 		return false

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// lookout limits how long the goroutine sleeps, so that it notices when the machine has resumed from a suspend. Timers
-// use the monotonic clock, which stops during a suspend.
+// lookout limits how long the goroutine sleeps, because timers stop while the machine is suspended.
 const lookout = time.Second
 
 // rechecks is the minimum interval between renewals that doubts cause.
@@ -32,8 +31,7 @@ func (w *Loop) tick(now time.Time) time.Time {
 	return w.armed
 }
 
-// arm sets when the goroutine will wake. mu must be held. If leases come and go quickly, the goroutine is not woken for
-// each of them.
+// arm sets when the goroutine will wake. mu must be held.
 func (w *Loop) arm(now time.Time) {
 	added := w.added
 	w.armed, w.added = time.Time{}, false
@@ -129,7 +127,6 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 			heap.Fix(&w.sched, l.index)
 			due = append(due, l)
 		case !l.next.After(now):
-			// Check the lease again at its deadline.
 			l.next = now.Add(max(time.Millisecond, l.Ends().Sub(now)))
 			heap.Fix(&w.sched, l.index)
 		default:
@@ -233,7 +230,7 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 	return lost
 }
 
-// reschedule sets when the loop checks the lease again: at the given time, or at the lease's end if that is earlier.
+// reschedule sets when the loop checks the lease again, but no later than the lease's end.
 func (w *Loop) reschedule(l *Lease, at time.Time) {
 	l.next = at
 	if end := l.Ends(); end.Before(at) {

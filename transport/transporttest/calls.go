@@ -38,7 +38,7 @@ func plainCommand(f *fixture) {
 
 func largeValue(f *fixture) {
 	tr, key := f.open(), f.name()
-	value := strings.Repeat("0123456789abcde\n", 1<<16) // 1 MiB
+	value := strings.Repeat("0123456789abcde\n", 1<<16)
 	f.reply(tr, command("SET", 1, key, value))
 	got, isText := f.reply(tr, command("GET", 1, key)).(string)
 	assert.True(f.t, isText && got == value, "the value came back changed, %d bytes of %d", len(got), len(value))

@@ -127,7 +127,7 @@ func serverDown(f *fixture) {
 	const oneByOne, atATime = 6, 200
 	tr, key := f.opened(), f.name()
 	start := f.stopped(tr)
-	for i := range oneByOne { // each may have to wait between two dials
+	for i := range oneByOne {
 		call := command("INCR", 1, key)
 		if i%2 == 0 {
 			call = eval(count, 1, key)
@@ -171,7 +171,7 @@ func withdrawn(f *fixture) {
 		}
 		gone = append(gone, call.Abandon())
 		if i%100 == 0 {
-			f.reply(tr, command("GET", 1, f.name())) // drain the queue
+			f.reply(tr, command("GET", 1, f.name()))
 		}
 	}
 	count := 0
@@ -181,7 +181,7 @@ func withdrawn(f *fixture) {
 			count++
 			f.isNotSent(o)
 		} else if o.err != nil {
-			f.isNotSent(o) // it was dropped instead of retried
+			f.isNotSent(o)
 		}
 		if o.err != nil {
 			calls[i] = nil

@@ -46,7 +46,6 @@ func gapAfterEachCut(f *fixture) {
 		f.h.CutSubscribers(f.t)
 		for i, sub := range subs {
 			f.gap(sub)
-			// After the gap, the subscription receives messages again.
 			payload := fmt.Sprintf("round %d, %d", round, i)
 			f.publish(tr, names[i/2], payload)
 			f.hearsAfterAll(sub, payload)
@@ -54,7 +53,7 @@ func gapAfterEachCut(f *fixture) {
 		for _, sub := range subs {
 			require.NoError(f.t, sub.Err())
 			select {
-			case <-sub.Events(): // drains the buffer
+			case <-sub.Events():
 			default:
 			}
 		}
