@@ -129,12 +129,10 @@ func (o *Outcome) isHolder(text any) bool {
 	return holder != o.Step.Field() && holder != protocol.ModeField && o.field(holder) != ""
 }
 
-// isLatch explains the latch in which only Redisson's release saves its reply.
 func isLatch(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && d.What == "key" && d.Ours == false && isLatchOf(&o.Theirs, d.Key, o.Step)
 }
 
-// isNewLatch explains the latch in which only our release saves its reply.
 func isNewLatch(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && d.What == "key" && d.Theirs == false && isLatchOf(&o.Ours, d.Key, o.Step)
 }
@@ -164,7 +162,6 @@ func isRefusedReentry(o *Outcome, d Diff) bool {
 		o.Ours.Reply == nil && o.Prior.same(o.Ours.After, o.name()) && len(o.Ours.Messages) == 0
 }
 
-// isKeptLease explains a longer lease, which our script keeps. In Redisson, a lease of 0 deletes the key.
 func isKeptLease(o *Outcome, d Diff) bool {
 	deleted := d.What == "key" && o.Step.Lease == 0
 	if !o.isAgain() || d.Key != o.name() || d.What != "ttl" && !deleted {
@@ -193,7 +190,6 @@ func (o *Outcome) lasts(key string) bool {
 	return late >= 0 && late <= o.Elapsed
 }
 
-// isSpoiltRenewal explains that Redisson's renewal fails if the batch contains a key of another type.
 func isSpoiltRenewal(o *Outcome, d Diff) bool {
 	list, _ := o.Theirs.Reply.([]any)
 	failed := o.Theirs.Reply == wrongType || slices.Contains(list, wrongType)
@@ -204,7 +200,6 @@ func isFencedGrant(o *Outcome, d Diff) bool {
 	return d.What == "reply" && fmt.Sprint(o.Ours.Reply) == o.Ours.After[o.Step.counter()].Value
 }
 
-// isFencedRefusal explains that Redisson returns the time alone or with -1, whereas we return it with the holder.
 func isFencedRefusal(o *Outcome, d Diff) bool {
 	left := o.Theirs.Reply
 	if pair, ok := left.([]any); ok && len(pair) == 2 && pair[1] == int64(-1) {
@@ -230,7 +225,6 @@ func (o *Outcome) waiters() (queue []string, deadlines map[string]float64) {
 
 var scriptFailed any = Failure("ERR")
 
-// isOldLast explains that Redisson's script fails if the last waiter does not have a deadline.
 func isOldLast(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	if o.Theirs.Reply != scriptFailed || !o.Step.Op.TellsTime || len(queue) == 0 {
@@ -248,15 +242,12 @@ func isOldHead(o *Outcome, _ Diff) bool {
 	return o.Theirs.Reply == scriptFailed && o.Step.Op.act != giveUp && (twice || slices.ContainsFunc(queue, lacks))
 }
 
-// isOldQueued explains that Redisson returns the previous waiter's deadline, whereas we return the remaining time.
 func isOldQueued(o *Outcome, d Diff) bool {
 	_, deadlines := o.waiters()
 	deadline, queued := deadlines[o.Step.Owner]
 	return queued && o.Step.Op.TellsTime && d.What == "reply" && o.Theirs.Reply == int64(deadline)-o.Step.Wait-o.Step.Now
 }
 
-// isFairRefusal explains that our reply also contains the holder and, if the caller is queued, the first waiter and
-// whether the caller is new.
 func isFairRefusal(o *Outcome, d Diff) bool {
 	list, _ := o.Ours.Reply.([]any)
 	if d.What != "reply" || o.Step.Op.act != enter || len(list) < 2 || list[1] != "" && !o.isHolder(list[1]) {
@@ -268,7 +259,6 @@ func isFairRefusal(o *Outcome, d Diff) bool {
 	return len(list) == 4 && o.sameTimeLeft(o.Theirs.Reply, list[0])
 }
 
-// isAnswerForFreeLock explains that our script returns 2 for a free lock, and saves it in the latch.
 func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	_, latched := o.Prior[o.Step.Latch()]
@@ -277,7 +267,6 @@ func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && !locked && !latched && (isReply || isLatch)
 }
 
-// isPassedOn explains that our script notifies all waiters up to the first one that is not overdue.
 func isPassedOn(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	return o.Step.Op.act == giveUp && d.What == "messages" && !locked && len(o.Theirs.Messages) == 0

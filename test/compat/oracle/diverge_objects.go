@@ -103,8 +103,6 @@ func (o *Outcome) hasOver() bool {
 	return false
 }
 
-// isPruned explains that Redisson releases as many expired permits as requested in every step except a single release.
-// Our scripts release all of them, but only in attempts to acquire permits.
 func isPruned(o *Outcome, _ Diff) bool { return o.hasOver() && o.Step.Op.act != give }
 
 func isPartial(o *Outcome, _ Diff) bool {

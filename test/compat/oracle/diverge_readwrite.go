@@ -93,8 +93,6 @@ func isKeysRaised(o *Outcome, d Diff) bool {
 		(longer || d.What == "key" && d.Ours == true)
 }
 
-// isGoneRelease explains that we send a message only if the owner is shared, with a different reply. Redisson always
-// sends one.
 func isGoneRelease(o *Outcome, d Diff) bool {
 	latch := d.Key == o.Step.Latch()
 	if _, before := o.Prior[o.Step.Latch()]; o.Step.Op.act != free || before {
@@ -112,14 +110,11 @@ func isReadReply(o *Outcome, d Diff) bool {
 		o.Theirs.Reply == int64(0) && o.Ours.Reply == int64(1)
 }
 
-// isKeysKept explains that our script keeps the leases of an owner that still holds the lock for reading.
 func isKeysKept(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isRead) && o.count() > 1 && d.What == "ttl" &&
 		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == protocol.ModeRead)
 }
 
-// isHoldRevived explains that our script moves the leases of later holds to holds without keys, whereas Redisson frees
-// the lock when it deletes the last key.
 func isHoldRevived(o *Outcome, d Diff) bool {
 	holds := o.holds(o.name())
 	if !o.isDirect(Step.isRead) || len(holds) < 2 || o.isOver(o.name()) || !slices.Contains(holds[:len(holds)-1], false) {
@@ -177,8 +172,6 @@ func isReadsLease(o *Outcome, d Diff) bool {
 	return o.isDowngrade() && o.isLockTime(d) && longest != never && o.Ours.After[d.Key].Expires-longest <= o.Elapsed
 }
 
-// isOtherReader explains that Redisson renews the keys of all readers, or none if the hash has only one field. Our
-// script renews the keys of the owner.
 func isOtherReader(o *Outcome, d Diff) bool {
 	return o.Step.isRead(renew) && d.What == "ttl" && slices.ContainsFunc(o.Step.Names, func(name string) bool {
 		fields, _ := o.Prior[name].Value.(map[string]string)
@@ -187,7 +180,6 @@ func isOtherReader(o *Outcome, d Diff) bool {
 	})
 }
 
-// isSpoiltReads explains that with several locks or holds, Redisson renews the wrong keys or none.
 func isSpoiltReads(o *Outcome, d Diff) bool {
 	_, failed := o.Theirs.Reply.(Failure)
 	return o.Step.isRead(renew) && (d.What == "reply" && failed || d.What == "ttl")
