@@ -59,7 +59,7 @@ func New(client *redlatch.Client, name string) *Latch {
 // Name returns the latch's name.
 func (l *Latch) Name() string { return l.name }
 
-// If the latch is open, TrySetCount sets the count to n, which must be at least 1. It reports whether
+// TrySetCount sets the count to n, which must be at least 1, if the latch is open. It reports whether
 // it did, like Redisson's trySetCount. After ErrUncertain, the count may have been set. It sends one
 // EVALSHA.
 func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {

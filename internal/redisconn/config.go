@@ -132,6 +132,7 @@ func AtNode(addr string, err error) error {
 	return &NodeError{Addr: addr, Err: err}
 }
 
+// Error returns the message of Err, with the node's address.
 func (n *NodeError) Error() string {
 	text := n.Err.Error()
 	if strings.Contains(text, n.Addr) {
@@ -140,4 +141,5 @@ func (n *NodeError) Error() string {
 	return text + " (" + n.Addr + ")"
 }
 
+// Unwrap returns Err.
 func (n *NodeError) Unwrap() error { return n.Err }

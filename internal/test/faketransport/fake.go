@@ -147,6 +147,7 @@ func (d *Log) Write(p []byte) (int, error) {
 	return d.buf.Write(p)
 }
 
+// String returns what has been written so far.
 func (d *Log) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -52,6 +52,7 @@ func (c *Call) Wait(atMost time.Duration) (Reply, error) {
 // Exception is an exception that a Java call has thrown. Class is its name without the package.
 type Exception struct{ Class, Message string }
 
+// Error returns the class and the message.
 func (e *Exception) Error() string { return fmt.Sprintf("%s: %s", e.Class, e.Message) }
 
 // Reply is the reply to a command.

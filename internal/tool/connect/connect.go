@@ -216,6 +216,7 @@ func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12}
 }
 
+// Dialer opens a connection.
 type Dialer func(context.Context) (redis.Conn, error)
 
 // Use calls do with a connection, and closes it afterwards or when ctx ends. It returns the error
@@ -277,6 +278,7 @@ type OnReplica struct {
 	Server, Master *Server
 }
 
+// Error implements error.
 func (e *OnReplica) Error() string {
 	return fmt.Sprintf("%s is a replica of %s and rejects writes: use its master, with --redis %s",
 		e.Server, e.Master.Place(), e.Master)

@@ -34,6 +34,7 @@ const (
 	Error
 )
 
+// String returns the level as a word.
 func (l Level) String() string { return [...]string{"ok", "unknown", "warning", "error"}[l] }
 
 // MarshalText implements encoding.TextMarshaler.

@@ -41,6 +41,7 @@ func ClientOf(text string) Client {
 	return Client{Kind: "unknown"}
 }
 
+// String returns the client as it appears in text output.
 func (c Client) String() string {
 	if c.Started != nil {
 		return c.Name() + " since " + c.Started.Format(time.RFC3339)

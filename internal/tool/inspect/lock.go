@@ -133,6 +133,7 @@ func (k Kind) WithToken(token int64) Kind {
 	return k
 }
 
+// QueueKey returns the key of the lock's queue.
 func (l *Lock) QueueKey() string { return codec.QueueKey(l.Name) }
 
 var queuePrefix = strings.TrimSuffix(codec.QueueKey("{"), "{")

@@ -127,6 +127,7 @@ const (
 	FaultType  = "wrong_type" // a key of another type
 )
 
+// Error implements error.
 func (n *NotLock) Error() string {
 	if n.Fault == FaultShape {
 		return fmt.Sprintf("%q is a hash but not a lock: %s", n.Name, n.Why)

@@ -105,6 +105,7 @@ func unreadQueue(err error) string {
 	return strings.TrimSuffix(connect.Reason(err)+". "+connect.Remedy(err), ". ")
 }
 
+// Held reports whether the lock was held.
 func (s *Snapshot) Held() bool { return len(s.Holders) > 0 }
 
 // ReadQueue reports whether the queue was read.

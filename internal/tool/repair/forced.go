@@ -71,6 +71,7 @@ type After struct {
 	inspect.Lease
 }
 
+// String describes the state.
 func (a *After) String() string {
 	if len(a.Holders) == 0 {
 		return "free"

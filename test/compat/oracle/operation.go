@@ -84,6 +84,7 @@ type Operation struct {
 	role *luasrc.Role
 }
 
+// String returns the name.
 func (op *Operation) String() string { return op.Name }
 
 // GoString returns the name, which failed random tests print.
@@ -134,6 +135,7 @@ type Step struct {
 	Wait int64 `json:"wait,omitempty"`
 }
 
+// String describes the step in one line.
 func (s Step) String() string {
 	text, err := json.Marshal(s)
 	return fmt.Sprint(s.Op, " ", cmp.Or(string(text), fmt.Sprint(err)))

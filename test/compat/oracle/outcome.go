@@ -33,6 +33,7 @@ type Diff struct {
 	Theirs, Ours any
 }
 
+// String describes the difference.
 func (d Diff) String() string {
 	if d.Key == "" {
 		return fmt.Sprintf("%s: theirs %v, ours %v", d.What, d.Theirs, d.Ours)

@@ -30,6 +30,7 @@ func ParseRelease(text string) (Release, error) {
 	return r, nil
 }
 
+// String returns the release's version.
 func (r Release) String() string { return r.text }
 
 func (r Release) atLeast(parts ...int) bool {

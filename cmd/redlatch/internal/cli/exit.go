@@ -44,6 +44,7 @@ type ExitError struct {
 	Err  error
 }
 
+// Error returns the message of Err, or the exit code if Err is nil.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -51,6 +52,7 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
+// Unwrap returns Err.
 func (e *ExitError) Unwrap() error { return e.Err }
 
 // Errorf returns an ExitError with a formatted message.
@@ -100,7 +102,7 @@ type Stdout struct {
 // NewStdout returns a writer to file. It calls failed after the first error.
 func NewStdout(file *os.File, failed func(error)) *Stdout { return &Stdout{file: file, failed: failed} }
 
-// After a write error, every call to Write returns that error.
+// Write returns the first write error on every later call.
 func (s *Stdout) Write(p []byte) (int, error) {
 	if err := s.Err(); err != nil {
 		return 0, err

@@ -15,6 +15,7 @@ type Finding struct {
 	What  string
 }
 
+// String returns the check and the finding.
 func (f Finding) String() string { return f.Check + ": " + f.What }
 
 func found(check, format string, args ...any) Finding {
