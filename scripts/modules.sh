@@ -89,6 +89,8 @@ tests() {
 		databases
 		go test -race -timeout 5m "${run[@]}" ./...
 		;;
+	# The race detector would compile the libraries of Helm and Kubernetes again.
+	test/kubernetes) go test -vet=off -timeout 5m "${run[@]}" ./... ;;
 	test/observability)
 		"$root/scripts/prometheus.sh" >/dev/null
 		both "$root/scripts/observe.sh" go test -race -timeout 3m "${run[@]}"
