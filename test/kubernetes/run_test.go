@@ -125,3 +125,27 @@ func TestContainersServeWithDocumentedUser(t *testing.T) {
 	require.Equal(t, http.StatusMisdirectedRequest, get(t, page, "/", "10.1.2.3:8374", "ann"))
 	require.NotNil(t, c.ReadinessProbe.TCPSocket, "the page would reject an HTTP probe")
 }
+
+func TestDocumentedCronJobRunsOnce(t *testing.T) {
+	t.Parallel()
+	jobs := decode(t, block(t, "shell.md", "Kubernetes CronJob", "apiVersion: batch/v1")).jobs
+	job := jobs["report"].Spec.JobTemplate.Spec
+	require.Equal(t, int32(3), *job.Parallelism)
+	require.Equal(t, *job.Parallelism, *job.Completions)
+	pod := job.Template
+	require.Equal(t, pod.Labels, pod.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels)
+	require.Equal(t, core.RestartPolicyNever, pod.Spec.RestartPolicy, "podFailurePolicy requires it")
+	c := pod.Spec.Containers[0]
+	require.Equal(t, []string{"redlatch"}, c.Command)
+	for i, arg := range c.Args {
+		c.Args[i] = strings.ReplaceAll(arg, "$(JOB_NAME)", "report-29000000")
+	}
+	require.Equal(t, "./report.sh", c.Args[len(c.Args)-1])
+	c.Args[len(c.Args)-1] = "true"
+	server, path := "redis://"+redistest.Start(t).Addr(), program(t)
+	require.NoError(t, command(t, path, c, "", server).Run())
+	c.Args = append([]string{"run", "--try"}, c.Args[1:]...)
+	var failed *exec.ExitError
+	require.ErrorAs(t, command(t, path, c, "", server).Run(), &failed)
+	require.Equal(t, 124, failed.ExitCode(), "the lock is kept")
+}
