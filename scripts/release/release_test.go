@@ -13,15 +13,19 @@ import (
 
 // small is a checkout that can be released.
 var small = map[string]string{
-	"go.mod":                     "module example.com/core\n\ngo 1.25.0\n",
-	"core.go":                    "package core\n\n// Lock locks.\nfunc Lock() {}\n\n// Unlock unlocks.\nfunc Unlock() {}\n",
-	"internal/inside/inside.go":  "package inside\n\n// Old is for the core alone.\nfunc Old() {}\n",
-	"adapter/goredis/go.mod":     "module example.com/core/adapter/goredis\n\ngo 1.25.0\n\nrequire example.com/core v0.0.0\n\nreplace example.com/core => ../..\n",
-	"adapter/goredis/goredis.go": "package goredis\n\nimport \"example.com/core\"\n\n// New locks.\nfunc New() { core.Lock() }\n",
-	"test/deep/go.mod":           "module example.com/core/test/deep\n\ngo 1.25.0\n\nrequire (\n\texample.com/core v0.0.0\n\texample.com/core/adapter/goredis v0.0.0\n)\n\nreplace (\n\texample.com/core => ../..\n\texample.com/core/adapter/goredis => ../../adapter/goredis\n)\n",
-	"test/deep/deep.go":          "package deep\n\nimport \"example.com/core/adapter/goredis\"\n\n// Try tries.\nfunc Try() { goredis.New() }\n",
-	"tools/go.mod":               "module example.com/core/tools\n\ngo 1.26.0\n",
-	"CHANGELOG.md":               "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Locks.\n",
+	"go.mod":                          "module example.com/core\n\ngo 1.25.0\n",
+	"core.go":                         "package core\n\n// Lock locks.\nfunc Lock() {}\n\n// Unlock unlocks.\nfunc Unlock() {}\n",
+	"internal/inside/inside.go":       "package inside\n\n// Old is for the core alone.\nfunc Old() {}\n",
+	"adapter/goredis/go.mod":          "module example.com/core/adapter/goredis\n\ngo 1.25.0\n\nrequire example.com/core v0.0.0\n\nreplace example.com/core => ../..\n",
+	"adapter/goredis/goredis.go":      "package goredis\n\nimport \"example.com/core\"\n\n// New locks.\nfunc New() { core.Lock() }\n",
+	"test/deep/go.mod":                "module example.com/core/test/deep\n\ngo 1.25.0\n\nrequire (\n\texample.com/core v0.0.0\n\texample.com/core/adapter/goredis v0.0.0\n)\n\nreplace (\n\texample.com/core => ../..\n\texample.com/core/adapter/goredis => ../../adapter/goredis\n)\n",
+	"test/deep/deep.go":               "package deep\n\nimport \"example.com/core/adapter/goredis\"\n\n// Try tries.\nfunc Try() { goredis.New() }\n",
+	"tools/go.mod":                    "module example.com/core/tools\n\ngo 1.26.0\n",
+	"deploy/helm/redlatch/Chart.yaml": "apiVersion: v2\nversion: 0.0.1\nappVersion: 0.0.1\n",
+	"deploy/kubernetes/redlatch.yaml": "          image: \"ghcr.io/redlatch/redlatch:0.0.1\"\n",
+	"docs/operations.md":              "  - https://github.com/redlatch/redlatch//deploy/kubernetes?ref=v0.0.1\n",
+	"docs/shell.md":                   "COPY --from=ghcr.io/redlatch/redlatch:0.0.1 /usr/bin/redlatch /usr/bin/\n",
+	"CHANGELOG.md":                    "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Locks.\n",
 }
 
 // checkout makes a repository of small.
@@ -87,6 +91,10 @@ func TestReleaseTagsAllModulesOnOneCommit(t *testing.T) {
 	require.Contains(t, do(t, r, "show", "HEAD:adapter/goredis/go.mod"), "require example.com/core v0.1.0\n")
 	require.Contains(t, do(t, r, "show", "HEAD:test/deep/go.mod"), "example.com/core/adapter/goredis v0.1.0\n")
 	require.Regexp(t, `## \[Unreleased\]\n\n## \[0\.1\.0\] - \d{4}-\d\d-\d\d\n\n### Added`, do(t, r, "show", "HEAD:CHANGELOG.md"))
+	require.Equal(t, "apiVersion: v2\nversion: 0.1.0\nappVersion: 0.1.0\n", do(t, r, "show", "HEAD:deploy/helm/redlatch/Chart.yaml"))
+	require.Contains(t, do(t, r, "show", "HEAD:deploy/kubernetes/redlatch.yaml"), `redlatch:0.1.0"`)
+	require.Contains(t, do(t, r, "show", "HEAD:docs/operations.md"), "?ref=v0.1.0\n")
+	require.Contains(t, do(t, r, "show", "HEAD:docs/shell.md"), "redlatch:0.1.0 /usr/bin/redlatch")
 	out, err := r.goCommand(filepath.Join(r.root, "test/deep"), "build", "-mod=readonly", "./...")
 	require.NoError(t, err, out)
 	// The changelog has no new entry.

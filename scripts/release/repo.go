@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,13 @@ import (
 )
 
 const changelog = "CHANGELOG.md"
+
+// deployed are the files with the version in a form that versionIn matches.
+var deployed = []string{
+	"deploy/helm/redlatch/Chart.yaml", "deploy/kubernetes/redlatch.yaml", "docs/operations.md", "docs/shell.md",
+}
+
+var versionIn = regexp.MustCompile(`(?m)(^version: |^appVersion: |ghcr\.io/redlatch/redlatch:|\?ref=v)\d[-.0-9A-Za-z]*`)
 
 // unpublished lists the top-level folders whose modules are not for users.
 var unpublished = []string{"bench", "cmd", "examples", "scripts", "test", "tools"}
@@ -186,6 +194,9 @@ func (r *repo) plan(w io.Writer, version string) error {
 			_, _ = fmt.Fprintf(w, "  %-28s require %s %s\n", path.Join(m.folder, "go.mod"), needed, version)
 		}
 	}
+	for _, name := range deployed {
+		_, _ = fmt.Fprintf(w, "  %-28s %s\n", name, strings.TrimPrefix(version, "v"))
+	}
 	for _, m := range r.published() {
 		_, _ = fmt.Fprintf(w, "  %-28s %s\n", "tag", m.tag(version))
 	}
@@ -220,7 +231,7 @@ func (r *repo) write(version string) error {
 			return err
 		}
 	}
-	if err := r.head(version, time.Now()); err != nil {
+	if err := errors.Join(r.head(version, time.Now()), r.deploy(version)); err != nil {
 		return err
 	}
 	for _, m := range r.published() {
@@ -232,12 +243,28 @@ func (r *repo) write(version string) error {
 }
 
 func (r *repo) head(version string, at time.Time) error {
-	name := filepath.Join(r.root, changelog)
+	heading := fmt.Sprintf("%s\n## [%s] - %s\n", unreleased, strings.TrimPrefix(version, "v"), at.UTC().Format(time.DateOnly))
+	return r.rewrite(changelog, func(text string) string { return strings.Replace(text, unreleased, heading, 1) })
+}
+
+// deploy writes the version into the chart, its rendered copy and the commands that install it.
+func (r *repo) deploy(version string) error {
+	for _, name := range deployed {
+		err := r.rewrite(name, func(text string) string {
+			return versionIn.ReplaceAllString(text, "${1}"+strings.TrimPrefix(version, "v"))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *repo) rewrite(name string, change func(text string) string) error {
+	name = filepath.Join(r.root, name)
 	text, err := os.ReadFile(name) //nolint:gosec // a file of the checkout
 	if err != nil {
 		return err
 	}
-	heading := fmt.Sprintf("%s\n## [%s] - %s\n", unreleased, strings.TrimPrefix(version, "v"), at.UTC().Format(time.DateOnly))
-	changed := strings.Replace(string(text), unreleased, heading, 1)
-	return os.WriteFile(name, []byte(changed), 0o644) //nolint:gosec // a file of the checkout
+	return os.WriteFile(name, []byte(change(string(text))), 0o644) //nolint:gosec // a file of the checkout
 }
