@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Options are what a Screen shows.
+// Options configure a Screen.
 type Options struct {
 	Board *board.Board
 	// Place names the server, Pattern the locks; "" is all of them. Note is a warning, or "".
@@ -28,7 +28,7 @@ type Options struct {
 // Screen shows locks on the terminal until the user quits or ctx ends.
 type Screen func(ctx context.Context, o Options) error
 
-// memory is where the garbage collector starts to work harder. A large server has much garbage per scan.
+// memory is a soft limit for the garbage collector: scans of many locks make much garbage.
 const memory = 96 << 20
 
 // New returns the constructor of the command top. A nil screen means that the program has none.

@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// look is the role of a text. Its style is from the terminal's own palette, so that it is readable
-// on light and dark, and not by color alone, for NO_COLOR.
+// look is the role of a text. Styles use the terminal's own palette, to be readable on light and dark
+// backgrounds, and no meaning depends on color alone, because of NO_COLOR.
 type look int
 
 const (
@@ -41,7 +41,8 @@ func (l look) style() tcell.Style {
 	return tcell.StyleDefault
 }
 
-// put writes a text that fills some columns. Texts are already sanitized, except those that were forgotten.
+// put writes a text, padded or cut to a number of columns. Callers sanitize names; put makes sure that no
+// control character reaches the terminal.
 func (v *view) put(x, y, columns int, text string, look look) {
 	if columns > 0 {
 		text = strings.ReplaceAll(sanitize.Text(text), "\n", " ")
@@ -49,7 +50,7 @@ func (v *view) put(x, y, columns int, text string, look look) {
 	}
 }
 
-// draw writes all rows of the screen, and only these.
+// draw draws the rows that fit on the screen.
 func (v *view) draw() {
 	v.screen.Clear()
 	v.screen.HideCursor()
@@ -168,7 +169,7 @@ func (v *view) visible() int {
 	return max(1, height-headRows-1-footRows)
 }
 
-// state says what the table shows.
+// state describes what the table shows.
 func (t *table) state(pattern string) string {
 	says := "sorted by " + t.order.String()
 	if pattern != "" {

@@ -2,7 +2,6 @@ package screen
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +35,8 @@ func (s *shown) hit(key tcell.Key, text string) string {
 }
 
 func TestEnterExplainsOneLock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 24)
 		s.server.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
 		s.server.Do(t, "PEXPIRE", "orders:42", 600_000)
@@ -58,16 +58,17 @@ func TestEnterExplainsOneLock(t *testing.T) {
 }
 
 func TestLostServerIsShownStaleUntilItAnswers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 24)
 		s.server.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
 		s.start()
 		require.Contains(t, s.wait(2*time.Second), "\nsorted by trouble\n")
-		s.server.Server.FailWith("LOADING not now")
+		s.server.FailWith("LOADING not now")
 		text := s.wait(20 * time.Second)
 		require.Regexp(t, `\nSTALE, read (19|2\d) s ago: `, text)
 		require.Contains(t, text, "! orders:42 ", "the last data stays")
-		s.server.Server.Heal()
+		s.server.Heal()
 		s.server.Do(t, "HSET", "later", program.SomeOwner, 1)
 		text = s.wait(5 * time.Second)
 		require.NotContains(t, text, "STALE")
@@ -76,7 +77,8 @@ func TestLostServerIsShownStaleUntilItAnswers(t *testing.T) {
 }
 
 func TestOnlyShownDataIsRead(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 24)
 		s.server.Do(t, "HSET", "a", program.SomeOwner, 1)
 		s.start()
@@ -85,14 +87,15 @@ func TestOnlyShownDataIsRead(t *testing.T) {
 		s.wait(10 * time.Second) // feeds go on for a while
 		s.server.Do(t, "HSET", "b", program.SomeOwner, 1)
 		s.wait(10 * time.Second)
-		require.False(t, strings.Contains(s.text(), "STALE"))
+		require.NotContains(t, s.text(), "STALE")
 		require.Equal(t, 1, s.table.all.Total, "no scan while a lock is shown")
 		require.Contains(t, s.hit(tcell.KeyEsc, ""), "2 locks")
 	})
 }
 
 func TestSignalEndsView(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 24)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

@@ -1,5 +1,5 @@
 // Package screen is the terminal view of redlatch top: a table of locks, and a page for one lock.
-// It draws visible rows only. One goroutine owns the view; others only wait for new data.
+// It draws visible rows only. One goroutine owns the view; another one waits for new data.
 package screen
 
 import (
@@ -31,7 +31,7 @@ func Show(ctx context.Context, o top.Options) error {
 const (
 	// redrawEvery is the interval at which leases and ages change.
 	redrawEvery = time.Second
-	// askEvery is less than a feed goes on without a request.
+	// askEvery keeps a feed running, which stops some seconds after the last request.
 	askEvery = 3 * time.Second
 )
 

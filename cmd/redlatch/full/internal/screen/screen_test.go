@@ -3,6 +3,7 @@ package screen
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -123,12 +124,6 @@ func heldBy(name, label string, since time.Duration, left time.Duration, waiters
 	}
 }
 
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
-
 func someLocks() []board.Entry {
 	stuck := board.Entry{Lock: &inspect.Lock{Name: "stuck", Kind: inspect.Fair, Queue: 3}, Trouble: board.Untaken}
 	eternal := heldBy("eternal", "import@host-2 pid 7", 26*time.Hour, redlatch.NoTTL, 0)
@@ -137,10 +132,11 @@ func someLocks() []board.Entry {
 }
 
 func TestTableFitsNarrowTerminal(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 10)
 		s.given(someLocks()...)
-		require.Equal(t, strings.TrimPrefix(`
+		shown := strings.TrimPrefix(`
 redlatch top  127.0.0.1:6379                   4 locks, 2 in trouble, 15 waiting
 sorted by trouble
   NAME                            HELD    WAIT    LEASE  HOLDER
@@ -148,9 +144,11 @@ sorted by trouble
 ! stuck                                      3           free
   orders:42                      1m30s      12      27s  nightly@host-1 pid 47..
   b                                 1s            1h00m  Redlatch 00000001:7
-
-
-enter lock   f filter   s sort   ? help   q quit`, "\n"), s.text())
+`, "\n")
+		require.Equal(t, shown+"\n\nenter lock   f filter   s sort   ? help   q quit", s.text())
+		manual, err := os.ReadFile("../../../../../docs/operations.md")
+		require.NoError(t, err)
+		require.Contains(t, string(manual), "\n```\n"+shown+"```\n")
 		for _, row := range s.rows() {
 			require.LessOrEqual(t, len(row), 80)
 		}
@@ -158,7 +156,8 @@ enter lock   f filter   s sort   ? help   q quit`, "\n"), s.text())
 }
 
 func TestWideTerminalShowsKindAndTrouble(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 200, 10)
 		s.given(someLocks()...)
 		rows := s.rows()
@@ -169,7 +168,8 @@ func TestWideTerminalShowsKindAndTrouble(t *testing.T) {
 }
 
 func TestColumnKeysSortTable(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 10)
 		s.given(someLocks()...)
 		for key, names := range map[string]string{
@@ -185,7 +185,8 @@ func TestColumnKeysSortTable(t *testing.T) {
 }
 
 func TestFilterNarrowsTableUntilEscape(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 10)
 		s.given(someLocks()...)
 		s.keys("fer")
@@ -203,7 +204,8 @@ func TestFilterNarrowsTableUntilEscape(t *testing.T) {
 }
 
 func TestCursorStaysOnItsLock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 10)
 		s.given(someLocks()...)
 		s.keys(tcell.KeyDown, tcell.KeyDown)
@@ -218,7 +220,8 @@ func TestCursorStaysOnItsLock(t *testing.T) {
 }
 
 func TestLongTableScrollsToCursor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 10)
 		var many []board.Entry
 		for i := range 20_000 {
@@ -236,7 +239,8 @@ func TestLongTableScrollsToCursor(t *testing.T) {
 }
 
 func TestCutListSaysSo(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 10)
 		s.given(someLocks()...)
 		s.table.all.Total = 200_000
@@ -250,7 +254,8 @@ func TestCutListSaysSo(t *testing.T) {
 const hostile = "\x1b[2J\x1b]0;title\a<b>\u202ex\r\n\u009b31m\xff"
 
 func TestHostileTextsAreEscaped(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 200, 20)
 		s.given(heldBy(hostile, hostile, time.Second, time.Minute, 0))
 		s.Pattern, s.table.filter = hostile, ""
@@ -275,7 +280,8 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 var colors = regexp.MustCompile(`\x1b\[[0-9;:]*m`)
 
 func TestColorsAreForegroundFromTerminalPalette(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 10)
 		s.given(someLocks()...)
 		s.text()
@@ -297,7 +303,8 @@ func TestNoColorKeepsMarks(t *testing.T) {
 }
 
 func TestHelpClosesOnAnyKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 24)
 		s.given(someLocks()...)
 		s.keys("?")
