@@ -2,6 +2,7 @@ package screen
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,30 @@ func TestOnlyShownDataIsRead(t *testing.T) {
 		require.NotContains(t, s.text(), "STALE")
 		require.Equal(t, 1, s.table.all.Total, "no scan while a lock is shown")
 		require.Contains(t, s.hit(tcell.KeyEsc, ""), "2 locks")
+	})
+}
+
+func TestLockBeyondLimitFollowsLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		const limit = 64 // of locks that a board watches
+		for i := range limit + 1 {
+			s.server.Do(t, "HSET", fmt.Sprintf("lock-%02d", i), program.SomeOwner, 1)
+		}
+		s.start()
+		s.wait(2 * time.Second)
+		for range limit {
+			for _, key := range []tcell.Key{tcell.KeyEnter, tcell.KeyEsc, tcell.KeyDown} {
+				s.screen.EventQ() <- tcell.NewEventKey(key, "", tcell.ModNone)
+				synctest.Wait()
+			}
+		}
+		s.screen.EventQ() <- tcell.NewEventKey(tcell.KeyEnter, "", tcell.ModNone)
+		require.Contains(t, s.wait(0), "\ntoo many locks were opened")
+		text := s.wait(15 * time.Second)
+		require.NotContains(t, text, "too many")
+		require.Contains(t, text, "HOLDERS  1\n")
 	})
 }
 

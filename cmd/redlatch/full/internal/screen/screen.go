@@ -12,7 +12,6 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/top"
 	"github.com/redlatch/redlatch/internal/tool/board"
-	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // Show shows locks on the terminal until the user quits or ctx ends.
@@ -70,7 +69,7 @@ func (v *view) run(ctx context.Context) error {
 			v.lock.lock = l
 		case <-ticks.C:
 		}
-		if v.lock != shown {
+		if v.lock != shown || v.lock != nil && v.lock.fail != "" {
 			read.stop()
 			read = v.read(ctx)
 		}
@@ -102,9 +101,10 @@ func (v *view) read(ctx context.Context) reading {
 	}
 	feed, err := v.Board.Lock(v.lock.name, "")
 	if err != nil {
-		v.lock.fail = sanitize.Message(err.Error())
+		v.lock.fail = "too many locks were opened; this one follows in a few seconds"
 		return r
 	}
+	v.lock.fail = ""
 	r.lock = watch(ctx, &running, feed)
 	return r
 }
