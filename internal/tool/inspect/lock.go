@@ -168,6 +168,10 @@ type Holder struct {
 	// Renewed is "" if the lease was not watched.
 	Renewed string `json:"renewed,omitempty"`
 	Label   string `json:"label,omitempty"`
+	// Inner is a wait inside the hold, which a scan reads for locks with waiters.
+	Inner *Inner `json:"-"`
+
+	unsure bool // a reader whose lease may have expired
 }
 
 // Count is a hold count, usually a number.

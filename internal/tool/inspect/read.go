@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,10 +30,39 @@ func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, 
 		return nil, err
 	}
 	s.countWaiters(ctx, locks)
-	if s.NoLabels {
-		return locks, nil
+	if err := s.readInner(locks); err != nil || s.NoLabels {
+		return locks, err
 	}
 	return locks, s.label(locks)
+}
+
+// readInner reads the announced waits inside the holds of locks with waiters, and the leases of their readers.
+func (s *scan) readInner(locks []*Lock) error {
+	var calls []call
+	var holders []*Holder
+	for _, l := range locks {
+		if !l.Contended() {
+			continue
+		}
+		if l.Kind == ReadWrite {
+			unread := ReadLeases(s.Conn, l.Name, l.Holders)
+			for i := range l.Holders {
+				l.Holders[i].unsure = slices.Contains(unread, l.Holders[i].Owner)
+			}
+		}
+		for i := range l.Holders {
+			holders = append(holders, &l.Holders[i])
+			calls = append(calls, command("GETRANGE", engine.NestedKey(bareOwner(l.Holders[i].Owner)), 0, engine.MaxNested-1))
+		}
+	}
+	replies, err := ask(s.Labels, calls)
+	if err != nil {
+		return err
+	}
+	for i, reply := range replies {
+		holders[i].Inner = innerOf(text(reply))
+	}
+	return nil
 }
 
 func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {

@@ -39,6 +39,8 @@ type look struct {
 
 	now     time.Time
 	waiters []waiter // waiters whose subscribers must be counted
+	// contended are the locks that may be part of circles.
+	contended []*inspect.Lock
 }
 
 // look returns the figures, or an error from connect.Server.Problem. notCounted is the reason why
@@ -62,6 +64,9 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	if err == nil {
 		err = l.nameHolders(ctx)
 	}
+	if err == nil {
+		err = l.findCircles(ctx)
+	}
 	c.seen.turn(err == nil)
 	if err != nil {
 		return nil, nil, err
@@ -77,6 +82,9 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 }
 
 func (l *look) lock(lock *inspect.Lock) error {
+	if lock.Contended() {
+		l.contended = append(l.contended, lock)
+	}
 	at := l.by.of(lock.Name)
 	g := &l.groups[at]
 	g.add(lock)
@@ -106,6 +114,7 @@ type group struct {
 
 	withoutTTL int64         // held without a lease
 	stuck      int64         // free, but with a queue
+	deadlocked int64         // in a circle of waits
 	mixed      int64         // with waiters for another kind of lock
 	queued     int64         // queued owners
 	longest    int64         // length of the longest queue
@@ -125,6 +134,20 @@ type figures struct {
 	unreadable int64 // keys that the user may not read
 	unchecked  int64 // queued owners that were not checked for a subscriber
 	untracked  int64 // holds beyond maxHolds
+}
+
+func (l *look) findCircles(ctx context.Context) error {
+	circles, err := inspect.CirclesOf(ctx, l.server, l.contended)
+	locks := map[string]bool{}
+	for _, c := range circles {
+		for _, s := range c {
+			locks[s.Lock] = true
+		}
+	}
+	for name := range locks {
+		l.groups[l.by.of(name)].deadlocked++
+	}
+	return err
 }
 
 // nameHolders reads one label per group.

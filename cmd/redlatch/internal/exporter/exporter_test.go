@@ -164,6 +164,24 @@ func TestMetricsMatchLocks(t *testing.T) {
 	require.InDelta(t, 1, look()[`redlatch_server_locks_mixed{group="rest"}`], 0)
 }
 
+func TestDeadlockedLocksAreCounted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	other := program.LongOwner(1)
+	for name, owners := range map[string][2]string{"a": {program.RedissonOwner, other}, "b": {other, program.RedissonOwner}} {
+		s.Do(t, "HSET", name, owners[0], 1)
+		program.Enqueue(t, s, name, owners[1], time.Hour)
+		program.Listen(t, s, name, owners[1])
+	}
+	look := observer(t, s.URL(), "one=a")
+	series := look()
+	require.InDelta(t, 1, series[`redlatch_server_locks_deadlocked{group="one"}`], 0)
+	require.InDelta(t, 1, series[`redlatch_server_locks_deadlocked{group="other"}`], 0)
+	s.Do(t, "HSET", "a", other, 1)
+	s.Do(t, "HDEL", "a", program.RedissonOwner)
+	require.InDelta(t, 0, look()[`redlatch_server_locks_deadlocked{group="one"}`], 0)
+}
+
 func TestOldestHoldNamesHolder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

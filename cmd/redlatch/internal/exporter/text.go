@@ -65,6 +65,10 @@ var gauges = []gauge{
 		func(g *group) float64 { return float64(g.stuck) },
 	},
 	{
+		"redlatch_server_locks_deadlocked", "gauge", "Locks in circles of waits: none of them is released until a wait or a lease ends.",
+		func(g *group) float64 { return float64(g.deadlocked) },
+	},
+	{
 		"redlatch_server_locks_mixed", "gauge", "Locks with clients that wait for them as another kind of lock.",
 		func(g *group) float64 { return float64(g.mixed) },
 	},

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -39,6 +40,30 @@ func TestCommandEnvironmentHasLockAndOwner(t *testing.T) {
 	require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, owner))
 	require.NoError(t, p.Stdin.Close())
 	p.Rest()
+}
+
+// The innermost run waits inside the holds of the other two, which can be released only after it.
+func TestNestedRunAnnouncesItsWait(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	outer, inner, contended := redistest.Key(t), redistest.Key(t), heldHere(t, s)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), engine.LabelEnv + "=test"}, "run", outer, "--", exe, "run", inner, "--",
+		"sh", "-c", `echo "$REDLATCH_OWNER"; echo "$REDLATCH_OUTER"; exec "$0" run `+contended+` -- true`, exe)
+	var owners []string
+	for _, lock := range []string{inner, outer} {
+		owner := p.Line()
+		require.EqualValues(t, 1, s.Do(t, "HEXISTS", lock, owner))
+		owners = append(owners, owner)
+	}
+	for _, owner := range owners {
+		require.Eventually(t, func() bool {
+			text, _ := redis.String(s.Do(t, "GET", engine.NestedKey(owner)), nil)
+			return strings.HasSuffix(text, " plain "+contended)
+		}, 20*time.Second, 50*time.Millisecond)
+	}
+	_ = p.Cmd.Process.Kill()
 }
 
 func TestMaxHoldEndsCommandAndReleasesLock(t *testing.T) {

@@ -21,8 +21,10 @@ type lister struct {
 
 	out    io.Writer
 	errors io.Writer
-	unread int   // keys that the last scan could not read
-	away   error // why the last scan could not reach a master
+	unread int // keys that the last scan could not read
+	// contended are the locks that may be part of circles of waits.
+	contended []*inspect.Lock
+	away      error // why the last scan could not reach a master
 }
 
 // NewList returns the command list.
@@ -105,10 +107,25 @@ func (l *lister) list(ctx context.Context) error {
 	default:
 		out.end(total)
 	}
+	if err := l.sayDeadlocks(ctx); err != nil {
+		return err
+	}
 	if l.away != nil {
 		return fmt.Errorf("the list is incomplete: %w", l.away)
 	}
 	return nil
+}
+
+func (l *lister) sayDeadlocks(ctx context.Context) error {
+	circles, err := inspect.CirclesOf(ctx, l.from, l.contended)
+	for _, c := range circles {
+		said := "deadlock: "
+		for i := range c {
+			said += c[i].String() + "; "
+		}
+		l.message("%s`redlatch status %s` shows it", said, inspect.Args(c[0].Lock))
+	}
+	return err
 }
 
 func (l *lister) collect(ctx context.Context, report reporter) ([]*inspect.Lock, int, error) {
@@ -147,7 +164,11 @@ func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.
 		Pattern: l.pattern,
 		Permits: l.permits(),
 		Numbers: inspect.Kind(l.kind).IsNumber(),
+		Places:  inspect.CirclePlaces,
 		Found: func(lock *inspect.Lock) error {
+			if lock.Contended() {
+				l.contended = append(l.contended, lock)
+			}
 			if !l.wants(lock) {
 				return nil
 			}
@@ -214,6 +235,9 @@ prints locks in scan order unless --sort, --limit or --dead-waiters is given.
 
 Names that are not valid UTF-8 are also shown in base64. status, watch, evict
 and unlock accept them with --base64.
+
+Circles of waits among the listed names are reported on standard error after
+the list. If there may be one, that takes a few seconds.
 
 --stuck lists free locks with queued owners. --dead-waiters lists locks with
 waiters that had no subscriber in two checks one second apart, among the first

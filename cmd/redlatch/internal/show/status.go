@@ -119,6 +119,7 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error)
 		if err == nil {
 			lock.ReplicaOf = master
 			lock.readDetails(ctx, srv)
+			lock.findDeadlock(ctx, srv)
 			s = lock
 		}
 		return err
@@ -163,6 +164,11 @@ with which programs release them.
 A plain lock and a fair lock of the same name are one lock. "mixed" shows
 connections that wait for it as the other kind.
 
+"circle" shows a deadlock: each owner waits for a lock that the next one holds.
+status finds the circles that the lock is part of, as described in the runbook,
+docs/operations.md. If there may be one, it scans all keys and takes a few
+seconds longer.
+
 Exit codes:
   0  the lock was shown, held or free
   1  the command failed, or NAME is not a lock
@@ -194,12 +200,20 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	})
 }
 
+// findDeadlock finds nothing if it cannot read all locks.
+func (s *status) findDeadlock(ctx context.Context, srv *connect.Server) {
+	with, err := inspect.CirclesWith(ctx, srv, s.Name, s.Holders, s.length() > 0 || s.waiting > 0)
+	if err == nil && len(with) > 0 {
+		s.Deadlock = with[0]
+	}
+}
+
 func (s *status) countOthers(ctx context.Context, c redis.Conn) {
 	counts, err := connect.Listening(ctx, c, codec.LockChannel(s.Name), protocol.ReadWriteChannel(s.Name))
 	if err != nil {
 		return
 	}
-	_, s.PlainWaiters, s.ReadWriteWaiters = inspect.WaitersOf(s.Kind, s.Held, s.length() > 0, [2]int64(counts))
+	s.waiting, s.PlainWaiters, s.ReadWriteWaiters = inspect.WaitersOf(s.Kind, s.Held, s.length() > 0, [2]int64(counts))
 }
 
 func (s *status) mixed() string {

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -235,6 +236,56 @@ func TestStatusNamesClientLibrary(t *testing.T) {
 	s.Do(t, "SET", engine.LabelKey(holder.Client()), "\x1b[2J")
 	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "\x1b")
 	require.NotContains(t, program.Start(t, s.URL(), "watch", name).Line(), "\x1b")
+}
+
+// announceWait announces again and again that a wait inside the holds of owner is for a lock.
+func announceWait(t *testing.T, s *redistest.Server, owner, lock string) {
+	t.Helper()
+	c := s.Dial(t)
+	announce := func(n int) error {
+		_, err := c.Do("SET", engine.NestedKey(owner), fmt.Sprintf(engine.NestedFormat, program.ClientID, 1, n, "plain", lock))
+		return err
+	}
+	require.NoError(t, announce(1))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 2; inspect.Pause(ctx, 20*time.Millisecond) == nil; n++ {
+			_ = announce(n)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+func TestDeadlockNamesEachWait(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	holder, err := codec.ParseOwner(program.SomeOwner)
+	require.NoError(t, err)
+	s.Do(t, "SET", engine.LabelKey(holder.Client()), "evil\x1b[2J")
+	s.Do(t, "HSET", "a", program.SomeOwner, 1)
+	s.Do(t, "HSET", "b", program.RedissonOwner, 1)
+	program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
+	announceWait(t, s, program.SomeOwner, "b")
+	program.Subscribe(t, s, codec.LockChannel("b"))
+	require.NotContains(t, program.Finish(t, s.URL(), "status", "a").Stdout, "deadlock", "the thread is dead")
+
+	program.Listen(t, s, "a", program.RedissonOwner)
+	first := `"evil\x1b[2J" (` + program.SomeOwner + `) waits for b, held by ` + program.RedissonOwner
+	second := program.RedissonOwner + ` waits for a, held by "evil\x1b[2J" (` + program.SomeOwner + `)`
+	for _, name := range []string{"a", "b"} {
+		got := program.Finish(t, s.URL(), "status", name).Stdout
+		program.Fits(t, got)
+		require.Contains(t, program.Words(got), "circle a deadlock")
+		require.Contains(t, program.Words(got), program.Words(first))
+		require.Contains(t, program.Words(got), program.Words(second))
+	}
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", "a").Stdout, `"deadlock": [`)
+	require.Contains(t, program.Finish(t, s.URL(), "list").Stderr, second)
+	s.Do(t, "DEL", "b")
+	require.NotContains(t, program.Finish(t, s.URL(), "status", "a").Stdout, "deadlock")
+	require.Empty(t, program.Finish(t, s.URL(), "list").Stderr)
 }
 
 func TestStatusWarnsAboutTwoLockKinds(t *testing.T) {

@@ -31,6 +31,10 @@ type status struct {
 	Uncounted   string           `json:"counting_error,omitempty"`
 	Why         *why             `json:"why_free,omitempty"`
 	Note        string           `json:"note,omitempty"`
+	// Deadlock is the circle of waits that the lock is part of.
+	Deadlock inspect.Circle `json:"deadlock,omitempty"`
+
+	waiting int64 // connections that wait without a queue
 }
 
 func statusOf(seen *inspect.Snapshot) *status {
@@ -76,6 +80,12 @@ func (s *status) print(w io.Writer) {
 		fmt.Fprint(w, cli.Indented("mixed", s.mixed()))
 	}
 	s.printNote(w)
+	if len(s.Deadlock) > 0 {
+		fmt.Fprint(w, cli.Indented("circle", "a deadlock: it lasts until one of these waits or leases ends"))
+		for i := range s.Deadlock {
+			fmt.Fprint(w, cli.Indented("", s.Deadlock[i].String()))
+		}
+	}
 }
 
 func (s *status) printQueue(w io.Writer) {
