@@ -142,7 +142,7 @@ func (page *locksPage) fill(all *board.Locks) {
 			page.InTrouble++
 		}
 	}
-	page.Circle = len(all.Circles) > 0 && all.Circles[0].Sure
+	page.Circle = len(all.Circles) > 0
 	some := page.of(all.Entries)
 	page.Found = len(some)
 	groups := page.groups(some)

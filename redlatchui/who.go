@@ -26,7 +26,7 @@ type whoPage struct {
 	Query       string
 	Rows        []board.Client
 	Found, More int
-	Circles     []board.Circle
+	Circles     []inspect.Circle
 	ID          string
 	Client      board.Client
 }
@@ -88,7 +88,7 @@ func (page *whoPage) fillOne(all *board.Locks) {
 	}
 	page.Circles = nil
 	for _, c := range all.Circles {
-		if slices.ContainsFunc(c.Steps, func(s board.Step) bool { return board.ClientID(s.Waiter) == page.ID }) {
+		if slices.ContainsFunc(c, func(s inspect.Step) bool { return board.ClientID(s.Waiter) == page.ID }) {
 			page.Circles = append(page.Circles, c)
 		}
 	}
@@ -139,16 +139,7 @@ func clientName(c board.Client) string {
 	return c.Name() + " " + strings.TrimSuffix(inspect.OwnerNumber(c.ID+":0"), ":0")
 }
 
-func circlesOf(all []board.Circle, sure bool) (some []board.Circle) {
-	for _, c := range all {
-		if c.Sure == sure {
-			some = append(some, c)
-		}
-	}
-	return some
-}
-
-func stepsOf(c board.Circle) []board.Step { return top(c.Steps, shownSteps) }
+func stepsOf(c inspect.Circle) []inspect.Step { return top(c, shownSteps) }
 
 type serverPage struct {
 	frame

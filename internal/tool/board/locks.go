@@ -53,9 +53,9 @@ type Locks struct {
 	// Entries lists the worst troubles first. Total also counts locks that were not kept.
 	Entries []Entry
 	Total   int
-	// Clients is sorted by ID. Circles lists definite circles first.
+	// Clients is sorted by ID.
 	Clients []Client
-	Circles []Circle
+	Circles []inspect.Circle
 	Unread  inspect.Unread
 	// Uncounted is the reason why subscribers cannot be counted.
 	Uncounted string
@@ -133,14 +133,14 @@ func (l *Locks) Lock(meant func(*Entry) bool) *Lock {
 }
 
 // settles is the longest first scan after which new viewers wait for a second one, because it takes
-// two scans to find dead waiters and definite circles.
+// two scans to find dead waiters and certain circles.
 const settles = 2 * time.Second
 
 // memory is the state that one scan passes on to the next.
 type memory struct {
 	seen    *seen
-	turn    int               // next waiter for findDead
-	circles map[string]bool   // keys of the circles in the last scan
+	turn    int // next waiter for findDead
+	circles inspect.Confirmation
 	untaken map[string]string // first waiter of each free lock
 }
 
@@ -217,7 +217,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 		most = nodeFronts
 	}
 	found.findDead(m, most, b.counter(ctx))
-	found.findCircles(m, b.counter(ctx))
+	found.findCircles(m, b.circlesAgain(ctx))
 	found.cut(order)
 	found.sort()
 	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)

@@ -316,10 +316,10 @@ type Lock struct {
 	// Listening counts connections that are waiting for the release of a lock without a queue. It
 	// is only a hint, because all waiters of a client share one connection.
 	Listening int64
-	// Circles lists definite circles first. If it is empty, Ahead lists the locks that the holders
+	// Circles are the deadlocks that the lock is part of. If there are none, Ahead lists the locks that the holders
 	// are waiting for.
-	Circles []Circle
-	Ahead   []Step
+	Circles []inspect.Circle
+	Ahead   []inspect.Step
 	// Number is nil if the name is a lock.
 	Number *inspect.Number
 	Token  int64
@@ -352,15 +352,15 @@ func (l *Lock) Held() bool { return len(l.Holders) > 0 }
 func (l *Lock) Idle() bool { return !l.Held() && l.Waiting == 0 && l.Number == nil }
 
 func (l *Lock) mayBeInCircle() bool {
-	return l.Held() && len(l.Queue) > 0 && l.Kind != inspect.ReadWrite
+	return l.Held() && (len(l.Queue) > 0 || l.Listening > 0)
 }
 
 func (l *Lock) hasHoldersOf(before *Lock) bool {
 	return l.Held() && slices.EqualFunc(l.Holders, before.Holders, func(a, b inspect.Holder) bool { return a.Owner == b.Owner })
 }
 
-func (l *Lock) has(s Step) bool {
+func (l *Lock) has(s inspect.Step) bool {
 	return s.Lock == l.Name &&
-		slices.ContainsFunc(l.Queue, func(q Waiter) bool { return q.Owner == s.Waiter && q.State != Dead }) &&
+		(!s.Queued() || slices.ContainsFunc(l.Queue, func(q Waiter) bool { return bareOwner(q.Owner) == s.Waiter && q.State != Dead })) &&
 		slices.ContainsFunc(l.Holders, func(h inspect.Holder) bool { return h.Owner == s.Holder })
 }

@@ -40,15 +40,10 @@ func (l reasons) whyAround() string {
 		}
 		return " " + sentences(l.Ahead[:1], " itself") + "."
 	}
-	c := &l.Circles[0]
-	said := sentences(c.Steps, "")
-	if c.Sure {
-		return " It is in a wait cycle: " + said + ". The cycle ends when a client stops waiting or a lease expires."
-	}
-	return " Clients wait for each other's locks: " + said + ". This is a deadlock only if in each client the same thread or goroutine holds and waits."
+	return " It is in a wait cycle: " + sentences(l.Circles[0], "") + ". The cycle ends when a client stops waiting or a lease expires."
 }
 
-func sentences(steps []Step, self string) string {
+func sentences(steps []inspect.Step, self string) string {
 	var said []string
 	for i := range steps {
 		s := &steps[i]
