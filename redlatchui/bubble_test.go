@@ -61,13 +61,13 @@ func start(t *testing.T) *server {
 	return &server{MiniServer: redistest.Mini(t, embedded.WithInProcess())}
 }
 
-func clientOf(t *testing.T, s redistest.Target) *redlatch.Client {
+func clientOf(t *testing.T, s redistest.Target, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }
 	if mini, is := s.(*server); is {
 		dial = mini.dial
 	}
-	client, err := redlatch.New(dial)
+	client, err := redlatch.New(dial, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client

@@ -1,6 +1,7 @@
 package redlatchui_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"html"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/redlatchui"
 	"github.com/redlatch/redlatch/rlatch"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -298,6 +301,45 @@ func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
 		require.NotContains(t, says(t, page, "/", "2 locks · seen"), "cycle")
 		_, text = get(t, page, "/who")
 		require.NotContains(t, textOf(text), "Deadlock:")
+	})
+}
+
+// Two programs lock x and y in opposite orders. A third one waits without holding anything.
+func TestNestedLocksOfGoProgramsAreShownAsDeadlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		start := func(name string, locks ...string) {
+			client := clientOf(t, s, redlatch.WithLabel(name))
+			running.Go(func() {
+				inside := ctx
+				for _, lock := range locks {
+					hold, err := rlock.New(client, lock).Lock(inside)
+					if err != nil {
+						return
+					}
+					defer func() { _ = hold.Unlock() }()
+					inside = hold.Context(inside)
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		start("billing", "x", "y")
+		start("shipping", "y", "x")
+		time.Sleep(2 * time.Second)
+		start("reports", "x")
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		text := says(t, page, "/who", "Deadlock")
+		require.Regexp(t, `billing \(\S+ \S+:1\) waits for y , which shipping \(\S+ \S+:1\) holds shipping \(\S+ \S+:1\) waits for x , which billing`, text)
+		require.Equal(t, 1, strings.Count(text, "Deadlock: owners wait for each other"))
+		require.Contains(t, says(t, page, "/lock?name=x", "wait cycle"), "It is in a wait cycle: billing (")
+		cancel()
+		running.Wait()
+		time.Sleep(time.Second)
+		_, text = get(t, page, "/who")
+		require.NotContains(t, textOf(text), "Deadlock")
 	})
 }
 
