@@ -3,10 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // A wait inside a hold keeps the hold from ending, which can close a circle of waits. The server knows only the waiters
@@ -77,7 +79,11 @@ func (n *nested) run() {
 	for beat := 1; ; beat++ {
 		text := fmt.Sprintf(NestedFormat, n.engine.ClientID, n.number, beat, n.kind, n.key)
 		err := n.each("SET", text, "PX", nestedLife.Milliseconds())
-		timer := time.NewTimer(nestedEvery)
+		pause := nestedEvery
+		if transport.IsCode(err, "NOPERM") { // each attempt would be in the server's ACL LOG
+			pause = math.MaxInt64
+		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-n.over:

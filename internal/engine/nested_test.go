@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/transport"
 )
 
 const outerOwner = "0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a12:7"
@@ -43,7 +44,11 @@ func TestNestedWaitAnnouncedUntilItEnds(t *testing.T) {
 		require.Equal(t, []any{NestedKey(outerOwner), l.ClientID.String() + " 2 2 plain job", "PX", int64(10_000)}, last)
 		l.EndWait(w)
 		require.Equal(t, []string{"12.999999999s DEL"}, l.took())
+		l.fails.Store(&transport.ServerError{Text: "NOPERM this user has no permissions to access one of the keys"})
+		w = wait(inside, "plain", "job")
 		time.Sleep(time.Hour)
+		require.Equal(t, []string{"17.999999999s SET"}, l.took(), "each attempt would be logged by the server")
+		l.EndWait(w)
 		require.Empty(t, l.took())
 		require.NoError(t, l.Close())
 		require.Empty(t, l.log.String())
