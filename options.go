@@ -129,8 +129,9 @@ func WithClientName(name string) Option { return func(s *settings) { s.clientNam
 // redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes; anyone
 // who can read the server can read it. If the user may not run SET and DEL on the key, the client logs
 // a line. Default: the environment variable REDLATCH_LABEL, else the program, host and process ID, such
-// as billing@host-3 pid 812, without logging. WithLabel("") writes none, and so does an empty
-// REDLATCH_LABEL.
+// as billing@host-3 pid 812, without logging. With a label, the client also announces long
+// waits inside holds, so that redlatch status can report deadlocks. WithLabel("") writes none of this,
+// and so does an empty REDLATCH_LABEL.
 func WithLabel(text string) Option {
 	return func(s *settings) { s.Label, s.LabelOptional = text, false }
 }
