@@ -214,8 +214,8 @@ that have IDs. PATTERN has Redis syntax: * matches anything, ? one character,
   KIND    plain, fair if its queue is not empty (with an empty queue, a fair
           lock looks like a plain lock), or r/w for a read/write lock
   HOLDER  the label of the client; without one, the kind of client, the end of
-          its UUID, and the number of its thread or acquisition; redlatch status
-          shows the full owner
+          its UUID, and the number of its thread or acquisition; the command
+          status shows the full owner
   COUNT   the hold count
   LEASE   when the lock expires if it is not renewed
   QUEUE   number of queued owners
