@@ -152,6 +152,8 @@ func TestRefusedRunNamesHolder(t *testing.T) {
 			return regexp.MustCompile(`^redlatch: lock "` + lock + `" is held by ` + says + `; its lease ends in `).MatchString(got.Stderr)
 		}, 10*time.Second, 50*time.Millisecond, "%s: %s", name, says)
 		if name == "run" {
+			require.NoError(t, p.Stdin.Close())
+			require.Equal(t, 1, p.Code()) // of read
 			require.Regexp(t, `^redlatch: lock "`+lock+`" is held by `+says+`\n$`, p.Stderr.String())
 		}
 		_ = p.Cmd.Process.Kill()
