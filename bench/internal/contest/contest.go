@@ -1,5 +1,5 @@
-// Package contest defines the measured lock clients, set up as their documentation says. Defaults
-// are raised if they would slow a client down for reasons unrelated to locks.
+// Package contest defines the lock clients to benchmark, configured as their documentation
+// recommends. Defaults are raised if they would slow a client down for reasons unrelated to locks.
 package contest
 
 import (

@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// limits send only Redlatch's two scripts. They do not handle lost replies, renew leases or wait.
+// limits are upper bounds: they send only Redlatch's two scripts, and do not handle lost replies,
+// renew leases or wait.
 var limits = []Contestant{
 	{Name: "raw-one", Role: Limit, Sends: rawSends, Open: func(_ context.Context, s Settings) (Locker, error) {
 		conn, err := redis.Dial("tcp", s.Addr)

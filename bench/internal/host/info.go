@@ -78,14 +78,14 @@ type Work struct {
 	Lasted time.Duration
 	CPU    time.Duration
 	// Requests is the number of commands that clients sent. Busy is their execution time, including
-	// the calls of their scripts.
+	// that of commands called by scripts.
 	Requests float64
 	Busy     time.Duration
 	// Stolen is the fraction of all CPU time that the machine's host stole.
 	Stolen float64
 }
 
-// Since returns the work done since earlier. The commands in sends count as requests.
+// Since returns the work done between earlier and i. Only the commands in sends count as requests.
 func (i Info) Since(earlier Info, sends []string) Work {
 	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU, Stolen: i.machine.since(earlier.machine)}
 	for _, name := range sends {

@@ -54,7 +54,8 @@ func CPUTime(all ...*os.Process) time.Duration {
 	return sum
 }
 
-// The program's name may contain spaces and parentheses, so parsing starts after the last one.
+// The program's name may contain spaces and parentheses, so parsing starts after the last
+// parenthesis.
 func parseCPUTime(line string) time.Duration {
 	const user, system = 11, 12 // indexes of the fields after the name
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
@@ -90,7 +91,7 @@ func isRunnable(line string) bool {
 // Rest stops a process until Wake is called.
 func Rest(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
-// Wake continues a process after Rest.
+// Wake resumes a process stopped by Rest.
 func Wake(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
 // OwnCPUTime returns the user and system time of this process.

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Client is a lock client that renews its leases, set up as its documentation says.
+// Client is a lock client that renews its leases, configured as its documentation recommends.
 type Client struct {
 	Name string
 	// Tells names the signals by which a holder can notice that its lock is lost.
@@ -70,7 +70,7 @@ func (h redlatchHolder) key(name string) string { return name }
 
 func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may be unreachable
 
-// rueidisHolder may take a second to acquire a lock, because trials fail with the default of 20 ms.
+// rueidisHolder is given a second to acquire a lock, because trials fail with the default of 20 ms.
 type rueidisHolder struct{ locker rueidislock.Locker }
 
 func openRueidis(_ context.Context, addr string, lease time.Duration) (holder, error) {

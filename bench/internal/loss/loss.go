@@ -92,8 +92,8 @@ type Outcome struct {
 	Before []float64 `json:"before_us"`
 	// Gap contains the time between the last two checks in each trial, in microseconds.
 	Gap []float64 `json:"gap_us"`
-	// Never counts the holders that had not noticed the loss at the end. GivenBack counts the keys
-	// that their holders released early.
+	// Never counts the holders that had not noticed the loss by the end of the trial. GivenBack
+	// counts the keys that their holders released early.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
 	// Rival contains the times from the expiry of a key until the rival found it free, in

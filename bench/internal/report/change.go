@@ -85,7 +85,7 @@ func Verdict(changes []Change) string {
 }
 
 // Least returns an error if a rate is less than share times the base's rate. A share of 0 disables
-// it.
+// the check.
 func Least(changes []Change, share float64) error {
 	if share == 0 {
 		return nil

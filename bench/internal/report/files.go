@@ -26,7 +26,7 @@ type Environment struct {
 	// Java is the version of Redisson, or the reason why it was not measured.
 	Java   string `json:"java"`
 	Rounds int    `json:"rounds"`
-	// Scale is the factor by which measurements are longer; 0 means 1.
+	// Scale multiplies the time of each measurement; 0 means 1.
 	Scale float64 `json:"scale,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func Disturbances(samples []run.Sample) string {
 		100*stolen/max(float64(len(samples)), 1), again, disturbed, len(samples))
 }
 
-// Failures returns an error if any measurement of Redlatch failed. Other clients may fail.
+// Failures returns an error if any measurement of Redlatch failed. It ignores other clients.
 func Failures(entrants []run.Entrant, samples []run.Sample) error {
 	var failures []error
 	for _, s := range samples {

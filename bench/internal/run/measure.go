@@ -121,7 +121,7 @@ func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 const patience = 90 * time.Second
 
 const (
-	// restMost limits the wait for idle workers, which use at most 1/restShare of one processor.
+	// restMost is the longest wait for the workers to use at most 1/restShare of one processor.
 	restMost  = 10 * time.Second
 	restLook  = 200 * time.Millisecond
 	restShare = 10
@@ -174,7 +174,7 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
-// calm waits up to most for background work such as compilation to finish.
+// calm waits for background work such as compilation to finish. It returns false on a timeout.
 func calm(workers []party, most time.Duration) bool {
 	all := make([]*os.Process, len(workers))
 	for i, p := range workers {

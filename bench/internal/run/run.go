@@ -57,8 +57,8 @@ type Runner struct {
 	// Swap reverses the order in every other round, so that each of two entrants is first equally
 	// often.
 	Swap bool
-	// Allowed is the fraction of CPU time that the host may steal. For up to Patience in total,
-	// disturbed measurements are repeated.
+	// Allowed is the fraction of CPU time that the host may steal. Disturbed measurements are
+	// repeated for up to Patience in total.
 	Allowed  float64
 	Patience time.Duration
 	// Profiles is the directory for profiles of Go workers, or "".
@@ -97,7 +97,8 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	return samples, nil
 }
 
-// mate returns the index of Redisson's plain lock, or -1. Its other locks have other keys.
+// mate returns the index of Redisson's plain lock, or -1. Redisson's other locks use different
+// keys.
 func (r *Runner) mate() int {
 	return slices.IndexFunc(r.Entrants, func(e Entrant) bool { return e.Label == "redisson" })
 }

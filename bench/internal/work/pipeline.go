@@ -25,7 +25,7 @@ type pipeline struct {
 
 type half struct {
 	acquire, release [][]any
-	taking           bool // the last calls acquire; otherwise they release
+	taking           bool // whether the last calls were acquisitions
 	began            time.Time
 }
 
@@ -65,7 +65,7 @@ func (p *pipeline) run(ctx context.Context) error {
 		if err := p.receive(h); err != nil {
 			return err
 		}
-		// The releases of the second half are still to come. After them, all locks are free.
+		// Once the second half's releases have been answered, all locks are free.
 		if i == 0 && !h.taking && ctx.Err() != nil {
 			return p.receive(&p.halves[1])
 		}

@@ -96,7 +96,7 @@ func (u usage) per(count float64) Values {
 	}
 }
 
-// resting is like per, but returns CPU time and allocations per second and no rate.
+// resting is like per, but omits the rate and returns CPU time and allocations per second.
 func (u usage) resting(count float64) Values {
 	v := u.per(count)
 	delete(v, Rate)
@@ -128,7 +128,7 @@ type server struct {
 	out *json.Encoder
 }
 
-// measure sends errors of the work to the runner and returns errors of the protocol.
+// measure sends work errors to the runner and returns protocol errors.
 func (s server) measure(ctx context.Context, spec Spec) error {
 	j, err := open(ctx, spec)
 	if err != nil {

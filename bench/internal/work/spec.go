@@ -104,23 +104,22 @@ const (
 	Longest = "longest"
 	// Whole is like P50 for wake-ups, but measured from the call to Unlock.
 	Whole = "whole"
-	// Allocs is the number of heap allocations per operation, and CPU the process's CPU time for
-	// one.
+	// Allocs and CPU are the heap allocations and the process's CPU time per operation.
 	Allocs = "allocs"
 	CPU    = "client_cpu"
 	// Luckiest and Unluckiest are the largest and smallest shares of a goroutine, relative to an
-	// equal one.
+	// equal share.
 	Luckiest   = "luckiest"
 	Unluckiest = "unluckiest"
-	// Heap and Stack are bytes per waiter or lock, and Goroutines the number of goroutines per
+	// Heap and Stack are in bytes per waiter or lock. Goroutines is the number of goroutines per
 	// waiter.
 	Heap       = "heap"
 	Stack      = "stack"
 	Goroutines = "goroutines"
 	// Connections is the number of a client's connections.
 	Connections = "connections"
-	// Oldest is the longest time without a renewal, in seconds. Gone counts checks that found no
-	// lock.
+	// Oldest is the longest time without a renewal, in seconds. Gone counts checks in which a lock
+	// was missing.
 	Oldest = "oldest"
 	Gone   = "gone"
 )
