@@ -12,7 +12,8 @@
 //
 // No two processes run a job at the same time if the task respects its context, which ends before
 // another process can get the lock, even after a network failure or a pause. Create tasks with
-// [Locker.Task] or [Elector.Task]: gocron's own context for a job is not the context of a run.
+// [Locker.Task] or [Elector.Task], because the context that gocron passes to a job does not end
+// when the lock is lost.
 //
 // A job runs at most once per tick. If a process dies, its run is not repeated, and the job is
 // blocked until the lease expires. If clocks differ, set LockerConfig.Period or AtLeast, or

@@ -1,5 +1,5 @@
-// Package leader elects a leader among processes, for work that only one process should do at a
-// time. The leader holds a lock of package rlock, or rfairlock with Config.Fair.
+// Package leader elects a leader among processes, for work that only one process should do at a time. The leader holds
+// an rlock lock or, with Config.Fair, an rfairlock lock.
 //
 //	err := leader.Run(ctx, client, "scheduler", leader.Config{Lead: serve})
 //

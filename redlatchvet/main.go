@@ -136,7 +136,6 @@ func isIn[N ast.Node](c, outer inspector.Cursor) bool {
 	return false
 }
 
-// isApart reports whether a node may run later than the rest of another node.
 func isApart(c, of inspector.Cursor) bool {
 	return isIn[*ast.DeferStmt](c, of) || isIn[*ast.GoStmt](c, of)
 }

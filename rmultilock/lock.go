@@ -71,10 +71,10 @@ func Of(locks ...Member) *Lock {
 // Names returns the names of the locks, each once, in the given order. Do not modify it.
 func (l *Lock) Names() []string { return l.names }
 
-// Lock acquires all locks and waits for them until ctx ends, which does not end the hold. Options
-// apply to each lock, except that rlock.WithWait applies to all locks together; rlock.WithOwner
-// results in ErrInvalid. If ctx belongs to a hold of one of the locks, that lock is re-entered.
-// Lock sends one EVALSHA for all plain locks in the same slot, and one for each other lock.
+// Lock acquires all locks and waits for them until ctx ends. ctx does not bound the hold. Options apply to each lock,
+// except that rlock.WithWait applies to all locks together; rlock.WithOwner results in ErrInvalid. If ctx belongs to a
+// hold of one of the locks, that lock is re-entered. Lock sends one EVALSHA for all plain locks in the same slot, and
+// one for each other lock.
 //
 // On an error, the acquired locks are released. The error is that of [rlock.Lock.Lock] for the lock that was
 // not acquired, or ErrNotAcquired if a lock was lost while the others were being acquired.

@@ -123,11 +123,10 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	return int(returned), failed("release", s.Name(), err)
 }
 
-// Extend extends the leases of the permits with these IDs so that they end no earlier than lease from now.
-// There may be 1 to 1000 IDs, from any client or language. Unlike Redisson's updateLeaseTime it never
-// shortens a lease. A [Hold] still ends with its own lease: use Extend after [Hold.LetExpire], or for permits
-// held by other programs. An expired permit can be extended until the next acquisition removes it. It may be
-// repeated, and sends one EVALSHA.
+// Extend extends the leases of the permits with these IDs so that they end no earlier than lease from now. There may be
+// 1 to 1000 IDs, from any client or language. Unlike Redisson's updateLeaseTime it never shortens a lease. A [Hold]
+// still ends with its own lease: use Extend after [Hold.LetExpire], or for permits held by other programs. An expired
+// permit can be extended until the next acquisition removes it. Extend can safely be repeated. It sends one EVALSHA.
 //
 // Errors: ErrNotHeld if a permit was released, or removed after it expired, or if the key of the permits
 // holds another type; in that case, no permit is extended. It also returns the errors of
@@ -176,9 +175,8 @@ func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return decoded(op, s.Name(), answer, err, reply.Exists)
 }
 
-// SetPermits sets the total number of permits, including acquired permits, to n (0 to 2^31-1). If more
-// than n are acquired, none is available until enough have been released. It may be repeated, and sends
-// one EVALSHA.
+// SetPermits sets the total number of permits, including acquired permits, to n (0 to 2^31-1). If more than n are
+// acquired, none is available until enough have been released. SetPermits can safely be repeated. It sends one EVALSHA.
 //
 // Errors: ErrNotSent; ErrUncertain if the reply was lost; ErrWrongType, ErrInvalid, ErrClosed and
 // *transport.ServerError.

@@ -19,7 +19,7 @@ const writeTimeout = 3 * time.Second
 // New returns a Redlatch client for the servers that client uses. It accepts a *redis.Client for one server or for
 // Sentinels, or a *redis.ClusterClient, and rejects other types, such as *redis.Ring. client must stay open until the
 // Redlatch client is closed; closing the Redlatch client does not close client. The default for
-// redlatch.WithDialTimeout is client's DialTimeout, but at least 1 s.
+// redlatch.WithDialTimeout is client's DialTimeout or one second, whichever is longer.
 //
 // In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx applies only
 // to that command, and the error wraps redlatch.ErrNotSent if no node replied. Otherwise New does no I/O.
@@ -53,7 +53,6 @@ func newSingle(c *redis.Client, opts []redlatch.Option) (*redlatch.Client, error
 	return redlatch.NewSentinel(m.named, m.dialNamed, opts...)
 }
 
-// dialTimeout sets the dial timeout to d, go-redis's dial timeout, but at least one second.
 func dialTimeout(d time.Duration) redlatch.Option {
 	return redlatch.WithDialTimeout(max(d, time.Second))
 }

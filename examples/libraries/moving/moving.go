@@ -15,9 +15,9 @@ import (
 // Work runs under the lock. It must return soon after ctx ends.
 type Work func(ctx context.Context) error
 
-// Both runs ship under two locks: first Redlatch's, and inside it the old lock, which the function
-// before acquires just as the program always has. This excludes programs that acquire only one of
-// the two. Only the holder of Redlatch's lock, which is renewed, waits for the old lock.
+// Both runs ship under two locks. It acquires Redlatch's and then calls the before function, which acquires the old
+// lock as the program always has. This excludes programs that acquire only one of the two. Only the holder of
+// Redlatch's lock, which is renewed, waits for the old lock.
 //
 // The two locks need different names: redsync and redislock use the name as the key, as Redlatch does.
 func Both(ctx context.Context, client *redlatch.Client, before func(context.Context, Work) error, ship Work) error {

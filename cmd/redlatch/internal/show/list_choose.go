@@ -112,7 +112,7 @@ func (c *choice) collection() *collection {
 	return &collection{order: orders[cmp.Or(c.sort, byName)], limit: c.limit}
 }
 
-// leastKept is the number of locks above which add may drop those beyond the limit.
+// leastKept is the number of locks that add keeps even if the limit is lower.
 const leastKept = 1024
 
 func (c *collection) add(l *inspect.Lock) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// look is the role of a text. Styles use the terminal's own palette, to be readable on light and dark
-// backgrounds, and no meaning depends on color alone, because of NO_COLOR.
+// look is a text style. Styles use the terminal's own palette, so that text is readable on light and dark backgrounds,
+// and no meaning depends on color alone, because of NO_COLOR.
 type look int
 
 const (
@@ -41,7 +41,7 @@ func (l look) style() tcell.Style {
 	return tcell.StyleDefault
 }
 
-// put writes a text, padded or cut to a number of columns. Callers sanitize names; put makes sure that no
+// put writes text, padded or cut to a number of columns. Callers sanitize names; put makes sure that no
 // control character reaches the terminal.
 func (v *view) put(x, y, columns int, text string, look look) {
 	if columns > 0 {
@@ -96,7 +96,7 @@ func (v *view) drawHead(width int, about string, seen *board.Seen, says string) 
 	v.put(0, 1, width, says, look)
 }
 
-// spread puts one text to the left and the other to the right, if they fit.
+// spread puts the two strings at the left and right edges. If they do not fit, it returns only right.
 func spread(left, right string, width int) string {
 	if sanitize.Width(left)+gap+sanitize.Width(right) > width {
 		return right
@@ -169,7 +169,6 @@ func (v *view) visible() int {
 	return max(1, height-headRows-1-footRows)
 }
 
-// state describes what the table shows.
 func (t *table) state(pattern string) string {
 	says := "sorted by " + t.order.String()
 	if pattern != "" {

@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// order is how the table is sorted.
 type order int
 
 const (
@@ -127,7 +126,7 @@ func (t *table) move(by int) {
 	}
 }
 
-// preferred returns the order in which a scan keeps locks: those that match first.
+// preferred returns the order in which a scan keeps locks: matching locks come first.
 func (t *table) preferred() func(a, b board.Entry) int {
 	by, filter := t.order, t.filter
 	if filter == "" {
@@ -143,7 +142,7 @@ func (t *table) preferred() func(a, b board.Entry) int {
 	return func(a, b board.Entry) int { return cmp.Or(misses(a)-misses(b), by.compare(a, b)) }
 }
 
-// column is one of the table's; text is right-aligned if right is set.
+// column is a column of the table. Its text is right-aligned if right is set.
 type column struct {
 	title string
 	order order
@@ -160,7 +159,7 @@ const (
 	troubleWidth          = 31
 )
 
-// columns returns the columns for a screen; the rest is for names and holders.
+// columns returns the table's columns. Names and holders share the width that the others leave.
 func columns(width int) []column {
 	held := column{"HELD", byHeld, heldWidth, true, heldText}
 	wait := column{"WAIT", byWait, waitWidth, true, func(e *board.Entry, _ time.Duration) string { return waitText(e) }}
@@ -206,7 +205,7 @@ func leaseText(e *board.Entry, elapsed time.Duration) string {
 	return cli.Lease(whole(max(0, e.TTL-elapsed)))
 }
 
-// whole leaves no fractions, which would only flicker.
+// whole drops fractions, because they would only flicker.
 func whole(d time.Duration) time.Duration { return d.Truncate(time.Second) }
 
 func waitText(e *board.Entry) string {
