@@ -85,8 +85,8 @@ func everyQuestion(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// sleeper returns the lock on another client, whose waiters need a message to acquire the lock soon. called counts the
-// waiters that were woken by a heartbeat instead.
+// sleeper returns the lock, opened by another client. That client's waiters acquire it soon only if a message wakes
+// them; called counts those woken by a heartbeat instead.
 func (s suite) sleeper(t *testing.T, name string) (l *rlock.Lock, called *atomic.Int64) {
 	t.Helper()
 	called = new(atomic.Int64)

@@ -1,5 +1,5 @@
 // Package locksuite tests all kinds of locks on any transport and deployment. The cases of the suite run in parallel on
-// one deployment, so they do not break it. Tests that break the deployment use [Contenders].
+// one deployment, so they must not break it. Tests that break the deployment use [Contenders].
 package locksuite
 
 import (
@@ -39,9 +39,9 @@ type Deployment struct {
 	Open func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client
 	// Do runs a command on the master that serves key.
 	Do func(tb testing.TB, key, cmd string, args ...any) any
-	// Publish lists the commands with which peers may publish. The first one is that of the transport.
+	// Publish lists the commands with which peers may publish. The transport uses the first one.
 	Publish []string
-	// Uncounted reports that the servers cannot count subscribers, so dead waiters stay until their deadlines.
+	// Uncounted is set if the servers cannot count subscribers, so dead waiters stay until their deadlines.
 	Uncounted bool
 }
 

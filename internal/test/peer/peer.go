@@ -201,7 +201,7 @@ type Program struct {
 	java, classPath string
 }
 
-// Look returns the program for a release of Redisson. The argument root is the folder of the module.
+// Look returns the program for a release of Redisson. The argument root is the module's folder.
 func Look(tb testing.TB, root, release string) (Program, error) {
 	tb.Helper()
 	program, err := find(root, release)
@@ -211,7 +211,7 @@ func Look(tb testing.TB, root, release string) (Program, error) {
 	return program, err
 }
 
-// Find is like Look, but skips the test if the program is missing. The argument loss says what is not tested then.
+// Find is like Look, but skips the test if the program is missing. The argument loss says what goes untested then.
 func Find(tb testing.TB, root, release, loss string) Program {
 	tb.Helper()
 	program, err := Look(tb, root, release)

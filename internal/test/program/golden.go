@@ -25,8 +25,8 @@ const columns = 80
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Golden replaces values that vary between runs in text and compares the result with the golden file. With -update, it
-// writes the file.
+// Golden replaces the values in text that vary between runs and compares the result with the golden file. With -update,
+// it writes the file.
 func Golden(t *testing.T, name, text string, ids ...string) {
 	t.Helper()
 	got := tidy(text, ids)
@@ -46,7 +46,7 @@ const (
 	OtherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
 )
 
-// untidy lists values that vary between runs. The replacements do not change the widths of columns.
+// untidy lists values that vary between runs. The replacements do not change column widths.
 var untidy = []struct {
 	what *regexp.Regexp
 	with func(found string) string
@@ -141,7 +141,7 @@ func AwaitPassed(p *Process) string {
 	}
 }
 
-// Events reads JSON output up to the event last.
+// Events reads JSON output up to the first event with the name last.
 func Events(p *Process, last string) (all []map[string]any) {
 	p.t.Helper()
 	for _, line := range ToEvent(p, `"event":"`+last+`"`) {

@@ -143,8 +143,8 @@ func (s *Server) askInfo(ctx context.Context) (serverInfo, error) {
 	return parseInfo(text)
 }
 
-// parseInfo prefers the field for the version that has the server's name, because in redis_version forks report the
-// Redis version with which they are compatible.
+// parseInfo prefers the version field named after the server, because forks report in redis_version the Redis version
+// with which they are compatible.
 func parseInfo(text string) (serverInfo, error) {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(text) {

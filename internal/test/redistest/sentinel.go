@@ -129,13 +129,14 @@ func (set *Sentinels) Do(tb testing.TB, cmd string, args ...any) any {
 	return set.Master(tb).Do(tb, cmd, args...)
 }
 
-// Failover runs SENTINEL FAILOVER. It does not wait for the end of the failover; see WatchSwitch.
+// Failover runs SENTINEL FAILOVER. It does not wait for the failover to finish; use WatchSwitch for that.
 func (set *Sentinels) Failover(tb testing.TB) {
 	tb.Helper()
 	set.sentinels[0].Do(tb, "SENTINEL", "FAILOVER", MasterName)
 }
 
-// AwaitMaster waits until most Sentinels report a master other than former, and it has assumed this role.
+// AwaitMaster waits until most Sentinels no longer report former as the master, and the new master has assumed its
+// role.
 func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
 	tb.Helper()
 	var master *Server

@@ -72,5 +72,6 @@ func IsAll() bool {
 	}
 }
 
-// Drawn hides the test binary's deadline from rapid.Check, which would pass after only a few tries if it is near.
+// Drawn hides the test binary's deadline from rapid.Check, which otherwise passes after only a few tries when the
+// deadline is near.
 type Drawn struct{ *testing.T }

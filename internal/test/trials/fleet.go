@@ -66,7 +66,7 @@ func (f *Fleet) read() []step {
 	return f.all
 }
 
-// worker waits until a process other than not is working, and returns its PID.
+// worker waits until a process with a PID other than not is working, and returns that PID.
 func (f *Fleet) worker(not int) int {
 	f.t.Helper()
 	began, found := time.Now().UnixNano(), 0
@@ -94,7 +94,7 @@ func (f *Fleet) Kill(within time.Duration) {
 	f.worker(pid)
 }
 
-// Stall stops the working process until another one is working, and then for another random time.
+// Stall stops the working process until another one is working, and then for a further random time.
 func (f *Fleet) Stall(longer time.Duration) {
 	f.t.Helper()
 	pid := f.worker(0)

@@ -44,7 +44,7 @@ func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// Most of the time, trials wait, so more of them can run in parallel. The flags have not been parsed yet.
+	// Trials mostly wait, so more of them can run in parallel. The flags are parsed later and can override this.
 	parallel := flag.Lookup("test.parallel").Value
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
 		_ = parallel.Set("12")
@@ -63,7 +63,7 @@ func openSteps(name string) (*Steps, error) {
 	return &Steps{file: file}, err
 }
 
-// Run writes steps until it has worked for the duration long. If ctx ends first, it returns the cause.
+// Run writes steps until it has worked for the given duration. If ctx ends first, it returns the cause.
 func (s *Steps) Run(ctx context.Context, long time.Duration) error {
 	s.run++
 	const pause = 5 * time.Millisecond

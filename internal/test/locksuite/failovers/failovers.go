@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// downAfter is longer than the machine may stall.
+	// downAfter exceeds any stall of the machine.
 	downAfter, measuredDownAfter = 3 * time.Second, time.Second
 	// The bounds are far above the times that were measured on an idle machine.
 	pauseBound, lossBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
@@ -143,7 +143,7 @@ func (tr *trial) there() (first time.Time) {
 	return first
 }
 
-// served counts the waiter for a lock that became free. The time is zero if it is unknown.
+// served counts p's waiter if it acquired the lock. If known, free is the time when the lock became free.
 func (f *Figures) served(p *pair, free time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package failovers tests both adapters while the master is replaced manually, or because it was killed or paused. Each
-// lock has a holder and a waiter. A lock that is acquired after replication was stopped is lost: the holder gets
-// ErrLost, and the waiter acquires the lock. Trials count the lost locks that have two holders for a while, but permit
-// this.
+// Package failovers tests both adapters while the master is replaced, either manually or after it was killed or paused.
+// Each lock has a holder and a waiter. A lock that is acquired after replication was stopped is lost: the holder gets
+// ErrLost, and the waiter acquires the lock. Trials permit a lost lock to have two holders for a while, but count such
+// locks.
 package failovers
 
 import (
