@@ -44,8 +44,8 @@ type group struct {
 	places   []int // indexes of the channels in the result
 }
 
-// group groups channels by their masters. It counts a pending call at each master, which
-// [group.count] ends.
+// group groups channels by their masters. It adds a pending call at each master; [group.count]
+// removes it.
 func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error) {
 	if err := c.await(ctx, channels); err != nil {
 		return nil, err

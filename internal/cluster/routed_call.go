@@ -23,7 +23,7 @@ type routedCall struct {
 	hops   int
 	node   *node // where it was sent last
 	asking bool  // node is importing the slot
-	// away contains the nodes to which a call for any node could not be sent, and why is the first error.
+	// If any node will do, away contains the nodes to which the call could not be sent, and why is the first error.
 	away []*node
 	why  error
 
@@ -123,8 +123,7 @@ func (t *routedCall) arrived(reply any, err error) {
 	t.done(nil, err)
 }
 
-// elsewhere sends a call for any node to a master that has not been tried yet, or ends it with the
-// first error.
+// elsewhere sends the call to a master that has not been tried yet, or ends it with the first error.
 func (t *routedCall) elsewhere(err error) {
 	c := t.c
 	if t.away = append(t.away, t.node); t.why == nil {

@@ -18,8 +18,8 @@ type span struct {
 	replicas    []string
 }
 
-// spansOf decodes the reply to CLUSTER SLOTS from the node at from. If a host is missing in the
-// reply, it is the host of from.
+// spansOf decodes the CLUSTER SLOTS reply of the node at from. If a host is missing, it is that
+// node's host.
 func spansOf(reply any, from string) ([]span, error) {
 	all, ok := reply.([]any)
 	if !ok || len(all) > slots {
@@ -66,7 +66,7 @@ func spanOf(reply any, from string) (s span, err error) {
 	return s, nil
 }
 
-// address joins host and port. An empty host means the host of from. If host is "?", address
+// address joins host and port. If host is empty, it uses the host in from. If host is "?", it
 // returns "".
 func address(host, port, from string) string {
 	switch host {

@@ -1,8 +1,8 @@
 // Package countqueue implements [acquire.Strategy] for semaphores. The callers waiting in a process are queued per
-// semaphore, in the order of their calls. The first caller is subscribed on behalf of all. A round begins when there is
-// a message or a gap, when a lease ends, and at the poll cap. In a round, the first caller tries. Each reply gives the
-// number of remaining permits; if they are enough for a later caller, the next such caller tries. Strict callers
-// neither overtake others nor are overtaken.
+// semaphore, in the order of their calls. The first caller is subscribed on behalf of all. A round begins when a
+// message arrives or may have been missed, when a lease ends, or after the poll cap. The first caller then tries. Each
+// reply contains the number of remaining permits; if they are enough for a later caller, that caller tries next. Strict
+// callers neither overtake others nor are overtaken.
 //
 //	         no caller waits, or it may overtake all         granted
 //	caller ─────────────────────────────────────────▶ tries ───────────▶ has its permits
@@ -98,8 +98,7 @@ func (q *queue) promote() {
 	}
 }
 
-// begin begins a round or, if one is in progress, makes another follow it. It doesn't signal the
-// caller self.
+// begin starts a round or, if one is in progress, schedules another one. It doesn't signal self.
 func (q *queue) begin(self *caller) {
 	if q.asking != nil {
 		q.again = true
@@ -134,7 +133,7 @@ func (q *queue) next() {
 	}
 }
 
-// fits reports whether the remaining permits are enough for c and it may overtake the callers before it.
+// fits reports whether there are enough permits for c, and c may overtake the callers ahead of it.
 func (q *queue) fits(c *caller) bool {
 	if c.n > q.free {
 		return false

@@ -8,9 +8,9 @@ import (
 	"github.com/redlatch/redlatch/internal/watchdog"
 )
 
-// Hooks contains the methods of a redlatch.Observer, or nil without an observer. They run on the goroutine in which the
-// event occurs, without a mutex held. Their context has the values of the caller's context, or of the context that an
-// earlier hook returned; it may be nil.
+// Hooks contains the methods of a redlatch.Observer, which are nil if there is no observer. They run on the goroutine
+// in which the event occurs, without a mutex held. Their context has the values of the caller's context, or of the
+// context that an earlier hook returned; it may be nil.
 type Hooks struct {
 	Started, Acquired, DoStarted func(context.Context, Event) context.Context
 	Attempted, Queued, Woken     func(context.Context, Event)
@@ -21,7 +21,7 @@ type Hooks struct {
 	Closed                       func()
 }
 
-// Event is the event of any hook with a context.
+// Event is passed to every hook that takes a context.
 type Event struct {
 	Op, Name, Kind string
 	Owner          codec.Owner

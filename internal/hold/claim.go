@@ -247,8 +247,8 @@ func (o *ownership) discard() {
 	o.lock.Engine.Resolve(d)
 }
 
-// formerPlace returns the queue in which the owner was waiting before the grant, and its place, which a failover may
-// have restored.
+// formerPlace returns the queue in which the owner was waiting before the grant, and the owner's place in it, which a
+// failover may have restored.
 func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
 	queue, queues := o.lock.Kind.(Queueing)
 	wait := o.queuedWith()

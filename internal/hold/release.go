@@ -127,7 +127,7 @@ func (o *ownership) untold(err error) error {
 	return err
 }
 
-// isGone reports whether the owner no longer holds the lock. For an ID, it repeats the release to find out.
+// isGone reports whether the owner no longer holds the lock. If the owner is an ID, it repeats the release to find out.
 func (o *ownership) isGone() bool {
 	l, at := o.lock, o.lock.Engine.Attempt()
 	ids := l.Owning == nil
@@ -190,7 +190,7 @@ func (h *Hold) free(bound time.Duration) error {
 	return err
 }
 
-// releasing is a hold as the follower of its release. Once the release is sent, it passes the turn on and lets
+// releasing implements engine.Follower for a hold's release. Once the release is sent, it passes the turn on and lets
 // UnlockAsync return.
 type releasing Hold
 
@@ -234,7 +234,7 @@ func (o *ownership) step(bound time.Duration, sent engine.Follower) error {
 	return err
 }
 
-// releaseTo lowers the count to target, which is idempotent, and leaves lease to the other holds.
+// releaseTo lowers the count to target and sets the lease of the remaining holds. It is idempotent.
 func (o *ownership) releaseTo(target int64, lease any, bound time.Duration, sent engine.Follower) error {
 	r := acquire.Request{Owner: o.final.Owner, Lease: lease, Target: target}
 	return o.persist(bound, sent, false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })

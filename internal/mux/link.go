@@ -39,7 +39,7 @@ type link struct {
 	ended   func()          // flight.contextEnded, bound once to save allocations
 }
 
-// newLink returns a link that calls more when a full lane can accept calls again.
+// newLink returns a link that calls the function more when a full lane can accept calls again.
 func newLink(conn redis.Conn, who identity, more func()) *link {
 	l := &link{
 		conn:       conn,
@@ -55,8 +55,8 @@ func newLink(conn redis.Conn, who identity, more func()) *link {
 	return l
 }
 
-// own makes the guarded connection wait for replies in place of the client library, if possible. There must be no
-// outstanding replies.
+// own makes the guarded connection wait for replies in place of the client library, if possible. No replies may be
+// outstanding.
 func (l *link) own() error {
 	below := respconn.Below(l.conn)
 	if below == nil {
@@ -119,8 +119,8 @@ func (l *link) tell() {
 const looks = 6
 
 // guard fails the link if the Mux is closed, or if the oldest call has been waiting for limit without a reply to any
-// call. A server that replies late is considered alive. guard uses one timer for all calls, which fires when the
-// oldest call could be due. In the meantime it fails the link if gone, which may be nil, returns true.
+// call. A server that replies late is considered alive. guard uses one timer for all calls, which fires when the oldest
+// call could be due. Until then, it also fails the link if gone is not nil and returns true.
 func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bool) {
 	step := limit
 	if gone != nil {

@@ -97,8 +97,8 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// introduce checks in one round trip whether the server accepts commands, and how it identifies the connection. An
-// error reply to PING concerns all calls, unless it is NOPERM.
+// introduce checks in one round trip whether the server accepts commands, and how it identifies the connection. A PING
+// error other than NOPERM would also be the reply to every call.
 func introduce(conn redis.Conn) (who identity, err error) {
 	if err = errors.Join(conn.Send("PING"), conn.Send("CLIENT", "ID"), conn.Send("CLIENT", "INFO"), conn.Flush()); err != nil {
 		return who, err

@@ -213,14 +213,14 @@ type Sink interface {
 	// Acked reports an acknowledgement. If again is true, it is not the first one, and messages may have been missed.
 	Acked(again bool)
 	Message(payload string)
-	// Failed reports an error as returned by [Subscriber.Subscribe], after the last event. The error also wraps
-	// [transport.ErrNotSent] if the server rejected the connection instead of the channel, or rejected the
+	// Failed is called after the last event, with the error that [Subscriber.Subscribe] would return. The error also
+	// wraps [transport.ErrNotSent] if the server rejected the connection instead of the channel, or rejected the
 	// channel only temporarily.
 	Failed(err error)
 }
 
-// A listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields, and is held while events is sent
-// to or closed.
+// A listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields, and is held while code sends to
+// events or closes it.
 type listener struct {
 	sub    *Subscriber
 	sink   Sink // if nil, events and ready are used

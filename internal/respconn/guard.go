@@ -216,9 +216,9 @@ func (g *Guarded) Sound() error {
 }
 
 // Bounded returns a connection over conn that has a timeout for each write. It leaves out redundant
-// calls that set deadlines, which take up to a tenth of the time of a command. As a result, the
-// timeout of a write is between 3/4 of bound and bound. Read deadlines are exact. Reads must not
-// overlap, and neither must writes.
+// calls that set deadlines, because they would take up to a tenth of a command's time. As a result,
+// the timeout for a write is between 3/4 of bound and bound. Read deadlines are exact. Reads must
+// not overlap, and neither must writes.
 func Bounded(conn net.Conn, bound time.Duration) net.Conn {
 	return &bounded{Conn: conn, bound: bound, hasty: true}
 }

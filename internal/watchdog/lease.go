@@ -28,8 +28,8 @@ type Holder interface {
 
 // Renewal is a script that renews leases.
 type Renewal struct {
-	// Fill fills c, a reset call, with the call that renews n leases. It calls lease once for each of them, in order. TTLs
-	// are in milliseconds.
+	// Fill turns c, which must have been reset, into the call that renews n leases. It calls lease once for each of
+	// them, in order. TTLs are in milliseconds.
 	Fill func(c *transport.Call, n int, lease func(i int) (key, owner, ttl any))
 	// Renewed decodes the i-th of n results. A result of false means that the lock is not held.
 	Renewed func(reply any, i, n int) (bool, error)
@@ -88,7 +88,7 @@ func (l *Lease) Over(now time.Time) End {
 	return 0
 }
 
-// End is why a lease has ended.
+// End is the reason a lease ended.
 type End uint8
 
 // The ends of a lease.
@@ -167,8 +167,8 @@ func (l *Lease) renewed(sent time.Time, margin func(lease time.Duration) time.Du
 	l.deadline.Store(d)
 }
 
-// hasten makes the lease due, unless a call sent after doubted has confirmed it. The caller must hold the loop's mu and
-// restore the heap.
+// hasten makes the lease due, unless a call sent after the time doubted has confirmed it. The caller must hold the
+// loop's mu and restore the heap.
 func (l *Lease) hasten(doubted time.Time) {
 	if !l.renewable() || !l.sent.Before(doubted) || !l.next.After(doubted) {
 		return

@@ -38,7 +38,7 @@ const (
 // DefaultGrace is the default grace period for this library's clients.
 const DefaultGrace = 10 * time.Second
 
-// redissonFactor is the factor by which the grace period for Redisson's waiters is longer. By default, such a waiter
+// redissonFactor is the factor by which the grace period is extended for Redisson's waiters. By default, such a waiter
 // can be alive without a subscription for 25 s, because older releases may send the command that queues it four times
 // within 17.3 s and then take 7.5 s to subscribe.
 const redissonFactor = 3
@@ -200,7 +200,8 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	return true
 }
 
-// Gap resets all absences. It is called after our connections were lost, because other processes may have lost theirs.
+// Gap resets all absences. It is called when our connections have been lost, because other processes may have lost
+// theirs.
 func (d *Detector) Gap() {
 	for _, m := range d.members {
 		m.absent, m.listening = time.Time{}, false

@@ -163,8 +163,8 @@ func (e *Evict) refused(err error) error {
 	return err
 }
 
-// EvictDead evicts the waiters in a part of a queue that have no subscriber now and none after absent.
-// It returns them in the order of the queue, and the owner that was woken, or "" if there was none.
+// EvictDead evicts the waiters in a part of a queue that have no subscriber now and still have none after the time
+// absent. It returns them in queue order, and the owner that was woken, or "" if there was none.
 func EvictDead(ctx context.Context, client *redlatch.Client, at inspect.Part, absent time.Duration) ([]admin.Waiter, string, error) {
 	dead, err := at.Absent(ctx, client, nil)
 	if err == nil && len(dead) > 0 {
@@ -178,8 +178,8 @@ func EvictDead(ctx context.Context, client *redlatch.Client, at inspect.Part, ab
 	return EvictAll(ctx, client, at, dead)
 }
 
-// EvictAll evicts the owners without a subscriber. It returns the evicted waiters in the order of
-// the queue, and the owner that was woken, if any.
+// EvictAll evicts the owners without a subscriber. It returns the evicted waiters in queue order, and the owner that
+// was woken, if any.
 func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
 	l := hold.Of(rfairlock.New(client, at.Name))
 	kind, _ := l.Kind.(fairqueue.Inspected) // succeeds for a fair lock
