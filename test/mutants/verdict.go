@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// verdict is the result of a test or of a mutant, for which it is the worst result of its tests.
+// verdict is the result of a test or a mutant. A mutant's verdict is the worst result of its tests.
 type verdict int
 
 const (

@@ -98,7 +98,7 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	return err
 }
 
-// again runs tests that were skipped because of the race detector without it, and replaces their results.
+// again reruns, without the race detector, the tests that were skipped because of it, and replaces their results.
 func (r *run) again(ctx context.Context, seen *outcome) error {
 	left := seen.because(testlevel.NotWithRace)
 	_, _ = fmt.Fprintf(r.out, "\nWithout the race detector:\n")
@@ -142,7 +142,7 @@ func (r *run) env() []string {
 	if os.Getenv("GOGC") == "" {
 		env = append(env, "GOGC=300")
 	}
-	// The same draws in every run, so that no run fails by chance. The nightly job sets 0: a new seed for each test.
+	// With a fixed seed, no run fails by chance. The nightly job sets 0, which means a new seed for each test.
 	if os.Getenv("RAPID_SEED") == "" {
 		env = append(env, "RAPID_SEED=1")
 	}

@@ -183,8 +183,8 @@ func isLonger(o *Outcome, d Diff) bool {
 		o.lasts(d.Key) && o.Prior[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// lasts reports whether our key expires at the same time as before. It may expire later by the time for which the
-// script was running before it set the remaining time again.
+// lasts reports whether our key still expires at the same time. It may expire later, by at most the script's running
+// time, because the script sets the TTL again.
 func (o *Outcome) lasts(key string) bool {
 	late := o.Ours.After[key].Expires - o.Prior[key].Expires
 	return late >= 0 && late <= o.Elapsed
@@ -234,7 +234,7 @@ func isOldLast(o *Outcome, _ Diff) bool {
 	return !has
 }
 
-// isOldHead is like isOldLast for the first live waiter. A duplicate entry has no deadline.
+// isOldHead is like isOldLast, but checks the first live waiter. A duplicate entry has no deadline.
 func isOldHead(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	lacks := func(waiter string) bool { _, has := deadlines[waiter]; return !has }

@@ -91,7 +91,7 @@ func (m *Moving) Play(ours Ours, s Step, before State) (ran Ran, err error) {
 	return ran, err
 }
 
-// PlayMoving is Play after the moved keys have been migrated. It cancels the migration afterwards.
+// PlayMoving is like Play, but first migrates the moved keys. It cancels the migration afterwards.
 func (m *Moving) PlayMoving(ours Ours, s Step, before State, moved []string) (ran Ran, err error) {
 	r := ours.request(s)
 	from, to, err := m.become(r.keys[0], before)

@@ -77,7 +77,7 @@ type Operation struct {
 	OneByOne func(Release) bool
 	// Ours returns our call. It is nil if only Redisson has the operation.
 	Ours func(s Step, shared bool) Call
-	// TellsTime reports that the reply is a remaining time, which is shorter on the side that runs later.
+	// TellsTime is set if the reply is a remaining time, which is shorter on the side that runs later.
 	TellsTime bool
 
 	act  act

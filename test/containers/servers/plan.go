@@ -30,7 +30,7 @@ type Plan struct {
 
 // Kind is a kind of server.
 type Kind struct {
-	// Name is the name of an image, or of a program without its folder.
+	// Name is the name of an image or the base name of a program.
 	Name string
 
 	start   func(tb testing.TB) (addr string)

@@ -24,7 +24,7 @@ const (
 type Server struct {
 	// Addr has the form host:port.
 	Addr string
-	// User is the user that runs the commands of Do, or "" for the default user.
+	// User is the name with which Do authenticates, or "" for the default user.
 	User string
 	// Version is the name and version of the server, such as "valkey 8.1.1".
 	Version string

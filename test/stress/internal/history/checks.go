@@ -170,7 +170,7 @@ func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	return findings
 }
 
-// stood returns for how long process p was stopped. Its stops may overlap.
+// stood returns how long process p was stopped. Its stops may overlap.
 func (s *Story) stood(p string, in Span) (sum Time) {
 	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	for _, stop := range stops {

@@ -53,7 +53,7 @@ type Key struct {
 	Lease     time.Duration `json:"lease"`
 }
 
-// Habits are the fractions of sessions, from 0 to 1, that do something else than Lock, work and Unlock.
+// Habits are the fractions of sessions, from 0 to 1, that do something other than Lock, work and Unlock.
 type Habits struct {
 	Try      float64 `json:"try"`
 	Cancel   float64 `json:"cancel"`   // shortly after the call

@@ -244,7 +244,7 @@ func (s *session) unlock(h *sampledHold) {
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: "unlock"})
 	if s.made("unlock", h, func() error {
 		if s.chance(s.w.cfg.Habits.Together) {
-			// This aims at a caller that is just returning. A timer would not be exact enough.
+			// This is meant to hit a caller that is just returning. A timer would not be precise enough.
 			go s.w.group.cancelAllIn(s.between(0, 300*time.Microsecond))
 		}
 		return h.lock.Unlock()
