@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // Access is a set of rights. Rights are combined with |.
@@ -174,11 +175,11 @@ var local = []string{"localhost", "127.0.0.1", "::1"}
 func guard(hosts []string, next http.Handler) http.Handler {
 	allowed := slices.Clone(local)
 	for _, h := range hosts {
-		allowed = append(allowed, strings.ToLower(hostOf(h)))
+		allowed = append(allowed, sanitize.Host(h))
 	}
 	forms := http.NewCrossOriginProtection()
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "Cross-site form submissions are rejected. A proxy in front must forward the Host header.", http.StatusForbidden)
+		bare(w, http.StatusForbidden, "Cross-site form submissions are rejected. A proxy in front must forward the Host header.")
 	}))
 	next = forms.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -186,10 +187,10 @@ func guard(hosts []string, next http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		switch {
-		case !slices.Contains(allowed, strings.ToLower(hostOf(r.Host))):
-			http.Error(w, "This page is not served under that host name. Add it with --host or Options.Hosts.", http.StatusMisdirectedRequest)
+		case !slices.Contains(allowed, sanitize.Host(r.Host)):
+			bare(w, http.StatusMisdirectedRequest, "This page is not served under that host name. Add it with --host or Options.Hosts.")
 		case isForeign(r):
-			http.Error(w, "Other sites can only link to this page.", http.StatusForbidden)
+			bare(w, http.StatusForbidden, "Other sites can only link to this page.")
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -203,11 +204,4 @@ func isForeign(r *http.Request) bool {
 		return false
 	}
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
-}
-
-func hostOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
 }

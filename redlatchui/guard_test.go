@@ -90,8 +90,12 @@ func TestOnlyOwnPathsAreServed(t *testing.T) {
 		got := answer(page, r)
 		cancel()
 		require.Equal(t, c.status, got.StatusCode, what)
-		if c.status == 404 {
-			require.Equal(t, "text/plain; charset=utf-8", got.Header.Get("Content-Type"), what)
+		if c.status == 404 || c.status == 421 {
+			body, err := io.ReadAll(got.Body)
+			require.NoError(t, err)
+			require.Equal(t, "text/html; charset=utf-8", got.Header.Get("Content-Type"), what)
+			require.Regexp(t, `<html lang="en">[^|]*<title>(Not Found|Misdirected Request) · Redlatch</title>`, string(body), what)
+			require.NotRegexp(t, "href|src", string(body), "they would lead elsewhere: %s", what)
 		}
 		require.Equal(t, "no-store", got.Header.Get("Cache-Control"), what)
 		require.Equal(t, "nosniff", got.Header.Get("X-Content-Type-Options"), what)

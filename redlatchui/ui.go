@@ -106,10 +106,20 @@ func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, files, file) //nolint:gosec // from the embedded files
 }
 
-// noPage replies with text, because relative links would lead elsewhere.
-func noPage(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "Page not found.", http.StatusNotFound)
+// bare answers with a page without links and styles: relative addresses would lead elsewhere.
+func bare(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `<!doctype html>
+<html lang="en">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>%s · Redlatch</title>
+<main><h1>%[1]s</h1><p>%s</p></main>
+`, http.StatusText(status), template.HTMLEscapeString(text))
 }
+
+func noPage(w http.ResponseWriter, _ *http.Request) { bare(w, http.StatusNotFound, "Page not found.") }
 
 func (p *Page) aboutEvents(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -3,6 +3,7 @@
 package sanitize
 
 import (
+	"net"
 	"strconv"
 	"strings"
 	"unicode"
@@ -120,4 +121,12 @@ func Truncate(text string, columns int) string {
 	}
 	begin, _ := Cut(text, columns-len(".."))
 	return begin + ".."
+}
+
+// Host returns the host in a Host header or an address, in lower case and without the port.
+func Host(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return strings.ToLower(host)
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(address, "["), "]"))
 }

@@ -89,7 +89,7 @@ func (e *exporter) run(ctx context.Context, out io.Writer) error {
 	defer cancel(nil)
 	served := make(chan error, 1)
 	go func() {
-		err := cli.Serve(ctx, l, e.handler(), func() {})
+		err := cli.Serve(ctx, l, onlyLocal(l.Addr(), e.handler()), func() {})
 		cancel(err)
 		served <- err
 	}()
@@ -187,7 +187,8 @@ func (e *exporter) handler() http.Handler {
 const exporterHelp = `Serves metrics about the locks of Redisson and Redlatch on a server to
 Prometheus, independently of the applications' own metrics. Run one process per
 server, cluster, or Sentinel master. It first prints the URL of /metrics.
-/healthz returns 503 if there are no metrics or they are stale.
+/healthz returns 503 if there are no metrics or they are stale. On a loopback
+address, requests for host names other than localhost are rejected.
 
 Lock names never become labels. --match sorts locks into groups: a lock belongs
 to the first group whose pattern matches its name, or to "other". Without
