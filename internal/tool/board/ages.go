@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -26,7 +27,6 @@ type Age struct {
 // because it covers more locks than a scan keeps.
 type ages struct {
 	mu      sync.Mutex
-	seed    maphash.Seed
 	locks   map[uint64]sighting // by name
 	scanned time.Time           // the beginning of the last scan that found all locks
 }
@@ -37,8 +37,14 @@ const dated = 1 << 18
 type sighting struct {
 	at    time.Time
 	token int64
-	holds []seenHold // sorted by owner
+	group uint64        // of the name
+	holds []seenHold    // sorted by owner
+	ttl   time.Duration // negative if there is none, or several
+	more  bool          // there are other holders
 }
+
+// changes counts the acquisitions and the expired leases between two looks.
+type changes struct{ acquired, expired int32 }
 
 // seenHold describes a hold. For the only hold of a lock with an unchanged count, left is the
 // remaining lease at first sight, and most is the largest one since. Otherwise both are -1.
@@ -49,7 +55,9 @@ type seenHold struct {
 	left, most   time.Duration
 }
 
-func byOwner(h seenHold, owner uint64) int { return cmp.Compare(h.owner, owner) }
+func find(holds []seenHold, owner uint64) (i int, is bool) {
+	return slices.BinarySearchFunc(holds, owner, func(h seenHold, owner uint64) int { return cmp.Compare(h.owner, owner) })
+}
 
 type look struct {
 	at      time.Time
@@ -59,23 +67,30 @@ type look struct {
 	ttl     time.Duration
 	token   int64
 	anew    bool // messages prove that the lock was acquired again
+	// last is the time of the previous look, or zero if there was none. Later changes are counted.
+	last time.Time
 }
 
-func (a *ages) hash(text string) uint64 { return maphash.String(a.seed, text) }
+var seed = maphash.MakeSeed()
 
-// sees records a look and returns the ages of the holders.
-func (a *ages) sees(name string, l *look) []Age {
+func hash(text string) uint64 { return maphash.String(seed, text) }
+
+// sees records a look. It returns the ages of the holders, and the changes since the last look.
+func (a *ages) sees(name string, l *look) ([]Age, changes) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.locks == nil {
-		a.locks, a.seed = map[uint64]sighting{}, maphash.MakeSeed()
+		a.locks = map[uint64]sighting{}
 	}
-	key := a.hash(name)
+	key := hash(name)
 	before, known := a.locks[key]
 	if known && l.at.Sub(before.at) > remembers {
 		before = sighting{}
 	}
-	now := sighting{at: l.at, token: l.token, holds: make([]seenHold, len(l.holders))}
+	now := sighting{at: l.at, token: l.token, group: hash(Group(name)), ttl: l.ttl, more: l.more, holds: make([]seenHold, len(l.holders))}
+	if l.shared {
+		now.ttl = redlatch.NoTTL
+	}
 	late := l.at.Before(before.at)
 	all := make([]Age, len(l.holders))
 	for i, h := range l.holders {
@@ -88,7 +103,7 @@ func (a *ages) sees(name string, l *look) []Age {
 	sortHolds()
 	if l.more {
 		for _, hold := range before.holds {
-			if _, is := slices.BinarySearchFunc(now.holds[:len(l.holders)], hold.owner, byOwner); !is {
+			if _, is := find(now.holds[:len(l.holders)], hold.owner); !is {
 				now.holds = append(now.holds, hold)
 			}
 		}
@@ -97,7 +112,40 @@ func (a *ages) sees(name string, l *look) []Age {
 	if !late && (known || len(a.locks) < dated) {
 		a.locks[key] = now
 	}
-	return all
+	if late {
+		return all, changes{}
+	}
+	return all, a.changes(&before, &now, l)
+}
+
+func (a *ages) changes(before, now *sighting, l *look) (c changes) {
+	switch unseen := before.at.IsZero(); {
+	case l.last.IsZero() || l.more || before.more:
+		return c
+	case unseen && a.scanned.Before(l.last):
+		return c
+	case unseen:
+		return changes{acquired: int32(len(now.holds))}
+	case before.at.Before(l.last):
+		return c
+	}
+	for _, hold := range before.holds {
+		if _, is := find(now.holds, hold.owner); !is && before.expired(&hold, now.at) {
+			c.expired++
+		}
+	}
+	for _, hold := range now.holds {
+		if hold.Since.Equal(l.at) {
+			c.acquired++
+		}
+	}
+	return c
+}
+
+// expired reports whether a hold that is gone was not renewed when due, and its lease has passed. A
+// release at the end of a lease looks the same.
+func (s *sighting) expired(h *seenHold, now time.Time) bool {
+	return s.ttl >= 0 && h.most > 0 && s.ttl < h.most/2 && !s.at.Add(s.ttl).After(now)
 }
 
 func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seenHold {
@@ -105,9 +153,9 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 	if before.at.After(seen) {
 		seen = before.at
 	}
-	fresh := seenHold{Age: Age{Since: l.at}, owner: a.hash(h.Owner), left: l.ttl, most: l.ttl, count: a.hash(string(h.Count))}
+	fresh := seenHold{Age: Age{Since: l.at}, owner: hash(h.Owner), left: l.ttl, most: l.ttl, count: hash(string(h.Count))}
 	fresh.Exact = !late && l.at.Sub(seen) <= takenWithin
-	i, is := slices.BinarySearchFunc(before.holds, fresh.owner, byOwner)
+	i, is := find(before.holds, fresh.owner)
 	if !is || !late && (l.anew || l.token > 0 && before.token > 0 && l.token != before.token) {
 		return fresh
 	}
@@ -132,16 +180,25 @@ func (h *seenHold) age() Age {
 }
 
 // ended records the end of a scan, and whether the scan found all locks that were held when it
-// began.
-func (a *ages) ended(began time.Time, all bool) {
+// began. It calls changed for each lock whose lease expired and that the scan did not find.
+func (a *ages) ended(began, last time.Time, all bool, changed func(lock, group uint64, c changes)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if all {
 		a.scanned = began
 	}
 	for key, s := range a.locks {
-		if s.at.Before(began) {
-			delete(a.locks, key)
+		if !s.at.Before(began) {
+			continue
+		}
+		delete(a.locks, key)
+		if !all || last.IsZero() || s.at.Before(last) {
+			continue
+		}
+		for i := range s.holds {
+			if s.expired(&s.holds[i], time.Now()) {
+				changed(key, s.group, changes{expired: 1})
+			}
 		}
 	}
 }

@@ -23,7 +23,8 @@ func seenAt(second, left float64, owners ...string) *look {
 }
 
 func since(a *ages, l *look) (second float64, exact bool) {
-	age := a.sees("x", l)[0]
+	all, _ := a.sees("x", l)
+	age := all[0]
 	return age.Since.Sub(at(0)).Seconds(), age.Exact
 }
 
@@ -58,7 +59,7 @@ func TestAgesOfHolds(t *testing.T) {
 	} {
 		var a ages
 		for i, l := range looks {
-			all := a.sees("x", l.look)
+			all, _ := a.sees("x", l.look)
 			if len(l.look.holders) > 0 {
 				require.InDelta(t, l.since, all[0].Since.Sub(at(0)).Seconds(), 0, "%s, look %d", what, i)
 				require.Equal(t, l.exact, all[0].Exact, "%s, look %d", what, i)
@@ -72,11 +73,11 @@ func TestEmptyScanShowsItsTime(t *testing.T) {
 	var a ages
 	_, exact := since(&a, seenAt(0, 30, "A"))
 	require.False(t, exact)
-	a.ended(at(1), true)
+	a.ended(at(1), time.Time{}, true, nil)
 	_, exact = since(&a, seenAt(3, 30, "A"))
 	require.True(t, exact, "the scan in between has not found it")
 	a = ages{}
-	a.ended(at(1), false)
+	a.ended(at(1), time.Time{}, false, nil)
 	_, exact = since(&a, seenAt(3, 30, "A"))
 	require.False(t, exact, "the scan has not kept all locks")
 }
@@ -87,7 +88,8 @@ func TestReadersHaveSeparateAges(t *testing.T) {
 	reads := func(second float64, owners ...string) []Age {
 		l := seenAt(second, 30, owners...)
 		l.shared = true
-		return a.sees("x", l)
+		all, _ := a.sees("x", l)
+		return all
 	}
 	reads(0, "A")
 	all := reads(2, "B", "A")

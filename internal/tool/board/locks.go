@@ -46,6 +46,9 @@ func (e *Entry) Waiters() int64 {
 	return e.Queue
 }
 
+// IsHeld reports whether the lock, or a permit, is held.
+func (e *Entry) IsHeld() bool { return len(e.Holders) > 0 || e.Number != nil && e.Number.Taken > 0 }
+
 // Locks is the result of a scan.
 type Locks struct {
 	Seen
@@ -59,16 +62,37 @@ type Locks struct {
 	Unread  inspect.Unread
 	// Uncounted is the reason why subscribers cannot be counted.
 	Uncounted string
+	// Held and Waiting count all locks and waiters.
+	Held, Waiting int
+	groups        map[uint64]gauges // by the hash of the name
 	// pending requests another scan to confirm a trouble.
 	pending bool
 }
 
+// CountsChanges reports whether there are few enough locks to see acquisitions and expired leases.
+func (l *Locks) CountsChanges() bool { return l.Total <= dated }
+
 // add keeps only the entries that come first in the given order.
 func (l *Locks) add(e Entry, order func(a, b Entry) int) {
-	l.Total++
+	l.sum(&e)
 	l.Entries = append(l.Entries, e)
 	if len(l.Entries) >= 2*kept {
 		l.cut(order)
+	}
+}
+
+func (l *Locks) sum(e *Entry) {
+	l.Total++
+	if e.IsHeld() {
+		l.Held++
+	}
+	l.Waiting += int(e.Waiters())
+	group, g := hash(Group(e.Name)), gaugesOf(e)
+	if l.groups == nil {
+		l.groups = map[uint64]gauges{}
+	}
+	if sum, known := l.groups[group]; known || len(l.groups) < 4*seriesOfGroups {
+		l.groups[group] = gauges{sum.held + g.held, sum.waiters + g.waiters}
 	}
 }
 
@@ -103,7 +127,42 @@ func ByTrouble(a, b Entry) int {
 
 // ByAge sorts locks by age, beginning with the oldest hold. Free locks are last.
 func ByAge(a, b Entry) int {
-	return cmp.Or(btoi(a.Since.IsZero())-btoi(b.Since.IsZero()), a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name))
+	return cmp.Or(btoi(a.Since.IsZero())-btoi(b.Since.IsZero()), a.Since.Compare(b.Since), CompareNames(a.Name, b.Name))
+}
+
+// CompareNames compares numbers in names by their value: inv:2 comes before inv:10.
+func CompareNames(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		var m, n string
+		if m, x = number(x); m != "" {
+			if n, y = number(y); n != "" {
+				if c := cmp.Or(cmp.Compare(len(m), len(n)), strings.Compare(m, n)); c != 0 {
+					return c
+				}
+				continue
+			}
+			return cmp.Compare(m[0], y[0])
+		}
+		if x[0] != y[0] {
+			return cmp.Compare(x[0], y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
+}
+
+// number splits a number from the beginning of a text, without leading zeros.
+func number(text string) (digits, rest string) {
+	n := 0
+	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
+		n++
+	}
+	zeros := 0
+	for zeros < n-1 && text[zeros] == '0' {
+		zeros++
+	}
+	return text[zeros:n], text[n:]
 }
 
 func btoi(is bool) int {
@@ -138,22 +197,26 @@ const settles = 2 * time.Second
 
 // memory is the state that one scan passes on to the next.
 type memory struct {
-	seen    *seen
-	turn    int // next waiter for findDead
-	circles inspect.Confirmation
-	untaken map[string]string // first waiter of each free lock
+	seen *seen
+	// began and at are when the last scan began and ended, or zero if it failed or another run made it.
+	began, at time.Time
+	turn      int // next waiter for findDead
+	circles   inspect.Confirmation
+	untaken   map[string]string // first waiter of each free lock
 }
 
 // seen is the state shared by scans and by looks at single locks.
 type seen struct {
 	ages     ages
 	presence presence
+	history  history
 }
 
 func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Locks, publish func(*Locks) bool) {
 	if last == nil {
 		*m, last = memory{seen: m.seen}, &Locks{}
 	}
+	m.began, m.at = time.Time{}, time.Time{}
 	for first := true; ; first = false {
 		began := time.Now()
 		last = b.scanOnce(ctx, numbers, m, last)
@@ -199,6 +262,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 	if err != nil {
 		failed := *last
 		failed.Err, failed.pending = b.source.Problem(err), false
+		m.began, m.at = time.Time{}, time.Time{}
 		return &failed
 	}
 	if unread.Uncounted != nil {
@@ -208,7 +272,9 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 		}
 	}
 	if !numbers {
-		m.seen.ages.ended(began, found.Total <= dated)
+		m.seen.ages.ended(began, m.began, found.CountsChanges() && unread.Away == nil, func(lock, group uint64, c changes) {
+			m.seen.history.changed(lock, group, began, c)
+		})
 	}
 	found.passing(m)
 	found.sort()
@@ -223,14 +289,20 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	m.seen.presence.forget(began.Add(-remembers))
 	found.At, found.Took, found.Unread = time.Now(), time.Since(began), unread
+	if !numbers {
+		m.seen.history.scanned(found, m.at)
+	}
+	m.began, m.at = began, found.At
 	return found
 }
 
 func (m *memory) date(e *Entry) {
-	e.Ages = m.seen.ages.sees(e.Name, &look{
-		at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == inspect.ReadWrite, ttl: e.TTL, token: e.Token,
+	var c changes
+	e.Ages, c = m.seen.ages.sees(e.Name, &look{
+		at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == inspect.ReadWrite, ttl: e.TTL, token: e.Token, last: m.began,
 	})
 	e.Age = oldest(e.Ages)
+	m.seen.history.changed(hash(e.Name), hash(Group(e.Name)), e.At, c)
 }
 
 // passing clears the trouble Untaken unless the same waiter was first in the last scan.

@@ -37,7 +37,8 @@ type watcher struct {
 	lease  inspect.Renewal
 	last   Lock
 	labels map[string]string
-	asked  bool // another look will show whether a waiter is dead
+	asked  bool      // another look will show whether a waiter is dead
+	looked time.Time // when the last look of this run succeeded; zero if it failed
 }
 
 func (b *Board) watcher(name string) *watcher {
@@ -45,7 +46,7 @@ func (b *Board) watcher(name string) *watcher {
 }
 
 func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) bool) {
-	w.lock = follow.Lock{Name: w.name} // events since the last viewer left were not seen
+	w.lock, w.looked = follow.Lock{Name: w.name}, time.Time{} // events since the last viewer left were not seen
 	if last == nil {
 		w.last, w.lease = Lock{Name: w.name}, inspect.Renewal{}
 	}
@@ -120,6 +121,7 @@ func (w *watcher) look(ctx context.Context) *Lock {
 	defer cancel()
 	w.asked = false
 	if err := w.try(ctx); err != nil {
+		w.looked = time.Time{}
 		w.disconnect()
 		var other *inspect.NotLock
 		if errors.As(err, &other) {
@@ -275,10 +277,14 @@ func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]
 		}
 	}
 	now.Events = now.Events[:min(len(now.Events), shownEvents)]
-	now.Ages = w.seen.ages.sees(w.name, &look{
-		at: now.At, holders: seen.Holders, shared: now.Kind == inspect.ReadWrite, ttl: now.TTL, token: now.Token, anew: again,
+	var c changes
+	now.Ages, c = w.seen.ages.sees(w.name, &look{
+		at: now.At, holders: seen.Holders, shared: now.Kind == inspect.ReadWrite, ttl: now.TTL, token: now.Token, anew: again, last: w.looked,
 	})
 	now.Age = oldest(now.Ages)
+	w.seen.history.changed(hash(w.name), hash(Group(w.name)), now.At, c)
+	w.seen.history.watched(w.name, now.At, w.looked, gauges{int32(btoi(now.Held())), int32(now.Waiters())})
+	w.looked = now.At
 }
 
 // told reports whether earlier events already include e, an event from the first look.
@@ -347,6 +353,14 @@ type Event struct {
 
 // Held reports whether the lock was held.
 func (l *Lock) Held() bool { return len(l.Holders) > 0 }
+
+// Waiters returns the length of the queue, or the number of waiting connections.
+func (l *Lock) Waiters() int {
+	if l.Waiting == 0 {
+		return int(l.Listening)
+	}
+	return l.Waiting
+}
 
 // Idle reports whether the name is free, without waiters and not a number.
 func (l *Lock) Idle() bool { return !l.Held() && l.Waiting == 0 && l.Number == nil }
