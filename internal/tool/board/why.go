@@ -10,37 +10,82 @@ import (
 
 // Why explains in a sentence or two why the lock is not changing hands, or returns "" if it was not
 // seen.
-func (l *Lock) Why() string { return reasons{l}.why() }
+func (l *Lock) Why() string { return l.Verdict().Text }
+
+// Verdict returns Why with its level, so that colors agree with the text.
+func (l *Lock) Verdict() Verdict { return reasons{l}.why() }
+
+// Verdict explains the state of a lock in sentences.
+type Verdict struct {
+	Level
+	Text string
+}
+
+// Level is how bad a state is.
+type Level int
+
+const (
+	// Calm is for states that are neither good nor bad, or not yet known.
+	Calm Level = iota
+	// Fine is for a holder that is known to be alive.
+	Fine
+	// Warn is for states that may need attention.
+	Warn
+	// Bad is for locks that do not change hands without help.
+	Bad
+)
+
+// String returns the level in lower case.
+func (l Level) String() string { return [...]string{"calm", "fine", "warn", "bad"}[l] }
+
+// LevelOf returns the level of an Entry's trouble.
+func LevelOf(trouble string) Level {
+	switch trouble {
+	case "":
+		return Calm
+	case InCircle, DeadFront:
+		return Bad
+	}
+	return Warn
+}
+
+func join(parts ...Verdict) (v Verdict) {
+	for _, p := range parts {
+		v.Level = max(v.Level, p.Level)
+		v.Text += p.Text
+	}
+	return v
+}
 
 // Waits describes how many clients seem to be waiting without a place in the queue.
 func (l *Lock) Waits() string { return reasons{l}.waits() }
 
 type reasons struct{ *Lock }
 
-func (l reasons) why() string {
+func (l reasons) why() Verdict {
 	switch {
 	case l.At.IsZero():
-		return ""
+		return Verdict{}
 	case l.Number != nil:
-		return l.whyNumber()
+		return Verdict{Calm, l.whyNumber()}
 	case !l.Held() && l.Waiting == 0:
-		return "It is free, and no client is queued."
+		return Verdict{Calm, "It is free, and no client is queued."}
 	case !l.Held():
-		return l.whyUntaken() + l.mixed()
+		return join(l.whyUntaken(), l.mixed())
 	}
 	over := l.over(" The lease of one holder has expired: it no longer keeps the lock.",
 		" The leases of %d holders have expired: they no longer keep the lock.")
-	return l.whyHeld() + over + l.whyAround() + l.whyThen() + l.mixed()
+	return join(l.whyHeld(), Verdict{Calm, over}, l.whyAround(), l.whyThen(), l.mixed())
 }
 
-func (l reasons) whyAround() string {
+func (l reasons) whyAround() Verdict {
 	if len(l.Circles) == 0 {
 		if len(l.Ahead) == 0 {
-			return ""
+			return Verdict{}
 		}
-		return " " + sentences(l.Ahead[:1], " itself") + "."
+		return Verdict{Calm, " " + sentences(l.Ahead[:1], " itself") + "."}
 	}
-	return " It is in a wait cycle: " + sentences(l.Circles[0], "") + ". The cycle ends when a client stops waiting or a lease expires."
+	return Verdict{Bad, " It is in a wait cycle: " + sentences(l.Circles[0], "") + ". The cycle ends when a client stops waiting or a lease expires."}
 }
 
 func sentences(steps []inspect.Step, self string) string {
@@ -53,7 +98,7 @@ func sentences(steps []inspect.Step, self string) string {
 	return strings.Join(said, "; ")
 }
 
-func (l reasons) whyHeld() string {
+func (l reasons) whyHeld() Verdict {
 	who := OwnerText(l.Holders[0].Owner, l.Holders[0].Label)
 	switch n := len(l.Holders) - 1; {
 	case n > 1:
@@ -65,16 +110,16 @@ func (l reasons) whyHeld() string {
 	}
 	switch {
 	case l.TTL < 0:
-		return who + " without a lease: it is held until released, even if the client is gone."
+		return Verdict{Warn, who + " without a lease: it is held until released, even if the client is gone."}
 	case l.Renewed == inspect.RenewedYes && len(l.Holders) > 1:
-		return who + ". Their shared lease is renewed, so at least one of them is alive: waiters proceed when all have released it."
+		return Verdict{Fine, who + ". Their shared lease is renewed, so at least one of them is alive: waiters proceed when all have released it."}
 	case l.Renewed == inspect.RenewedYes:
-		return who + ". The lease is renewed, so the client is alive: waiters proceed when it is released."
+		return Verdict{Fine, who + ". The lease is renewed, so the client is alive: waiters proceed when it is released."}
 	case l.Renewed == inspect.RenewedNo:
-		return who + ". The lease was not renewed when due: it is fixed, or the client is gone. It ends in " +
-			Span(l.TTL) + " at the latest."
+		return Verdict{Warn, who + ". The lease was not renewed when due: it is fixed, or the client is gone. It ends in " +
+			Span(l.TTL) + " at the latest."}
 	}
-	return who + ". It is not yet known whether the lease is renewed; otherwise it ends in " + Span(l.TTL) + "."
+	return Verdict{Calm, who + ". It is not yet known whether the lease is renewed; otherwise it ends in " + Span(l.TTL) + "."}
 }
 
 func (l reasons) over(one, many string) string {
@@ -87,9 +132,9 @@ func (l reasons) over(one, many string) string {
 	return countText(n, one, many)
 }
 
-func (l reasons) whyThen() string {
+func (l reasons) whyThen() Verdict {
 	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == inspect.ReadWrite {
-		return ""
+		return Verdict{}
 	}
 	first := &l.Queue[0]
 	said := " The first in the queue, " + OwnerText(first.Owner, first.Label) + ", is dead and "
@@ -99,9 +144,9 @@ func (l reasons) whyThen() string {
 	case left > 0:
 		said += "will block the queue until its deadline, in " + Span(left) + "."
 	default:
-		return said + "past its deadline: it blocks nothing."
+		return Verdict{Warn, said + "past its deadline: it blocks nothing."}
 	}
-	return said + l.behind() + l.evictor()
+	return Verdict{Bad, said + l.behind() + l.evictor()}
 }
 
 func (l reasons) behind() string {
@@ -122,25 +167,25 @@ func countText(n int, one, many string) string {
 	return fmt.Sprintf(many, n)
 }
 
-func (l reasons) whyUntaken() string {
+func (l reasons) whyUntaken() Verdict {
 	if len(l.Queue) == 0 {
-		return "It is free, and other clients are queued."
+		return Verdict{Calm, "It is free, and other clients are queued."}
 	}
 	first := &l.Queue[0]
 	who, left := " first in the queue, "+OwnerText(first.Owner, first.Label)+", ", first.Deadline.Sub(l.At)
 	switch said := "It is free. The" + who; {
 	case !first.Deadline.IsZero() && left <= 0:
-		return said + "is past its deadline: the next request for the lock removes it."
+		return Verdict{Warn, said + "is past its deadline: the next request for the lock removes it."}
 	case first.State == Dead && first.Deadline.IsZero():
-		return said + "has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()
+		return Verdict{Bad, said + "has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()}
 	case first.State == Dead:
-		return said + "has no subscriber: it is dead, and blocks the lock for " + Span(left) + " more." + l.behind() + l.evictor()
+		return Verdict{Bad, said + "has no subscriber: it is dead, and blocks the lock for " + Span(left) + " more." + l.behind() + l.evictor()}
 	case first.State == Alive:
-		return said + "is alive: it acquires the lock when notified, or at its next poll."
+		return Verdict{Calm, said + "is alive: it acquires the lock when notified, or at its next poll."}
 	case l.Uncounted != "":
-		return "It is free. It is not known whether the" + who + "is alive: subscribers cannot be counted."
+		return Verdict{Warn, "It is free. It is not known whether the" + who + "is alive: subscribers cannot be counted."}
 	}
-	return "It is free. It is not yet known whether the" + who + "is alive."
+	return Verdict{Calm, "It is free. It is not yet known whether the" + who + "is alive."}
 }
 
 func (l reasons) evictor() string {
@@ -152,18 +197,18 @@ func (l reasons) evictor() string {
 	return " The command redlatch evict removes it."
 }
 
-func (l reasons) mixed() string {
+func (l reasons) mixed() Verdict {
 	switch {
 	case l.ReadWriteWaiters > 0:
-		return " " + clientsWait(l.ReadWriteWaiters) + " for this name as a read/write lock, which is another lock."
+		return Verdict{Warn, " " + clientsWait(l.ReadWriteWaiters) + " for this name as a read/write lock, which is another lock."}
 	case l.Waiting > 0 && l.Kind == inspect.ReadWrite:
-		return " The queue belongs to a fair lock of this name, which is another lock: " + clientsWait(int64(l.Waiting)) + " for it."
+		return Verdict{Warn, " The queue belongs to a fair lock of this name, which is another lock: " + clientsWait(int64(l.Waiting)) + " for it."}
 	case l.PlainWaiters > 0 && l.Kind == inspect.ReadWrite:
-		return " " + clientsWait(l.PlainWaiters) + " for this name as a plain lock, which is another lock."
+		return Verdict{Warn, " " + clientsWait(l.PlainWaiters) + " for this name as a plain lock, which is another lock."}
 	case l.PlainWaiters > 0:
-		return " " + clientsWait(l.PlainWaiters) + " for it as a plain lock, and may overtake the queue."
+		return Verdict{Warn, " " + clientsWait(l.PlainWaiters) + " for it as a plain lock, and may overtake the queue."}
 	}
-	return ""
+	return Verdict{}
 }
 
 func clientsWait(n int64) string {
