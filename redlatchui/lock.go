@@ -3,6 +3,7 @@ package redlatchui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -34,6 +35,8 @@ type lockPage struct {
 	// Why explains why the lock is not changing hands. If it mentions a dead waiter that the viewer
 	// may evict, WhyEvict is the address of the form and WhyThen is the rest of the text.
 	Why, WhyEvict, WhyThen string
+	Level                  board.Level
+	Figures                *figures
 
 	name   string
 	viewer Access
@@ -158,13 +161,35 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 	if l.Number != nil {
 		page.MoreHolders = int(l.Number.Taken) - len(shown.Holders)
 	}
-	page.Why = l.Why()
+	said := l.Verdict()
+	page.Why, page.Level = said.Text, said.Level
+	page.figures(l, p.board.Series(board.OfLock, name))
 	if limits.Name(name) != nil {
+		page.Level = board.Calm
 		page.Why = "The name is not valid UTF-8, so only scan results are shown: the holders and the length of the queue."
 		page.viewer &= ReadOnly
 	}
 	page.offerEvict()
 	return page
+}
+
+func (page *lockPage) figures(l *board.Lock, s *board.Series) {
+	if page.Figures = figuresOf("This lock", s, 0, l.Waiters()); page.Figures == nil {
+		return
+	}
+	held, known := 0, 0
+	for _, p := range s.Points {
+		if p.Known {
+			known++
+			held += int(p.Held)
+		}
+	}
+	h := page.Figures.Held
+	h.Name, h.Now, h.Note = "Held", "free", fmt.Sprintf("held in %d of %d intervals", held, known)
+	if l.Held() {
+		h.Now = "held"
+	}
+	h.Title = fmt.Sprintf("Held in the last 5 minutes: %s, now %s", h.Note, h.Now)
 }
 
 func top[T any](some []T, n int) []T { return some[:min(len(some), n)] }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/board"
@@ -28,9 +27,9 @@ type choice struct{ Query, Sort, Only, By, page string }
 var orders = map[string]func(a, b board.Entry) int{
 	"trouble": board.ByTrouble,
 	"age":     board.ByAge,
-	"name":    func(a, b board.Entry) int { return strings.Compare(a.Name, b.Name) },
+	"name":    func(a, b board.Entry) int { return board.CompareNames(a.Name, b.Name) },
 	"queue": func(a, b board.Entry) int {
-		return cmp.Or(cmp.Compare(b.Waiters(), a.Waiters()), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Waiters(), a.Waiters()), board.CompareNames(a.Name, b.Name))
 	},
 }
 
@@ -68,7 +67,7 @@ func (c *choice) of(all []board.Entry) []board.Entry {
 	var some []board.Entry
 	for _, e := range all {
 		switch {
-		case !matches(e.Name), c.Only == "trouble" && e.Trouble == "", c.Only == "held" && !isHeld(&e):
+		case !matches(e.Name), c.Only == "trouble" && e.Trouble == "", c.Only == "held" && !e.IsHeld():
 		default:
 			some = append(some, e)
 		}
@@ -88,26 +87,29 @@ type locksPage struct {
 	Total, Found   int
 	Listed         int // rows on all pages
 	InTrouble      int
+	Worst          board.Level // of the troubles
 	First, Last    int
 	Previous, Next string
 	Circle         bool
 	Cut            bool // some locks were not kept
 	Unread         string
+	// Figures is nil before the first scan, and for numbers.
+	Figures *figures
+
+	series func(of, name string) *board.Series
 }
 
 // group contains the locks whose names begin with Prefix, which ends with a colon, slash or dot.
 type group struct {
-	Prefix, Link           string
+	Prefix, Link, query    string
 	Trouble                string
 	Count, InTrouble, Held int
 	Queued                 int64
 	Since                  time.Time // when the oldest hold began
 }
 
-func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil && e.Number.Taken > 0 }
-
 func (p *Page) locks(r *http.Request) (template string, _ any, err error) {
-	page := locksPage{frame: p.frame("Locks"), choice: choiceOf(r)}
+	page := locksPage{frame: p.frame("Locks"), choice: choiceOf(r), series: p.board.Series}
 	feed := p.board.Locks
 	if page.Section, page.Stream = "locks", "events"; page.Only == numbers {
 		page.Stream, feed = "events?about="+numbers, p.board.Numbers
@@ -140,12 +142,14 @@ func (page *locksPage) fill(all *board.Locks) {
 	for i := range all.Entries {
 		if all.Entries[i].Trouble != "" {
 			page.InTrouble++
+			page.Worst = max(page.Worst, board.LevelOf(all.Entries[i].Trouble))
 		}
 	}
 	page.Circle = len(all.Circles) > 0
 	some := page.of(all.Entries)
 	page.Found = len(some)
 	groups := page.groups(some)
+	page.figures(all, groups)
 	if page.By == byPrefix {
 		page.ByPrefix = part(page, groups)
 		return
@@ -153,9 +157,37 @@ func (page *locksPage) fill(all *board.Locks) {
 	page.Rows = part(page, some)
 	groups = slices.DeleteFunc(groups, func(g group) bool { return g.Prefix == "" || g.Count == 1 || g.Count == len(some) })
 	slices.SortFunc(groups, func(a, b group) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Prefix, b.Prefix))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), board.CompareNames(a.Prefix, b.Prefix))
 	})
 	page.Groups = top(groups, chips)
+}
+
+// figures sets the charts on top: those of a group if only one is shown, otherwise of all locks.
+func (page *locksPage) figures(all *board.Locks, groups []group) {
+	switch {
+	case page.Only == numbers:
+		return
+	case len(groups) == 1 && groups[0].Prefix != "" && groups[0].query == page.Query:
+		page.Figures = page.GroupFigures(groups[0])
+	default:
+		page.Figures = figuresOf("All locks", page.series(board.OfAll, ""), all.Held, all.Waiting)
+	}
+	if page.Figures != nil && !all.CountsChanges() {
+		page.Figures.Acquired, page.Figures.Expired = nil, nil
+	}
+}
+
+// GroupFigures returns nil if there are too many groups.
+func (page *locksPage) GroupFigures(g group) *figures {
+	if page.Only == numbers {
+		return nil
+	}
+	return figuresOf(board.NameText(g.Prefix), page.series(board.OfGroup, g.Prefix), g.Held, int(g.Queued))
+}
+
+// RowFigures returns nil if nothing happened to a lock.
+func (page *locksPage) RowFigures(e board.Entry) *figures {
+	return figuresOf(board.NameText(e.Name), page.series(board.OfRow, e.Name), 0, int(e.Waiters()))
 }
 
 // groups returns the groups in the order of their first locks.
@@ -163,20 +195,17 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 	at := map[string]int{}
 	for i := range some {
 		e := &some[i]
-		prefix := ""
-		if end := strings.IndexAny(e.Name[:min(len(e.Name), board.ShownName)], ":/."); end > 0 {
-			prefix = e.Name[:end+1]
-		}
+		prefix := board.Group(e.Name)
 		n, known := at[prefix]
 		if !known {
 			n, at[prefix] = len(all), len(all)
 			of := choice{Query: inspect.Literal(prefix) + "*", Sort: c.Sort, Only: c.Only}
-			all = append(all, group{Prefix: prefix, Link: of.link(1)})
+			all = append(all, group{Prefix: prefix, Link: of.link(1), query: of.Query})
 		}
 		g := &all[n]
 		g.Count++
 		g.Queued += e.Waiters()
-		if isHeld(e) {
+		if e.IsHeld() {
 			g.Held++
 		}
 		if e.Trouble != "" {

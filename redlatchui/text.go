@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -23,13 +24,15 @@ var functions = template.FuncMap{
 	"kind": board.KindText, "number": board.NumberText, "queue": board.QueueText, "sentence": sentence, "full": fullSentence, "span": board.Span, "message": sanitize.Message,
 	"held": board.AgeText, "role": board.RoleOf, "deadline": board.DeadlineText, "permit": permitText, "happening": board.Happening,
 	"worst": worst, "steps": stepsOf, "notlooked": diagnosis.NotLooked, "examevery": func() time.Duration { return board.ExamEvery },
+	"level": board.LevelOf, "named": func(label, link string) named { return named{Name: board.LabelText(label), Link: link} },
 	"minus": func(a, b int) int { return a - b }, "join": strings.Join,
 }
 
-type named struct{ Name, Link string }
+// named is an owner or a client. Name contains Label and ID.
+type named struct{ Name, Link, Label, ID string }
 
 func ownerOf(owner, label string) named {
-	return named{board.OwnerText(owner, label), clientLink(owner)}
+	return named{board.OwnerText(owner, label), clientLink(owner), label, inspect.ShortOwner(owner)}
 }
 
 // clientLink returns "" if the ID is too long.

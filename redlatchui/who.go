@@ -127,7 +127,7 @@ func worst(c board.Client) string {
 	return ""
 }
 
-func clientOf(c board.Client) named { return named{clientName(c), clientLink(c.ID)} }
+func clientOf(c board.Client) named { return named{Name: clientName(c), Link: clientLink(c.ID)} }
 
 func clientName(c board.Client) string {
 	switch {

@@ -100,6 +100,15 @@
 		source.onerror = broken;
 	};
 
+	// On a small screen the filter is folded. Without this script it stays open.
+	const filter = document.getElementById("filter");
+	const small = matchMedia("(max-width: 760px)");
+	const fold = () => {
+		if (filter) filter.open = !small.matches;
+	};
+	small.addEventListener("change", fold);
+	fold();
+
 	pause.hidden = false;
 	pause.addEventListener("click", () => {
 		paused = !paused;
