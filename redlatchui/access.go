@@ -24,8 +24,8 @@ const (
 	// semaphore. A holder that renews its lease keeps the lock, and so do holders that the form
 	// does not name.
 	MayUnlock = ReadOnly | 1<<1
-	// MayEvict adds the action "evict", which evicts a dead waiter from the queue of a fair lock. A
-	// waiter with a subscriber is not evicted.
+	// MayEvict adds the actions "evict" and "evict-all-dead", which evict one or all dead waiters from
+	// the queue of a fair lock. A waiter with a subscriber is not evicted.
 	MayEvict = ReadOnly | 1<<2
 	// FullAccess grants all actions, including those of later versions.
 	FullAccess Access = 0xff
@@ -86,6 +86,7 @@ func (p *Page) admit(next http.Handler) http.Handler {
 const (
 	actionUnlock   = "unlock"
 	actionEvict    = "evict"
+	actionEvictAll = "evict-all-dead"
 	outcomeDenied  = "denied"
 	outcomeBegun   = "begun"
 	outcomeDone    = "done"
@@ -98,7 +99,7 @@ const (
 type Attempt struct {
 	// At is when the form was received, in UTC.
 	At time.Time
-	// Action is "unlock" or "evict".
+	// Action is "unlock", "evict" or "evict-all-dead".
 	Action string
 	// User is the result of Options.User.
 	User string
@@ -107,8 +108,8 @@ type Attempt struct {
 	// Lock is the lock's name on the server. If nothing was done, it may be the SHA-256 hash of a
 	// name that is longer than 1,024 bytes.
 	Lock string
-	// Owners lists at most 32 owners in the form. If the action was refused, each owner is cut to
-	// 1,024 bytes.
+	// Owners lists at most 32 owners in the form, or those that were evicted. If the action was refused,
+	// each owner is cut to 1,024 bytes.
 	Owners []string
 	// Reason is the viewer's reason, cut to 1,600 bytes.
 	Reason string

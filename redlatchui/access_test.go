@@ -126,7 +126,9 @@ func TestViewerWithoutRightSeesNoFormAndIsRejected(t *testing.T) {
 				got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/events", nil))
 				require.Equal(t, 403, got.StatusCode, what)
 			}
-			for path, may := range map[string]bool{"/unlock?name=job": c.unlock, "/evict?name=job&owner=YQ": c.pick} {
+			for path, may := range map[string]bool{
+				"/unlock?name=job": c.unlock, "/evict?name=job&owner=YQ": c.pick, "/evict-all-dead?name=job": c.pick,
+			} {
 				got, text := get(t, page, path)
 				require.Equal(t, status(may), got, what+path)
 				require.Equal(t, may, got == 200 && !strings.Contains(text, "not allowed"), what)
@@ -143,6 +145,9 @@ func TestViewerWithoutRightSeesNoFormAndIsRejected(t *testing.T) {
 			}
 			if !c.pick {
 				got, _ := post(t, page, "/evict?name=job", evicts(program.RedissonOwner))
+				require.Equal(t, 403, got, what)
+				require.Equal(t, []string{"denied"}, told.outcomes(), what)
+				got, _ = post(t, page, "/evict-all-dead?name=job", evicts(""))
 				require.Equal(t, 403, got, what)
 				require.Equal(t, []string{"denied"}, told.outcomes(), what)
 			}

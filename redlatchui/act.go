@@ -47,6 +47,8 @@ type deed struct {
 var (
 	unlockDeed = deed{actionUnlock, MayUnlock, readUnlock, doUnlock}
 	evictDeed  = deed{actionEvict, MayEvict, readEvict, doEvict}
+
+	evictAllDeed = deed{actionEvictAll, MayEvict, func(*Attempt, url.Values) error { return nil }, doEvictAll}
 )
 
 type actedPage struct {
@@ -75,7 +77,9 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			if accessOf(r).may(MayEvict) {
 				waiters, _, page.Evict = strings.Cut(waiters, evictAdvice)
 			}
-			page.Title, page.Done, page.Waiters = "Done", fullSentence(done), fullSentence(waiters)
+			if page.Title, page.Done = "Done", fullSentence(done); waiters != "" {
+				page.Waiters = fullSentence(waiters)
+			}
 		}
 		page.Name, page.Link = board.NameText(a.Lock), lockLink(a.Lock)
 		p.show(w, statusOf(err), "acted.html", &page)
@@ -221,6 +225,27 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (done, waiters st
 		waiters = "the next waiter is " + sanitize.Word(out.Next)
 	}
 	return "the waiter " + board.OwnerText(a.Owners[0], "") + " was evicted from the queue", waiters, nil
+}
+
+func doEvictAll(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error) {
+	e := repair.Evict{Target: t, Name: a.Lock, Absent: repair.AbsentFor}
+	out, woken, err := e.AllDead(ctx, inspect.LookedAt)
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, redlatch.ErrUncertain):
+		return "", "", errEnded
+	case err != nil:
+		return "", "", err
+	}
+	for _, w := range top(out, namedHolders) {
+		a.Owners = append(a.Owners, w.Text[:min(len(w.Text), linkedOwner)])
+	}
+	if woken != "" {
+		waiters = "the lock is free, and the next waiter was notified: " + sanitize.Word(woken)
+	}
+	if len(out) == 1 {
+		return "the waiter " + board.OwnerText(out[0].Text, "") + " was evicted from the queue", waiters, nil
+	}
+	return fmt.Sprintf("%d waiters were evicted from the queue", len(out)), waiters, nil
 }
 
 const (

@@ -3,6 +3,7 @@ package redlatchui_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html"
 	"net/url"
 	"regexp"
@@ -257,6 +258,51 @@ func TestFormEvictsOnlyDeadWaiter(t *testing.T) {
 		_, text = get(t, page, "/evict?name=job&owner="+evicts(odd).Get("owner"))
 		require.Contains(t, text, "no longer near the front of the queue")
 		s.Do(t, "DEL", codec.QueueKey("job"))
+	})
+}
+
+func TestFormEvictsAllDeadWaiters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		page, told := acting(t, s)
+		link := func() []string {
+			_, text := get(t, page, "/lock?name=job")
+			return regexp.MustCompile(`href="(evict-all-dead\?[^"]*)">(Evict all [^<]*)<`).FindStringSubmatch(text)
+		}
+		program.Enqueue(t, s, "job", "first", time.Hour)
+		deadWaiter(t, page, "job")
+		require.Nil(t, link(), "one waiter has a link of its own")
+		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+		program.Listen(t, s, "job", program.RedissonOwner)
+		for i := range 49 {
+			program.Enqueue(t, s, "job", fmt.Sprint("dead:", i), time.Hour)
+		}
+		says(t, page, "/lock?name=job", "Evict all 50 dead")
+		found := link()
+		require.Equal(t, "Evict all 50 dead …", found[2])
+		_, text := get(t, page, "/"+found[1])
+		require.Contains(t, text, "50 dead waiters")
+		address, form := formOf(t, text)
+		status, text := post(t, page, address, url.Values{})
+		require.Equal(t, 400, status, text)
+		require.Equal(t, []string{"refused"}, told.outcomes(), "there is no reason")
+
+		status, text = post(t, page, address, form)
+		require.Equal(t, 200, status, text)
+		require.Contains(t, text, "50 waiters were evicted from the queue. The lock is free, and the next waiter was notified: "+program.RedissonOwner+".")
+		require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, "job"))
+		all := told.take()
+		require.Len(t, all, 2)
+		require.Empty(t, all[0].Owners)
+		require.Len(t, all[1].Owners, 32)
+		require.Equal(t, "evict-all-dead done", all[1].Action+" "+all[1].Outcome)
+
+		status, text = post(t, page, address, form)
+		require.Equal(t, 409, status)
+		require.Contains(t, text, "no waiter was evicted: all have a subscriber")
+		require.Equal(t, []string{"begun", "refused"}, told.outcomes())
+		says(t, page, "/"+found[1], "There is no dead waiter near the front of the queue.")
 	})
 }
 

@@ -28,6 +28,8 @@ type formPage struct {
 	// Waiter is nil if the waiter is no longer queued.
 	Waiter *board.Waiter
 	Param  string
+	// Dead are the dead waiters near the front.
+	Dead []board.Waiter
 	// Wait is how long the action takes, or 0 if it does not watch a lease.
 	Wait time.Duration
 }
@@ -55,6 +57,26 @@ func (page *lockPage) EvictLink(q board.Waiter) string {
 		return ""
 	}
 	return "evict?" + lockQuery(page.name) + "&owner=" + ownerParam(q.Owner)
+}
+
+// EvictAllLink returns "" if the viewer does not have the right, or if there is at most one dead waiter.
+func (page *lockPage) EvictAllLink() string {
+	if !page.viewer.may(MayEvict) || page.DeadCount() < 2 {
+		return ""
+	}
+	return actionEvictAll + "?" + lockQuery(page.name)
+}
+
+// DeadCount returns the number of dead waiters near the front of the queue.
+func (page *lockPage) DeadCount() int { return len(deadOf(page.Lock)) }
+
+func deadOf(l *board.Lock) (dead []board.Waiter) {
+	for _, q := range l.Queue {
+		if q.State == board.Dead {
+			dead = append(dead, q)
+		}
+	}
+	return dead
 }
 
 func (page *lockPage) offerEvict() {
@@ -118,6 +140,12 @@ func (p *Page) evictForm(r *http.Request) (template string, _ any, err error) {
 				page.Waiter = &l.Queue[i]
 			}
 		}
+	})
+}
+
+func (p *Page) evictAllForm(r *http.Request) (template string, _ any, err error) {
+	return p.form(r, evictAllDeed, func(page *formPage, l *board.Lock, _ string) {
+		page.Title, page.Wait, page.Dead = "Evict all dead waiters of "+page.Name, repair.AbsentFor, deadOf(l)
 	})
 }
 

@@ -138,6 +138,8 @@ func (p *Page) routes() http.Handler {
 	mux.HandleFunc("POST /unlock", p.act(unlockDeed))
 	mux.HandleFunc("GET /evict", p.view(p.evictForm))
 	mux.HandleFunc("POST /evict", p.act(evictDeed))
+	mux.HandleFunc("GET /evict-all-dead", p.view(p.evictAllForm))
+	mux.HandleFunc("POST /evict-all-dead", p.act(evictAllDeed))
 	mux.HandleFunc("GET /static/{file}", p.static)
 	mux.HandleFunc("GET /", noPage)
 	return mux
