@@ -113,9 +113,9 @@ api: ## change | 1 min | List API changes since the last tag (SINCE: another rev
 package-check: setup ## change | 1 min | Build archives and packages twice, install the Debian package, and run docs/quickstart.md (TARGETS=all)
 	scripts/package-check.sh $(TARGETS)
 
-pictures: setup ## measure | 2 min | Draw the live page for docs/ui.md, and the dashboard for docs/observability.md
+pictures: setup ## measure | 7 min | Draw the live page for docs/ui.md, and the dashboard for docs/observability.md
 	scripts/chromium.sh
-	cd test/browser && REDLATCH_PICTURE=$(CURDIR)/docs/ui.png $(GO) test -count=1 -run TestPage/FollowsLock .
+	cd test/browser && REDLATCH_PICTURE=$(CURDIR)/docs/ui.png $(GO) test -count=1 -run TestPage/ChartsMove .
 	scripts/prometheus.sh >/dev/null
 	cd test/observability && REDLATCH_PICTURE=$(CURDIR)/docs/observability/dashboard.svg $(GO) test -count=1 -run TestDashboardPanelsShowData .
 	chmod 644 docs/observability/dashboard.svg

@@ -81,18 +81,29 @@ func actionsWork(t *testing.T, in context.Context) {
 			readable(t, b, "done")
 		}
 
+		enqueue(t, s, "billing", java+":78")
+		enqueue(t, s, "billing", java+":79")
 		b.clicks(t, "a", "Current state of the lock")
-		b.sees(t, "span", "dead") // after the waiter has been checked twice
-		b.clicks(t, "a", "Evict")
+		b.sees(t, "a", "Evict all 3 dead") // after the waiters have been checked twice
+		b.clicks(t, "a", "Evict it")
 		b.sees(t, "h1", "Evict a waiter from the queue of billing")
 		b.run(t, chromedp.SendKeys(`input[name="reason"]`, "pod was deleted", chromedp.ByQuery))
 		b.clicks(t, "button", "Evict the waiter")
 		b.sees(t, "h1", "Done: billing")
+		require.EqualValues(t, 2, s.Do(t, "LLEN", codec.QueueKey("billing")))
+		b.clicks(t, "a", "Current state of the lock")
+		b.sees(t, "a", "Evict all 2 dead")
+		b.clicks(t, "a", "Evict all 2 dead")
+		b.sees(t, "h1", "Evict all dead waiters from the queue of billing")
+		b.run(t, chromedp.SendKeys(`input[name="reason"]`, "host was replaced", chromedp.ByQuery))
+		b.clicks(t, "button", "Evict all dead waiters")
+		b.sees(t, "p", "2 waiters were evicted from the queue.")
 		require.EqualValues(t, 0, s.Do(t, "LLEN", codec.QueueKey("billing")))
 		b.clicks(t, "a", "Current state of the lock")
 		b.sees(t, "p", "It is free, and no client is queued.")
 		require.Equal(t, []string{
 			"unlock begun: host is gone", "unlock done: host is gone", "evict begun: pod was deleted", "evict done: pod was deleted",
+			"evict-all-dead begun: host was replaced", "evict-all-dead done: host was replaced",
 		}, told.take())
 		require.Empty(t, b.complained(), "scripts: %v", scripts)
 	}

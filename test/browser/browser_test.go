@@ -71,6 +71,8 @@ func TestPage(t *testing.T) {
 		"ScreenReaderGetsEventsWithoutTime": screenReaderGetsEvents,
 		"RefusedStreamIsRetried":            refusedStreamIsRetried,
 		"ReloadsWithoutJavaScript":          reloadsWithoutJavaScript,
+		"FilterFoldsOnSmallScreen":          filterFolds,
+		"ChartsMove":                        chartsMove,
 		"ActionsWork":                       actionsWork,
 		"OtherSitesGetNothing":              otherSitesGetNothing,
 	} {
