@@ -3,11 +3,11 @@ package board
 import (
 	"cmp"
 	"hash/maphash"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -34,14 +34,44 @@ type ages struct {
 // dated is the number of locks whose ages are known.
 const dated = 1 << 18
 
+// sighting and seenHold are small, because there is one for each lock.
 type sighting struct {
-	at    time.Time
+	at    moment
 	token int64
-	group uint64        // of the name
-	holds []seenHold    // sorted by owner
-	ttl   time.Duration // negative if there is none, or several
-	more  bool          // there are other holders
+	group uint64     // of the name
+	holds []seenHold // sorted by owner
+	ttl   millis     // negative if there is none, or several
+	more  bool       // there are other holders
 }
+
+// moment is a Unix time in nanoseconds, or 0 for the zero time.
+type moment int64
+
+func momentOf(t time.Time) moment {
+	if t.IsZero() {
+		return 0
+	}
+	return moment(t.UnixNano())
+}
+
+func (m moment) time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(m))
+}
+
+// millis is a lease in milliseconds, at most 24 days.
+type millis int32
+
+func millisOf(d time.Duration) millis {
+	if d < 0 {
+		return -1
+	}
+	return millis(min(d.Milliseconds(), math.MaxInt32))
+}
+
+func (m millis) duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
 // changes counts the acquisitions and the expired leases between two looks.
 type changes struct{ acquired, expired int32 }
@@ -49,10 +79,10 @@ type changes struct{ acquired, expired int32 }
 // seenHold describes a hold. For the only hold of a lock with an unchanged count, left is the
 // remaining lease at first sight, and most is the largest one since. Otherwise both are -1.
 type seenHold struct {
-	Age
-
+	since        moment
 	owner, count uint64
-	left, most   time.Duration
+	left, most   millis
+	exact        bool
 }
 
 func find(holds []seenHold, owner uint64) (i int, is bool) {
@@ -84,14 +114,14 @@ func (a *ages) sees(name string, l *look) ([]Age, changes) {
 	}
 	key := hash(name)
 	before, known := a.locks[key]
-	if known && l.at.Sub(before.at) > remembers {
+	if known && l.at.Sub(before.at.time()) > remembers {
 		before = sighting{}
 	}
-	now := sighting{at: l.at, token: l.token, group: hash(Group(name)), ttl: l.ttl, more: l.more, holds: make([]seenHold, len(l.holders))}
+	now := sighting{at: momentOf(l.at), token: l.token, group: hash(Group(name)), ttl: millisOf(l.ttl), more: l.more, holds: make([]seenHold, len(l.holders))}
 	if l.shared {
-		now.ttl = redlatch.NoTTL
+		now.ttl = -1
 	}
-	late := l.at.Before(before.at)
+	late := now.at < before.at
 	all := make([]Age, len(l.holders))
 	for i, h := range l.holders {
 		now.holds[i] = a.hold(&before, h, l, late)
@@ -119,23 +149,23 @@ func (a *ages) sees(name string, l *look) ([]Age, changes) {
 }
 
 func (a *ages) changes(before, now *sighting, l *look) (c changes) {
-	switch unseen := before.at.IsZero(); {
+	switch unseen := before.at == 0; {
 	case l.last.IsZero() || l.more || before.more:
 		return c
 	case unseen && a.scanned.Before(l.last):
 		return c
 	case unseen:
 		return changes{acquired: int32(len(now.holds))}
-	case before.at.Before(l.last):
+	case before.at < momentOf(l.last):
 		return c
 	}
 	for _, hold := range before.holds {
-		if _, is := find(now.holds, hold.owner); !is && before.expired(&hold, now.at) {
+		if _, is := find(now.holds, hold.owner); !is && before.expired(&hold, l.at) {
 			c.expired++
 		}
 	}
 	for _, hold := range now.holds {
-		if hold.Since.Equal(l.at) {
+		if hold.since == now.at {
 			c.acquired++
 		}
 	}
@@ -145,26 +175,29 @@ func (a *ages) changes(before, now *sighting, l *look) (c changes) {
 // expired reports whether a hold that is gone was not renewed when due, and its lease has passed. A
 // release at the end of a lease looks the same.
 func (s *sighting) expired(h *seenHold, now time.Time) bool {
-	return s.ttl >= 0 && h.most > 0 && s.ttl < h.most/2 && !s.at.Add(s.ttl).After(now)
+	return s.ttl >= 0 && h.most > 0 && s.ttl < h.most/2 && !s.at.time().Add(s.ttl.duration()).After(now)
 }
 
 func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seenHold {
 	seen := a.scanned
-	if before.at.After(seen) {
-		seen = before.at
+	if at := before.at.time(); at.After(seen) {
+		seen = at
 	}
-	fresh := seenHold{Age: Age{Since: l.at}, owner: hash(h.Owner), left: l.ttl, most: l.ttl, count: hash(string(h.Count))}
-	fresh.Exact = !late && l.at.Sub(seen) <= takenWithin
+	left := millisOf(l.ttl)
+	fresh := seenHold{since: momentOf(l.at), owner: hash(h.Owner), left: left, most: left, count: hash(string(h.Count))}
+	fresh.exact = !late && l.at.Sub(seen) <= takenWithin
 	i, is := find(before.holds, fresh.owner)
 	if !is || !late && (l.anew || l.token > 0 && before.token > 0 && l.token != before.token) {
 		return fresh
 	}
 	known := before.holds[i]
 	if known.count != fresh.count || l.shared { // a re-entry also sets the lease
-		known.Age, known.count, known.left, known.most = known.age(), fresh.count, -1, -1
+		age := known.age()
+		known.since, known.exact = momentOf(age.Since), age.Exact
+		known.count, known.left, known.most = fresh.count, -1, -1
 	}
 	if known.left >= 0 {
-		known.most = max(known.most, l.ttl)
+		known.most = max(known.most, left)
 	}
 	return known
 }
@@ -173,10 +206,11 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 // the part missing at first sight had passed. This part is at most a third. If the lease grew by
 // more, its length changed.
 func (h *seenHold) age() Age {
-	if h.Exact || h.left < 0 || h.most > h.left+h.left/2+time.Second {
-		return h.Age
+	left, most := h.left.duration(), h.most.duration()
+	if h.exact || h.left < 0 || most > left+left/2+time.Second {
+		return Age{Since: h.since.time(), Exact: h.exact}
 	}
-	return Age{Since: h.Since.Add(h.left - h.most)}
+	return Age{Since: h.since.time().Add(left - most)}
 }
 
 // ended records the end of a scan, and whether the scan found all locks that were held when it
@@ -188,11 +222,11 @@ func (a *ages) ended(began, last time.Time, all bool, changed func(lock, group u
 		a.scanned = began
 	}
 	for key, s := range a.locks {
-		if !s.at.Before(began) {
+		if s.at >= momentOf(began) {
 			continue
 		}
 		delete(a.locks, key)
-		if !all || last.IsZero() || s.at.Before(last) {
+		if !all || last.IsZero() || s.at < momentOf(last) {
 			continue
 		}
 		for i := range s.holds {
