@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +24,10 @@ import (
 )
 
 const defaultAddr = "127.0.0.1:8374"
+
+// memory makes the garbage collector run more often above it, unless GOMEMLIMIT is set. What the page keeps of
+// any number of locks takes less.
+const memory = 120 << 20
 
 type server struct {
 	addr     string
@@ -108,6 +114,9 @@ func (s *server) checkActions() error {
 }
 
 func (s *server) run(ctx context.Context, srv *connect.Server) error {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(memory)
+	}
 	users, err := readAuth(s.authFile)
 	if err != nil {
 		return err
@@ -167,9 +176,9 @@ prints its address. The page shows which clients hold each lock and since when,
 which clients wait, and why a lock does not change hands. Without JavaScript,
 the page reloads periodically. It is read-only unless --allow enables actions:
 unlock releases the locks of dead holders, like redlatch unlock --force --dead,
-and evict removes a dead waiter from a queue. Each action requires a reason and
-writes a line to standard error before and after it. A holder that renews its
-lease keeps the lock.
+and evict removes one or all dead waiters of a queue. Each action requires a
+reason and writes a line to standard error before and after it. A holder that
+renews its lease keeps the lock.
 
 By default, the page is reachable only from this machine. For other addresses,
 --addr requires --auth, a file with a user:password line per user. --allow
