@@ -57,8 +57,8 @@ func TestHelpNeedsNoServerAndFitsTerminal(t *testing.T) {
 func TestUsageErrorsSuggestCommand(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"status":            "redlatch: NAME is missing. Usage: redlatch status NAME; see `redlatch status --help`\n",
-		"status a b":        "redlatch: too many arguments: b. Usage: redlatch status NAME; ",
+		"status":            "redlatch: NAME is missing. Usage: redlatch status NAME...; see `redlatch status --help`\n",
+		"status -o xml a":   "redlatch: invalid argument \"xml\" for \"-o, --output\" flag: must be json, yaml, wide or name\n",
 		"evict job":         "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
 		"evict":             "redlatch: NAME and OWNER|--all-dead are missing. ",
 		"ui --every soon":   "redlatch: invalid argument \"soon\" for \"--every\" flag: must have a unit, such as 10s, ",
@@ -129,6 +129,7 @@ func TestShellCompletesFilesForFileFlags(t *testing.T) {
 		"sort":           "name\nlease\nqueue\n",
 		"need":           "plain\nbraces\nfair\ntokens\n",
 		"allow":          "evict\nunlock\n",
+		"output":         "json\nyaml\n",
 	}
 	for path, c := range commands(t) {
 		if !strings.HasPrefix(path, "completion") {

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -58,21 +57,4 @@ func Confirm(in io.Reader, out io.Writer, question string) bool {
 	answer, _ := bufio.NewReader(in).ReadString('\n') // the end of the input means no
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
-}
-
-// Print prints a command's output, either as JSON or by calling text.
-func Print(cmd *cobra.Command, asJSON bool, what any, text func(io.Writer)) error {
-	if asJSON {
-		return PrintJSON(cmd, what)
-	}
-	text(cmd.OutOrStdout())
-	return nil
-}
-
-// PrintJSON prints what as a command's JSON output.
-func PrintJSON(cmd *cobra.Command, what any) error {
-	enc := json.NewEncoder(cmd.OutOrStdout())
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false) // command lines in the output contain &
-	return enc.Encode(what)
 }

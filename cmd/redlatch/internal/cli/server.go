@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,19 +117,29 @@ func (g *Globals) url() string {
 // WithServer connects to the server and calls do. Each error is a single line that also says what
 // to do next.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
-	if name == "" {
-		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}
-	}
-	srv, err := g.Server()
-	if err != nil {
-		return err
-	}
-	client, err := Client(ctx, srv)
+	srv, client, err := Connect(ctx, g, name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = engine.EngineOf(client).CloseWithin(0) }()
-	err = do(srv, client)
+	return Explained(ctx, srv, name, do(srv, client))
+}
+
+// Connect returns a client to inspect and repair the locks of these names.
+func Connect(ctx context.Context, g *Globals, names ...string) (*connect.Server, *redlatch.Client, error) {
+	if slices.Contains(names, "") {
+		return nil, nil, &ExitError{Code: CodeUsage, Err: limits.Name("")}
+	}
+	srv, err := g.Server()
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := Client(ctx, srv)
+	return srv, client, err
+}
+
+// Explained returns an error about a lock as one line with the next step.
+func Explained(ctx context.Context, srv *connect.Server, name string, err error) error {
 	var said *ExitError
 	var other *inspect.NotLock
 	switch {

@@ -67,7 +67,7 @@ func wrongArgs(use string, args []string) string {
 		case strings.HasPrefix(word, "["):
 			optional = append(optional, word)
 		default:
-			wanted = append(wanted, word)
+			wanted = append(wanted, strings.TrimSuffix(word, "..."))
 		}
 	}
 	switch missing := wanted[min(len(args), len(wanted)):]; len(missing) {

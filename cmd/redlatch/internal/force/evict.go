@@ -64,7 +64,8 @@ type nextInQueue struct {
 
 // NewEvict returns the command evict.
 func NewEvict(g *cli.Globals) *cobra.Command {
-	var asJSON, force bool
+	var force bool
+	var format cli.Output
 	all := &allDead{atOnce: 100_000}
 	var names cli.Names
 	cmd := &cobra.Command{
@@ -96,13 +97,13 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Print(cmd, asJSON, done, done.print)
+			return format.Print(cmd, done, done.print)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "even-if-alive", false,
 		"evict even if its channel has a subscriber, or subscribers cannot be counted")
 	names.Register(cmd, "NAME and OWNER are")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	format.Register(cmd, "")
 	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters without a subscriber")
 	cmd.Flags().DurationVar(&all.look, "for", repair.AbsentFor, "with --all-dead, how long a waiter must have no subscriber")
 	return cmd

@@ -26,12 +26,13 @@ const (
 
 type unlockOptions struct {
 	*cli.Globals
-	names                         cli.Names
-	force, evenIfAlive, yes, json bool
-	owners, dead                  []string
-	reason, auditFile             string
-	look                          time.Duration
-	shown                         bool // the user has already seen the holder
+	names                   cli.Names
+	format                  cli.Output
+	force, evenIfAlive, yes bool
+	owners, dead            []string
+	reason, auditFile       string
+	look                    time.Duration
+	shown                   bool // the user has already seen the holder
 }
 
 // NewUnlock returns the command unlock.
@@ -70,7 +71,7 @@ func NewUnlock(g *cli.Globals) *cobra.Command {
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
 	f.DurationVar(&o.look, "for", inspect.RenewalLook, "maximum time to wait for a renewal, which is due after a third of the lease")
 	o.names.Register(cmd, "NAME is")
-	f.BoolVar(&o.json, "json", false, "print JSON")
+	o.format.Register(cmd, "")
 	cli.CompleteFiles(cmd, "audit-file")
 	return cmd
 }

@@ -74,7 +74,7 @@ func subject(f *repair.Forced) string {
 }
 
 func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
-	_ = cli.Print(cmd, o.json, f, func(w io.Writer) { // cli.Execute reports the error
+	_ = o.format.Print(cmd, f, func(w io.Writer) { // cli.Execute reports the error
 		if !o.shown && f.IsLock() { // the fields of a hash that is not a lock may be private
 			printLock(w, f)
 		}

@@ -68,7 +68,8 @@ type report struct {
 func NewDoctor(g *cli.Globals) *cobra.Command {
 	var prefix string
 	var needs []string
-	var asJSON, strict bool
+	var strict bool
+	var format cli.Output
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine a server: can it serve locks?",
@@ -89,7 +90,7 @@ func NewDoctor(g *cli.Globals) *cobra.Command {
 			if err != nil {
 				return &cli.ExitError{Code: codeErrors, Err: err}
 			}
-			if err := cli.Print(cmd, asJSON, d, d.print); err != nil {
+			if err := format.Print(cmd, d, d.print); err != nil {
 				return err
 			}
 			return d.exit(strict)
@@ -99,7 +100,7 @@ func NewDoctor(g *cli.Globals) *cobra.Command {
 	f.StringVar(&prefix, "prefix", "", "prefix of the lock names")
 	f.StringSliceVar(&needs, needFlag, nil, "needs of the user, such as fair,listeners (default: all)")
 	f.BoolVar(&strict, "strict", false, "exit with 1 if there are warnings")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
+	format.Register(cmd, "")
 	cli.CompleteValues(cmd, needFlag, diagnosis.Needs()...)
 	return cmd
 }

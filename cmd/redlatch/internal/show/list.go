@@ -16,8 +16,8 @@ import (
 
 type lister struct {
 	choice
-	from *connect.Server
-	json bool
+	from   *connect.Server
+	format cli.Output
 
 	out    io.Writer
 	errors io.Writer
@@ -55,7 +55,7 @@ func NewList(g *cli.Globals) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&l.json, "json", false, "print JSON, one lock per line, in scan order")
+	l.format.RegisterTable(cmd, "; JSON has one lock per line, in scan order")
 	f.StringVar(&l.kind, "kind", "", "only locks of this kind: "+inspect.KindNames())
 	f.BoolVar(&l.stuck, "stuck", false, "only free locks with a queue")
 	f.BoolVar(&l.noTTL, "no-ttl", false, "only locks held without a lease")
@@ -99,7 +99,8 @@ func (l *lister) list(ctx context.Context) error {
 	case err != nil:
 		return err
 	case total == 0 && l.away != nil: // the unreachable master may have some
-	case total == 0 && l.json:
+	case total == 0 && l.format.Structured():
+		l.format.NoItems(l.out)
 	case total == 0 && l.unread > 0:
 		l.message("no %s visible to this user%s", l.things(), l.matching())
 	case total == 0:
@@ -230,8 +231,14 @@ or counter (count).
 The command scans all keys, 250 at a time, with short commands so that the
 server can serve other clients in between. Locks acquired or released during
 the scan may be missing. Up to 100,000 locks are sorted by name. Beyond that,
-the output is in sorted pages of that size unless --sort is given. --json
-prints locks in scan order unless --sort, --limit or --dead-waiters is given.
+the output is in sorted pages of that size unless --sort is given. -o json (one
+lock per line) and -o yaml print locks in scan order unless --sort, --limit or
+--dead-waiters is given.
+
+-o wide prints one line per lock, with full owners and labels; with
+--no-headers, the lines can be split at blanks. -o name prints only names, one
+word per line: blanks, quotes, backslashes, control characters and a leading
+hyphen are written as \xNN, which printf %b decodes.
 
 Names that are not valid UTF-8 are also shown in base64. status, watch, evict
 and unlock accept them with --base64.
@@ -256,4 +263,5 @@ const listExamples = `  redlatch list
   redlatch list --sort queue --limit 10      # the longest queues
   redlatch list --kind semaphore 'pool:*'    # also with no permit taken
   redlatch list --stuck                      # free, with a queue
+  redlatch list -o wide --no-headers | awk '$2 == "fair" { print $1, $3 }'
   redlatch list --json | jq -r 'select(.queue_length > 10) | .name'`

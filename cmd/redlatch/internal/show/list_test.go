@@ -153,7 +153,7 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	const page = 1000
-	table := &printer{out: &out, page: page}
+	table := &printer{out: &out, format: &cli.Output{}, page: page}
 	for i := range 2*page + 1 {
 		table.keep(row{name: fmt.Sprintf("%04d", 9999-i), lines: []string{fmt.Sprintf("%04d", 9999-i)}})
 		table.tally.locks++

@@ -2,7 +2,6 @@ package show
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -45,6 +44,7 @@ func listedOf(l *inspect.Lock) *listed {
 type row struct {
 	name  string
 	lines []string
+	cells []string // of -o wide, instead of lines
 }
 
 // The columns take 79 characters, one less than a terminal has.
@@ -180,7 +180,7 @@ const page = 100_000
 
 type printer struct {
 	out     io.Writer
-	json    *json.Encoder // nil if the output is text
+	format  *cli.Output
 	look    cli.Look
 	page    int
 	sorted  bool // the locks arrive in order
@@ -190,24 +190,28 @@ type printer struct {
 }
 
 func (l *lister) printer() *printer {
-	p := &printer{out: l.out, look: cli.LookOf(l.out), page: page, sorted: l.collects()}
-	if l.json {
-		p.json = json.NewEncoder(l.out)
-		p.json.SetEscapeHTML(false)
-	}
-	return p
+	return &printer{out: l.out, format: &l.format, look: cli.LookOf(l.out), page: page, sorted: l.collects()}
 }
 
 func (t *printer) add(l *inspect.Lock) error {
-	switch {
-	case t.json == nil:
-		t.tally.add(l)
-		t.keep(rowOf(l, t.look))
-		return nil
-	case l.Number != nil:
-		return t.json.Encode(l.Shown())
+	if t.format.Structured() {
+		if l.Number != nil {
+			return t.format.Item(t.out, l.Shown())
+		}
+		return t.format.Item(t.out, listedOf(l))
 	}
-	return t.json.Encode(listedOf(l))
+	t.tally.add(l)
+	switch {
+	case t.format.Names():
+		t.keep(row{name: cli.Name(l.Name), lines: []string{cli.Name(l.Name)}})
+	case t.format.Wide() && l.Number != nil:
+		t.keep(wideNumber(l.Shown()))
+	case t.format.Wide():
+		t.keep(wideLock(listedOf(l)))
+	default:
+		t.keep(rowOf(l, t.look))
+	}
+	return nil
 }
 
 func (t *printer) keep(r row) {
@@ -221,21 +225,27 @@ func (t *printer) flush() {
 	if len(t.rows) == 0 {
 		return
 	}
-	if t.printed == 0 {
-		fmt.Fprintln(t.out, heading(t.look))
-	}
 	if !t.sorted {
 		slices.SortFunc(t.rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
 	}
+	headed := t.printed == 0 && !t.format.NoHeaders
+	switch {
+	case t.format.Wide():
+		printWide(t.out, t.look, headed, t.rows)
+	case headed && !t.format.Names():
+		fmt.Fprintln(t.out, heading(t.look))
+	}
 	for i := range t.rows {
-		fmt.Fprintln(t.out, strings.Join(t.rows[i].lines, "\n"))
+		if len(t.rows[i].lines) > 0 {
+			fmt.Fprintln(t.out, strings.Join(t.rows[i].lines, "\n"))
+		}
 	}
 	t.printed += len(t.rows)
 	t.rows = t.rows[:0]
 }
 
 func (t *printer) end(total int) {
-	if t.json != nil {
+	if t.format.Structured() || t.format.Names() || t.format.NoHeaders {
 		return
 	}
 	said := t.tally.of(total)

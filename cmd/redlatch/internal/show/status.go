@@ -14,9 +14,11 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // aMoment is how long to watch a free lock with a queue, because it may just be changing hands.
@@ -28,15 +30,14 @@ const shownWaiters = 20
 
 // NewStatus returns the command status.
 func NewStatus(g *cli.Globals) *cobra.Command {
-	var asJSON bool
 	q := question{}
 	var names cli.Names
 	cmd := &cobra.Command{
-		Use:     "status NAME",
+		Use:     "status NAME...",
 		Short:   "Show the holder and the queue of a lock",
 		Long:    statusHelp,
 		Example: statusExamples,
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case q.look <= 0:
@@ -51,13 +52,13 @@ func NewStatus(g *cli.Globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q.name, q.lease, q.errors = args[0], cmd.Flags().Changed("for"), cmd.ErrOrStderr()
-			return q.answer(cmd, g, asJSON)
+			q.lease, q.errors = cmd.Flags().Changed("for"), cmd.ErrOrStderr()
+			return q.answer(cmd, g, args)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	names.Register(cmd, "NAME is")
-	cmd.Flags().BoolVar(&q.exitCode, "exit-code", false, "exit with 3 if the lock is free")
+	q.format.RegisterTable(cmd, "; several locks are an array")
+	names.Register(cmd, "each NAME is")
+	cmd.Flags().BoolVar(&q.exitCode, "exit-code", false, "exit with 3 if a lock is free")
 	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "number of waiters to show, up to 10000; 0 for all up to that")
 	cmd.Flags().IntVar(&q.from, "from", 1, "first place in the queue to show")
 	cmd.Flags().DurationVar(&q.look, "for", aMoment, "maximum time to wait for a renewal of the lease, "+
@@ -73,58 +74,135 @@ type question struct {
 	// show is the number of waiters to print, or 0 for all. from is the first place to print.
 	show, from int
 	exitCode   bool
+	master     string // of a replica
+	format     cli.Output
 	errors     io.Writer
 }
 
-type shown interface{ print(w io.Writer) }
+type shown interface {
+	print(w io.Writer)
+	wide() row
+	// exists reports whether list would show it.
+	exists() bool
+}
 
-func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error {
-	s, err := q.ask(cmd.Context(), g)
-	var other *inspect.NotLock
-	if asJSON && errors.As(err, &other) {
-		_ = cli.PrintJSON(cmd, other)
-	}
+// answer shows one lock after another. A name that is not a lock does not hide the next ones.
+func (q *question) answer(cmd *cobra.Command, g *cli.Globals, names []string) error {
+	ctx := cmd.Context()
+	srv, client, err := cli.Connect(ctx, g, names...)
 	if err != nil {
 		return err
 	}
-	if err := cli.Print(cmd, asJSON, s, s.print); err != nil || !q.exitCode {
+	defer func() { _ = engine.EngineOf(client).CloseWithin(0) }()
+	if q.master, err = cli.WarnOfReplica(ctx, srv, q.errors); err != nil {
 		return err
 	}
+	a := answers{question: q, out: cmd.OutOrStdout(), array: len(names) > 1}
+	for _, name := range names {
+		q.name = name
+		s, err := q.ask(ctx, srv, client)
+		if err != nil {
+			err = cli.Explained(ctx, srv, name, err)
+			var other *inspect.NotLock
+			if !errors.As(err, &other) {
+				return err
+			}
+			a.docs = append(a.docs, other)
+		} else {
+			a.add(s)
+			err = q.exit(s)
+		}
+		a.exit(err)
+	}
+	if err := a.end(); err != nil {
+		return err
+	}
+	return a.worst
+}
+
+// exit returns the error that sets the exit code for a lock.
+func (q *question) exit(s shown) error {
 	switch lock, is := s.(*status); {
+	case !q.exitCode:
 	case !is:
-		return cli.Errorf(1, "%q is not a lock: it is neither held nor free", q.name)
+		return cli.Errorf(cli.CodeFailed, "%q is not a lock: it is neither held nor free", q.name)
 	case !lock.Held:
 		return &cli.ExitError{Code: codeFree}
 	}
 	return nil
 }
 
+type answers struct {
+	*question
+	out   io.Writer
+	array bool // there are several
+	docs  []any
+	rows  []row
+	shown int
+	worst error
+}
+
+func (a *answers) add(s shown) {
+	switch {
+	case a.format.Structured():
+		a.docs = append(a.docs, s)
+	case a.format.Wide():
+		a.rows = append(a.rows, s.wide())
+	case a.format.Names() && s.exists():
+		fmt.Fprintln(a.out, cli.Name(a.name))
+	case a.format.Names():
+	default:
+		if a.shown++; a.shown > 1 {
+			fmt.Fprintln(a.out)
+		}
+		s.print(a.out)
+	}
+}
+
+// exit keeps the worst result: a failure is worse than a free lock.
+func (a *answers) exit(err error) {
+	var exit *cli.ExitError
+	free := errors.As(err, &exit) && exit.Code == codeFree
+	switch {
+	case err == nil:
+	case free && a.worst == nil, !a.array:
+		a.worst = err
+	case !free:
+		cli.Messagef(a.errors, "%s", sanitize.Message(err.Error()))
+		a.worst = &cli.ExitError{Code: cli.CodeFailed}
+	}
+}
+
+func (a *answers) end() error {
+	switch {
+	case a.format.Structured() && a.array:
+		return a.format.Document(a.out, a.docs)
+	case a.format.Structured():
+		return a.format.Document(a.out, a.docs[0])
+	case a.format.Wide() && len(a.rows) > 0:
+		printWide(a.out, cli.LookOf(a.out), !a.format.NoHeaders, a.rows)
+	}
+	return nil
+}
+
 // ask inspects the lock repeatedly if it may change soon.
-func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error) {
-	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
-		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
-			return err
+func (q *question) ask(ctx context.Context, srv *connect.Server, client *redlatch.Client) (shown, error) {
+	if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
+		return nil, err
+	}
+	lock, err := q.watch(ctx, client)
+	if errors.Is(err, redlatch.ErrWrongType) {
+		if number := readCounter(ctx, srv, client, q.name); number != nil {
+			return number, nil
 		}
-		master, err := cli.WarnOfReplica(ctx, srv, q.errors)
-		if err != nil {
-			return err
-		}
-		lock, err := q.watch(ctx, client)
-		if errors.Is(err, redlatch.ErrWrongType) {
-			if number := readCounter(ctx, srv, client, q.name); number != nil {
-				s = number
-				return nil
-			}
-		}
-		if err == nil {
-			lock.ReplicaOf = master
-			lock.readDetails(ctx, srv)
-			lock.findDeadlock(ctx, srv)
-			s = lock
-		}
-		return err
-	})
-	return s, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	lock.ReplicaOf = q.master
+	lock.readDetails(ctx, srv)
+	lock.findDeadlock(ctx, srv)
+	return lock, nil
 }
 
 const statusHelp = `Shows the holders of the lock NAME, their hold counts, the remaining lease, and
@@ -132,7 +210,11 @@ the queue of a fair lock. An owner is the UUID of a client, a colon, and the
 number of a thread in a Java process or of an acquisition in a Go process.
 Redlatch clients have version 7 UUIDs, which contain their start time; Redisson
 clients have version 4 UUIDs. If NAME is a hash but not a lock, the exit code
-is 1, and --json gives the reason.
+is 1, and -o json gives the reason.
+
+Several names are shown one after another, in -o json and -o yaml as an array.
+-o wide prints one line per lock, as redlatch list does; -o name prints the
+names that are held or have a queue. The exit code is that of the worst lock.
 
 Each reader of a read/write lock has its own lease. A reader whose lease has
 expired no longer blocks the lock after the other readers have left. The owner
@@ -170,16 +252,17 @@ docs/operations.md. If there may be one, it scans all keys and takes a few
 seconds longer.
 
 Exit codes:
-  0  the lock was shown, held or free
-  1  the command failed, or NAME is not a lock
+  0  the locks were shown, held or free
+  1  the command failed, or a NAME is not a lock
   2  the command line or the address is invalid
-  3  with --exit-code: the lock is free`
+  3  with --exit-code: a lock is free`
 
 const statusExamples = `  redlatch status nightly-report
   redlatch status --for 15s nightly-report   # is its lease renewed?
   redlatch status --for 40s billing-run      # is the first in the queue dead?
   redlatch status --json nightly-report | jq .held
   redlatch status --exit-code nightly-report >/dev/null && echo held
+  redlatch status -o wide orders:1 orders:2
   redlatch status --from 10001 --waiters 500 billing-run
   redlatch status --json --waiters 0 billing-run |
     jq '.queue[] | select(.subscribed == "no")'`

@@ -3,7 +3,6 @@ package show
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
@@ -22,7 +21,7 @@ import (
 type watcher struct {
 	pattern string
 	single  bool // pattern is the name of a single lock
-	json    bool
+	format  cli.Output
 	length  time.Duration // 0 means no limit
 
 	srv    *connect.Server
@@ -61,7 +60,7 @@ func NewWatch(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	names.Register(cmd, "NAME is")
-	f.BoolVar(&w.json, "json", false, "print JSON, one event per line")
+	w.format.Register(cmd, ": one event per line, or a sequence of events")
 	f.DurationVar(&w.length, "for", 0, "how long to watch (default: until interrupted)")
 	return cmd
 }
@@ -151,8 +150,8 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 }
 
 func (w *watcher) emit(event any, line string) {
-	if w.json {
-		_ = json.NewEncoder(w.out).Encode(event) // cli.Execute ends the command
+	if w.format.Structured() {
+		_ = w.format.Item(w.out, event) // cli.Execute ends the command
 		return
 	}
 	fmt.Fprintln(w.out, cli.Fit(w.out, line))
