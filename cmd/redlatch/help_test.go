@@ -80,6 +80,17 @@ func TestUsageErrorsSuggestCommand(t *testing.T) {
 	}
 }
 
+func TestExitCodesOfHelpAndDocsAgree(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	require.True(t, strings.Contains(string(page), "\n"+cli.ExitCodesTable()+"\n"), "the page needs this table:\n%s", cli.ExitCodesTable()) //nolint:testifylint // Contains prints the page
+	topic := program.OK(t, program.NoServer(t), "help", "exit-codes")
+	program.Narrow(t, topic)
+	require.Contains(t, program.Words(topic), "128+n signal n ended the command: 130 for SIGINT, 141 for SIGPIPE, 143 for SIGTERM")
+	require.Contains(t, unpacked(t, written(t)["man/redlatch.1.gz"]), cli.ExitCodesText())
+}
+
 func TestFlagHelpIsWrappedOnce(t *testing.T) {
 	t.Parallel()
 	root := cli.NewRoot(constructors...)

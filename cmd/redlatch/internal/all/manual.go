@@ -65,13 +65,13 @@ func (m manual) write(root *cobra.Command, folder string) error {
 	return nil
 }
 
-// documented returns the commands that have a page: the root and all visible commands except
-// cobra's own.
+// documented returns the commands that have a page: root and all visible commands below it, except
+// cobra's own and help topics.
 func documented(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
 	for _, cmd := range root.Commands() {
-		if !cmd.Hidden && cmd.Name() != "help" && cmd.Name() != "completion" {
-			all = append(all, cmd)
+		if !cmd.Hidden && cmd.Name() != "help" && cmd.Name() != "completion" && !cmd.IsAdditionalHelpTopicCommand() {
+			all = append(all, documented(cmd)...)
 		}
 	}
 	return all
@@ -117,6 +117,9 @@ func (m manual) page(cmd *cobra.Command) string {
 	}
 	section("SYNOPSIS", use)
 	description, codes, _ := strings.Cut(cmd.Long, "\nExit codes:\n")
+	if !cmd.HasParent() {
+		codes = cli.ExitCodesText()
+	}
 	section("DESCRIPTION", description)
 	section("EXIT STATUS", codes)
 	if !cmd.HasParent() {

@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // Exit codes. Commands that return the exit code of another program use CodeRunFailed for their own
@@ -29,6 +32,49 @@ const (
 
 	codeSignal = 128
 )
+
+// exitCodes are rows of a table: a code and its meaning, in Markdown.
+var exitCodes = [][2]string{
+	{"0", "success"},
+	{"1", "the command failed; `doctor --strict`: there are warnings; `evict`: nothing was evicted"},
+	{"2", "the command line or the server's address is invalid, and nothing was done (125 for `run`, `hold` and `release`); " +
+		"`unlock`, `evict`, `demo`: the server is a replica; `unlock`: the lock was not released; `doctor`: there are errors"},
+	{"3", "`unlock`: the lock is free; `status --exit-code`: a lock is free"},
+	{"124", "`run`, `hold`: the lock was not acquired; `--conflict-exit-code` changes this"},
+	{"125", "`run`, `hold`, `release`: redlatch failed, or the lock was lost"},
+	{"126", "`run`: the command was found but could not be run"},
+	{"127", "`run`: the command was not found"},
+	{"128+n", "signal n ended the command: 130 for SIGINT, 141 for SIGPIPE, 143 for SIGTERM"},
+	{"other", "`run`: the exit code of its command"},
+}
+
+// ExitCodesTable returns the exit codes of all commands as a Markdown table.
+func ExitCodesTable() string {
+	table := "| exit code | meaning |\n|---|---|\n"
+	for _, row := range exitCodes {
+		table += "| " + row[0] + " | " + row[1] + " |\n"
+	}
+	return table
+}
+
+// ExitCodesText returns the exit codes of all commands for a terminal.
+func ExitCodesText() string {
+	const column = 8
+	var text strings.Builder
+	for _, row := range exitCodes {
+		lines := Wrap(strings.ReplaceAll(row[1], "`", ""), Columns-1-column)
+		fmt.Fprintf(&text, "  %-*s%s\n", column-2, row[0], strings.Join(lines, "\n"+strings.Repeat(" ", column)))
+	}
+	return text.String()
+}
+
+func newExitCodes() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "The exit codes of all commands",
+		Long:  "The exit codes of all commands. Each command's help lists its own.\n\n" + strings.TrimSuffix(ExitCodesText(), "\n"),
+	}
+}
 
 // SignalCode returns the exit code that shells use for a program killed by sig.
 func SignalCode(sig os.Signal) int {

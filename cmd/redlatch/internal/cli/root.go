@@ -109,7 +109,8 @@ share locks on one Redis or Valkey server.
 The exit code is 0 on success, 2 if the command line or the server's address is
 invalid (125 for redlatch run, hold and release), and 1 for other failures,
 unless the command's help says otherwise. If signal n ended the command, it is
-128+n: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
+128+n: 130 for SIGINT (Ctrl-C), 143 for SIGTERM. redlatch help exit-codes lists
+all of them.`,
 		Example: `  redlatch demo                                # try it; needs no Redis
   redlatch run nightly-report -- ./report.sh   # run a command under a lock
   redlatch run --try import -- ./import.sh     # skip it if the lock is held
@@ -127,6 +128,7 @@ unless the command's help says otherwise. If signal n ended the command, it is
 	g.register(root)
 	// Complete file names only for flags that take a file.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.AddCommand(newExitCodes())
 	for _, newCommand := range commands {
 		root.AddCommand(explained(newCommand(g)))
 	}
