@@ -139,7 +139,8 @@ step "a second build has the same bytes"
 mapfile -t pages < <(cd "$work/first/bin/package/man" && printf '%s\n' *.1.gz)
 
 # Each command must have a page: the names come from the help, not from the generator.
-mapfile -t commands < <("$program" --help | sed -n '/^Available Commands:/,/^Flags:/s/^  \([a-z]*\) .*/\1/p' | grep -vxE 'help|completion')
+listed() { "$program" "$@" --help | sed -n '/^Available Commands:/,/^Flags:/s/^  \([a-z]*\) .*/\1/p' | grep -vxE 'help|completion'; }
+mapfile -t commands < <(listed && listed context | sed 's/^/context-/')
 same "the manual" "$(printf '%s\n' "${pages[@]}")" "$(echo redlatch.1.gz && printf 'redlatch-%s.1.gz\n' "${commands[@]}")"
 
 # packed lists the expected files of a package: the common ones and its arguments.
@@ -196,7 +197,8 @@ if has man "the manual is not read"; then
 	for command in "${commands[@]}"; do
 		man redlatch "$command" >"$work/page" 2>"$work/said"
 		[ ! -s "$work/said" ] || fail "man redlatch $command: $(cat "$work/said")"
-		for flag in $("$redlatch" "$command" --help | grep -oE '^ +(-., )?--[a-z0-9-]+' | grep -oE -- '--.*'); do
+		read -ra words <<<"${command//-/ }"
+		for flag in $("$redlatch" "${words[@]}" --help | grep -oE '^ +(-., )?--[a-z0-9-]+' | grep -oE -- '--.*'); do
 			grep -qE -- "^ +(-., )?$flag( |\$)" "$work/page" || fail "man redlatch $command lacks $flag"
 		done
 	done

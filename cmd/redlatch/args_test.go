@@ -42,7 +42,9 @@ var usual = map[string][]string{
 	"status": {"job"},
 	"unlock": {"--force", "job"},
 	"watch":  {"--for=1s", "job"},
-	"evict":  {"job", "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"},
+
+	"context use": {"prod"},
+	"evict":       {"job", "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"},
 }
 
 // commands returns the visible commands by their paths.
@@ -189,20 +191,24 @@ func usageCode(path string) int {
 
 // meaningless are flags that a command must reject.
 var meaningless = map[string][]string{
-	"demo":     {"--duration=1ns", "--duration=2h", "--redis=nonsense", "--redis=redis-cluster://h"},
-	"doctor":   {"--need=nonsense", "--redis=nonsense"},
-	"evict":    {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
-	"exporter": {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},
-	"hold":     {"--try --wait=1s", "--lease=1ns", "--permits=nonsense", "--for-pid=0", "--on-lost-signal=nonsense", "--redis=nonsense"},
-	"list":     {"--kind=nonsense", "--sort=nonsense", "--limit=-1", "--redis=nonsense"},
-	"release":  {"--wait=1ns"},
-	"run":      {"--try --wait=1s", "--lease=1ns", "--on-lost=nonsense", "--permits=nonsense", "--redis=nonsense", "--tls-ca=/nonsense"},
-	"serve":    {"--addr=nonsense"},
-	"status":   {"--for=0s", "--output=nonsense", "--waiters=-1", "--base64", "--tls-ca=/nonsense", "--redis=redis://h/orders"},
-	"top":      {"--every=1ns", "--redis=nonsense", "--every=1s"}, // the last without a terminal
-	"ui":       {"--addr=nonsense", "--every=1ns", "--addr=0.0.0.0:0", "--auth=/nonsense", "--redis=nonsense"},
-	"unlock":   {"--for=0s", "--dead=a:1 --even-if-alive", "--force=false", "--base64", "--redis=nonsense"},
-	"watch":    {"--for=0s", "--base64", "--redis=nonsense"},
+	"context":      {"--no-headers"},
+	"context list": {"--output=wide"},
+	"context show": {"--context=nonsense", "--context=", "--context=a --redis=redis://h"},
+	"context use":  {"--json"},
+	"demo":         {"--duration=1ns", "--duration=2h", "--redis=nonsense", "--redis=redis-cluster://h"},
+	"doctor":       {"--need=nonsense", "--redis=nonsense"},
+	"evict":        {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
+	"exporter":     {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},
+	"hold":         {"--try --wait=1s", "--lease=1ns", "--permits=nonsense", "--for-pid=0", "--on-lost-signal=nonsense", "--redis=nonsense"},
+	"list":         {"--kind=nonsense", "--sort=nonsense", "--limit=-1", "--redis=nonsense"},
+	"release":      {"--wait=1ns"},
+	"run":          {"--try --wait=1s", "--lease=1ns", "--on-lost=nonsense", "--permits=nonsense", "--redis=nonsense", "--tls-ca=/nonsense"},
+	"serve":        {"--addr=nonsense"},
+	"status":       {"--for=0s", "--output=nonsense", "--waiters=-1", "--base64", "--tls-ca=/nonsense", "--redis=redis://h/orders"},
+	"top":          {"--every=1ns", "--redis=nonsense", "--every=1s"}, // the last without a terminal
+	"ui":           {"--addr=nonsense", "--every=1ns", "--addr=0.0.0.0:0", "--auth=/nonsense", "--redis=nonsense"},
+	"unlock":       {"--for=0s", "--dead=a:1 --even-if-alive", "--force=false", "--base64", "--redis=nonsense"},
+	"watch":        {"--for=0s", "--base64", "--redis=nonsense"},
 }
 
 func TestUsageErrorsShareOneExitCode(t *testing.T) {
@@ -211,17 +217,17 @@ func TestUsageErrorsShareOneExitCode(t *testing.T) {
 	for path := range commands(t) {
 		require.Contains(t, meaningless, path, "say which of its flags can mean nothing")
 		lines := [][]string{
-			append([]string{path, "--no-such-flag"}, usual[path]...),
-			append([]string{path, "--tls-insecure-skip-verify=maybe"}, usual[path]...),
+			append(append(strings.Fields(path), "--no-such-flag"), usual[path]...),
+			append(append(strings.Fields(path), "--tls-insecure-skip-verify=maybe"), usual[path]...),
 		}
 		if path != "status" { // it takes any number of names
-			lines = append(lines, []string{path, "a", "b", "c", "d", "e"})
+			lines = append(lines, append(strings.Fields(path), "a", "b", "c", "d", "e"))
 		}
 		if usual[path] != nil {
-			lines = append(lines, []string{path})
+			lines = append(lines, strings.Fields(path))
 		}
 		for _, flags := range meaningless[path] {
-			args := append(append([]string{path}, usual[path]...), strings.Fields(flags)...)
+			args := append(append(strings.Fields(path), usual[path]...), strings.Fields(flags)...)
 			if path == "run" {
 				args = append(append([]string{path}, strings.Fields(flags)...), usual[path]...)
 			}

@@ -104,7 +104,7 @@ func asksNone(path string) bool {
 	case "demo", "release", "serve", "top":
 		return true
 	}
-	return strings.HasPrefix(path, "completion")
+	return strings.HasPrefix(path, "completion") || strings.HasPrefix(path, "context")
 }
 
 func TestHostileRepliesAreErrors(t *testing.T) {

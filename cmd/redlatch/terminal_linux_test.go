@@ -63,10 +63,12 @@ var printing = map[string][]string{
 	"ui":       {"--addr=127.0.0.1:0"},
 	"evict":    {"queued", program.RedissonOwner},
 	"unlock":   {"--force", "free"},
+
+	"context list": {"--json"},
 }
 
 // silent lists commands that do not write to standard output.
-var silent = []string{"release", "run", "top"}
+var silent = []string{"context use", "release", "run", "top"}
 
 func TestLostOutputIsError(t *testing.T) {
 	t.Parallel()

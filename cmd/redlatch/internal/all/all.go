@@ -21,7 +21,7 @@ func Commands(screen top.Screen) []cli.Constructor {
 		force.NewEvict, force.NewUnlock,
 		exporter.New,
 		hold.New, hold.NewDetached, hold.NewRelease, hold.NewRun, hold.NewGuard,
-		newManual,
+		newContext, newManual,
 		newServe,
 		top.New(screen),
 		ui.New,

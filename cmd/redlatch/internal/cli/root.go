@@ -33,7 +33,8 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := NewStdout(os.Stdout, cancel)
-	root := NewRoot(commands...)
+	g := &Globals{}
+	root := newRoot(g, commands)
 	refuseTheUnknown(root)
 	root.SetOut(out)
 	root.SetArgs(args)
@@ -49,7 +50,7 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 		return 0
 	}
 	if exit.Err != nil {
-		Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
+		Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(g.InContext(err).Error())))
 	}
 	return exit.Code
 }
@@ -98,8 +99,9 @@ func written(err, lost error) error {
 }
 
 // NewRoot returns the redlatch command with the given commands.
-func NewRoot(commands ...Constructor) *cobra.Command {
-	g := &Globals{}
+func NewRoot(commands ...Constructor) *cobra.Command { return newRoot(&Globals{}, commands) }
+
+func newRoot(g *Globals, commands []Constructor) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "redlatch",
 		Short: "Redisson-compatible locks from the shell",
@@ -130,7 +132,7 @@ all of them.`,
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(newExitCodes())
 	for _, newCommand := range commands {
-		root.AddCommand(explained(newCommand(g)))
+		root.AddCommand(Checked(newCommand(g)))
 	}
 	return root
 }

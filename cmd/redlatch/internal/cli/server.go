@@ -13,23 +13,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
-	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
-const (
-	defaultRedis = "redis://127.0.0.1:6379"
-	urlEnv       = "REDIS_URL"
-	passwordEnv  = "REDIS_PASSWORD"
-)
+const passwordEnv = "REDIS_PASSWORD"
 
 // Globals contains the flags that all commands have in common. They specify the server and the
 // credentials.
@@ -37,8 +33,11 @@ type Globals struct {
 	// Redis is the value of --redis.
 	Redis string
 
-	user, passwordFile string
-	tls                connect.TLS
+	context, user, passwordFile string
+	tls                         connect.TLS
+
+	flags  *pflag.FlagSet
+	chosen *Chosen
 }
 
 // register does not take the defaults of flags from the environment, because the help text would
@@ -46,8 +45,11 @@ type Globals struct {
 // arguments of its processes.
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVar(&g.Redis, "redis", "",
-		"server: redis://host[:port][/db], rediss:// or unix:///path, redis-cluster://host[:port],... or redis-sentinel://host[:port],.../master (default: REDIS_URL, else "+defaultRedis+")")
+	g.flags = f
+	f.StringVar(&g.Redis, redisFlag, "",
+		"server: redis://host[:port][/db], rediss:// or unix:///path, redis-cluster://host[:port],... or redis-sentinel://host[:port],.../master "+
+			"(default: REDIS_URL, else the current context, else "+defaultRedis+")")
+	f.StringVar(&g.context, contextFlag, "", "use the server of this name in the config file (default: "+contextEnv+"); see redlatch context")
 	f.StringVar(&g.user, "user", "", "user; set the password in REDIS_PASSWORD")
 	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
 	f.StringVar(&g.tls.CA, "tls-ca", "", "PEM file of the certificate authorities; any tls flag enables TLS, like rediss://")
@@ -56,6 +58,7 @@ func (g *Globals) register(root *cobra.Command) {
 	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "expected name in the server's certificate")
 	f.BoolVar(&g.tls.Insecure, "tls-insecure-skip-verify", false, "accept any certificate")
 	CompleteFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
+	_ = root.RegisterFlagCompletionFunc(contextFlag, CompleteContexts)
 }
 
 // Server returns the server that the flags and the environment specify. Its errors have
@@ -77,41 +80,40 @@ func ServerOf(set connect.Settings) (*connect.Server, error) {
 	return srv, nil
 }
 
-// Target returns the address without the user and the password.
-func (g *Globals) Target() string { return redisurl.Show(g.url()) }
-
-// Settings reads the flags, the environment and the password file. Call it only once, because it
-// may print a warning. Its errors have [CodeUsage].
+// Settings reads flags, environment, config file and password. It may print a warning and run a command, so call it
+// once. Its errors have [CodeUsage].
 func (g *Globals) Settings() (connect.Settings, error) {
-	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
+	c, err := g.Choose()
+	if err != nil {
+		return connect.Settings{}, err
+	}
 	if g.Redis != "" && connect.Shows(g.Redis) {
 		Messagef(os.Stderr, "warning: all users of this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file given with --password-file")
 	}
+	set := connect.Settings{Address: c.Redis, User: c.User, TLS: c.TLS()}
 	switch {
-	case g.passwordFile != "":
-		text, err := os.ReadFile(g.passwordFile)
+	case c.PasswordFile != "":
+		where := "--password-file"
+		if g.passwordFile == "" {
+			where = "password-file"
+		}
+		text, err := os.ReadFile(c.PasswordFile)
 		if err != nil {
-			return connect.Settings{}, Usagef("--password-file: %w", err)
+			return connect.Settings{}, Usagef("%s: %w", where, err)
 		}
 		set.Password = strings.TrimRight(string(text), "\r\n")
 		if set.Password == "" {
-			return connect.Settings{}, Usagef("--password-file: %s contains no password", g.passwordFile)
+			return connect.Settings{}, Usagef("%s: %s contains no password", where, c.PasswordFile)
+		}
+	case len(c.PasswordCommand) > 0:
+		if set.Password, err = c.PasswordCommand.Password(); err != nil {
+			return connect.Settings{}, &ExitError{Code: CodeUsage, Err: err}
 		}
 	case !connect.HasPassword(set.Address):
 		set.Password = os.Getenv(passwordEnv)
 	}
 	return set, nil
-}
-
-func (g *Globals) url() string {
-	if g.Redis != "" {
-		return g.Redis
-	}
-	if env := os.Getenv(urlEnv); env != "" {
-		return env
-	}
-	return defaultRedis
 }
 
 // WithServer connects to the server and calls do. Each error is a single line that also says what

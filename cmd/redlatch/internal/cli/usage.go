@@ -10,7 +10,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-func explained(cmd *cobra.Command) *cobra.Command {
+// Checked makes a command explain wrong arguments.
+func Checked(cmd *cobra.Command) *cobra.Command {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			err := check(c, args)
@@ -45,7 +46,7 @@ func refuseTheUnknown(root *cobra.Command) {
 			}
 			cmd.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 			for _, shell := range cmd.Commands() {
-				explained(shell)
+				Checked(shell)
 			}
 		}
 	}

@@ -94,9 +94,9 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// demoServer returns empty settings if --redis is not set.
+// demoServer returns empty settings if no flag names a server.
 func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
-	if g.Redis == "" {
+	if !g.Explicit() {
 		return connect.Settings{}, nil
 	}
 	set, err := g.Settings()

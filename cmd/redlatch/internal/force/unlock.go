@@ -113,6 +113,7 @@ const briefLook = 1500 * time.Millisecond
 
 func (o *unlockOptions) confirm(f *repair.Forced) bool {
 	printLock(os.Stderr, f)
+	fmt.Fprint(os.Stderr, cli.Indented("server", o.Named()))
 	o.shown = true
 	return cli.Confirm(os.Stdin, os.Stderr, question(f))
 }

@@ -44,6 +44,7 @@ func TestUnlockPromptsOnTerminalWithoutYes(t *testing.T) {
 			require.Contains(t, out.String(), program.RedissonOwner)
 			continue
 		}
+		require.Contains(t, said.String(), "  server redis://")
 		require.Contains(t, said.String(), "Release lock \""+name+"\" of this holder? [y/N] ")
 		require.Contains(t, said.String(), program.RedissonOwner)
 		require.NotContains(t, out.String(), program.RedissonOwner, "it is reported twice")

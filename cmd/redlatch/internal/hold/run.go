@@ -158,7 +158,7 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	}
 	defer h.disconnect()
 	if o.verbose {
-		cli.Messagef(os.Stderr, "lock %q is held by %s", name, sanitize.Message(inspect.OwnerAnd(h.owner(), engine.EngineOf(h.client).Label)))
+		cli.Messagef(os.Stderr, "lock %q on %s is held by %s", name, o.Named(), sanitize.Message(inspect.OwnerAnd(h.owner(), engine.EngineOf(h.client).Label)))
 	}
 	proc, err := startCommand(path, argv, environ(h.environment()))
 	if err != nil {

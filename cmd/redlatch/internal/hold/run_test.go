@@ -154,7 +154,7 @@ func TestRefusedRunNamesHolder(t *testing.T) {
 		if name == "run" {
 			require.NoError(t, p.Stdin.Close())
 			require.Equal(t, 1, p.Code()) // of read
-			require.Regexp(t, `^redlatch: lock "`+lock+`" is held by `+says+`\n$`, p.Stderr.String())
+			require.Regexp(t, `^redlatch: lock "`+lock+`" on `+s.URL()+` is held by `+says+`\n$`, p.Stderr.String())
 		}
 		_ = p.Cmd.Process.Kill()
 	}

@@ -112,7 +112,7 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, names []string) er
 			a.add(s)
 			err = q.exit(s)
 		}
-		a.exit(err)
+		a.exit(g, err)
 	}
 	if err := a.end(); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (a *answers) add(s shown) {
 }
 
 // exit keeps the worst result: a failure is worse than a free lock.
-func (a *answers) exit(err error) {
+func (a *answers) exit(g *cli.Globals, err error) {
 	var exit *cli.ExitError
 	free := errors.As(err, &exit) && exit.Code == codeFree
 	switch {
@@ -168,7 +168,7 @@ func (a *answers) exit(err error) {
 	case free && a.worst == nil, !a.array:
 		a.worst = err
 	case !free:
-		cli.Messagef(a.errors, "%s", sanitize.Message(err.Error()))
+		cli.Messagef(a.errors, "%s", sanitize.Message(g.InContext(err).Error()))
 		a.worst = &cli.ExitError{Code: cli.CodeFailed}
 	}
 }

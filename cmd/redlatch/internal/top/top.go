@@ -60,7 +60,7 @@ func New(show Screen) cli.Constructor {
 					return cli.Errorf(cli.CodeFailed, "this program was built without top; the releases' archives and packages have it")
 				}
 				return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error {
-					return run(ctx, srv, show, pattern, every)
+					return run(ctx, srv, show, Options{Place: sanitize.Message(g.Named()), Pattern: pattern}, every)
 				})
 			},
 		}
@@ -71,7 +71,7 @@ func New(show Screen) cli.Constructor {
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-func run(ctx context.Context, srv *connect.Server, show Screen, pattern string, every time.Duration) error {
+func run(ctx context.Context, srv *connect.Server, show Screen, o Options, every time.Duration) error {
 	client, err := cli.Client(ctx, srv)
 	if err != nil {
 		return err
@@ -81,9 +81,8 @@ func run(ctx context.Context, srv *connect.Server, show Screen, pattern string, 
 	if err != nil {
 		return err
 	}
-	locks := board.New(source, pattern, every)
-	defer func() { _ = locks.Close() }()
-	o := Options{Board: locks, Place: sanitize.Message(srv.String()), Pattern: pattern}
+	o.Board = board.New(source, o.Pattern, every)
+	defer func() { _ = o.Board.Close() }()
 	if master, err := srv.Master(ctx); err == nil && master != "" {
 		o.Note = sanitize.Message(srv.OfReplica(master))
 	}

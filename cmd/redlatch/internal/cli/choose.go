@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli/config"
+	"github.com/redlatch/redlatch/internal/redisurl"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+const (
+	defaultRedis = "redis://127.0.0.1:6379"
+	urlEnv       = "REDIS_URL"
+	contextEnv   = "REDLATCH_CONTEXT"
+	redisFlag    = "redis"
+	contextFlag  = "context"
+
+	fromCurrent = "current context"
+)
+
+// Chosen is the server that flags, environment and config file name.
+type Chosen struct {
+	config.Context
+	// Name is the name of the context, or "" if the address does not come from one.
+	Name string
+	// From is the flag, variable or default that named the server.
+	From string
+}
+
+// Password says where the password comes from, or returns "" if there is none.
+func (c *Chosen) Password() string {
+	switch {
+	case c.PasswordFile != "":
+		return "file " + c.PasswordFile
+	case len(c.PasswordCommand) > 0:
+		return "command " + c.PasswordCommand[0]
+	case connect.HasPassword(c.Redis):
+		return "in the address"
+	case os.Getenv(passwordEnv) != "":
+		return passwordEnv
+	}
+	return ""
+}
+
+// Choose returns the server to use. The nearest source names it: a flag, then REDLATCH_CONTEXT, then REDIS_URL, which
+// other programs may read, then the config file, which another terminal may have changed. A context's credentials are
+// never sent to another address. Its errors have [CodeUsage].
+func (g *Globals) Choose() (*Chosen, error) {
+	if g.chosen != nil {
+		return g.chosen, nil
+	}
+	c, err := g.choose()
+	if err != nil {
+		return nil, &ExitError{Code: CodeUsage, Err: err}
+	}
+	c.User, c.CA = cmp.Or(g.user, c.User), cmp.Or(g.tls.CA, c.CA)
+	c.Cert, c.Key = cmp.Or(g.tls.Cert, c.Cert), cmp.Or(g.tls.Key, c.Key)
+	c.ServerName = cmp.Or(g.tls.ServerName, c.ServerName)
+	if g.given("tls-insecure-skip-verify") {
+		c.Insecure = g.tls.Insecure
+	}
+	if g.passwordFile != "" {
+		c.PasswordFile, c.PasswordCommand = g.passwordFile, nil
+	}
+	g.chosen = c
+	return c, nil
+}
+
+func (g *Globals) choose() (*Chosen, error) {
+	name, from := os.Getenv(contextEnv), contextEnv
+	if g.given(contextFlag) {
+		name, from = g.context, "--"+contextFlag
+	}
+	url := os.Getenv(urlEnv)
+	switch {
+	// An empty variable in a script must not select another server.
+	case g.given(redisFlag) && g.Redis == "", g.given(contextFlag) && g.context == "":
+		return nil, errors.New("--redis and --context must not be empty")
+	case g.Redis != "" && g.given(contextFlag):
+		return nil, errors.New("--redis and --context are mutually exclusive")
+	case g.Redis != "":
+		return &Chosen{Context: config.Context{Redis: g.Redis}, From: "--" + redisFlag}, nil
+	case name != "":
+		return find(name, from)
+	case url != "":
+		return &Chosen{Context: config.Context{Redis: url}, From: urlEnv}, nil
+	}
+	return find("", fromCurrent)
+}
+
+// find returns a context, or for "" the current one or the default.
+func find(name, from string) (*Chosen, error) {
+	f, err := config.Load()
+	if err != nil {
+		return nil, err
+	}
+	if name == "" && f.Current == "" {
+		return &Chosen{Context: config.Context{Redis: defaultRedis}, From: "default"}, nil
+	}
+	name = cmp.Or(name, f.Current)
+	c, err := f.Find(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return &Chosen{Context: *c, Name: name, From: from}, nil
+}
+
+func (g *Globals) given(flag string) bool { return g.flags != nil && g.flags.Changed(flag) }
+
+// Explicit reports whether a flag names the server.
+func (g *Globals) Explicit() bool { return g.given(redisFlag) || g.given(contextFlag) }
+
+// Target returns the address without its password.
+func (g *Globals) Target() string {
+	c, err := g.Choose()
+	if err != nil {
+		return ""
+	}
+	return redisurl.Show(c.Redis)
+}
+
+// Named returns the address and the context, for messages.
+func (g *Globals) Named() string {
+	if c, err := g.Choose(); err == nil && c.Name != "" {
+		return fmt.Sprintf("%s (context %s)", g.Target(), sanitize.Word(c.Name))
+	}
+	return g.Target()
+}
+
+// InContext adds the name of the context to an error.
+func (g *Globals) InContext(err error) error {
+	if g.chosen == nil || g.chosen.Name == "" {
+		return err
+	}
+	return fmt.Errorf("context %s: %w", sanitize.Word(g.chosen.Name), err)
+}
+
+// CompleteContexts completes the names of contexts.
+func CompleteContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	f, err := config.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, name := range f.Names() {
+		if sanitize.Word(name) == name { // the others cannot be typed
+			names = append(names, name+"\t"+redisurl.Show(f.Contexts[name].Redis))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

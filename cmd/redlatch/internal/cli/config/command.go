@@ -1,0 +1,80 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+const (
+	// commandTime limits a command. Its children may keep its output open for another commandGrace.
+	commandTime, commandGrace = 10 * time.Second, time.Second
+	// maxOutput bounds each output of a command, in bytes.
+	maxOutput = 64 << 10
+)
+
+// Command is a program and its arguments. No shell interprets them.
+type Command []string
+
+// UnmarshalYAML rejects a string, which would need a shell to split it.
+func (c *Command) UnmarshalYAML(n *yaml.Node) error {
+	var words []string
+	if n.Kind != yaml.SequenceNode || n.Decode(&words) != nil || len(words) == 0 || words[0] == "" {
+		return fmt.Errorf("line %d: password-command must be a list, such as [pass, show, redis/prod]", n.Line)
+	}
+	*c = words
+	return nil
+}
+
+// Password returns the output of a command without its last newline. The command has no standard input, so it cannot
+// consume the input of a script. Errors quote its standard error, but never its output.
+func (c Command) Password() (string, error) { return c.password(commandTime) }
+
+func (c Command) password(limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var out, errs bounded
+	cmd := exec.CommandContext(ctx, c[0], c[1:]...) //nolint:gosec // the user's own configuration
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, commandGrace
+	err := cmd.Run()
+	password := strings.TrimSuffix(strings.TrimSuffix(string(out.text), "\n"), "\r")
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("not finished after %v", limit)
+	case err != nil:
+	case out.full:
+		err = fmt.Errorf("printed more than %d bytes", maxOutput)
+	case password == "":
+		err = errors.New("its output is empty")
+	case strings.Contains(password, "\n"):
+		err = errors.New("printed more than one line")
+	default:
+		return password, nil
+	}
+	err = fmt.Errorf("password-command %s: %w", sanitize.Word(c[0]), err)
+	if said := strings.TrimSpace(string(errs.text)); said != "" {
+		err = fmt.Errorf("%w: %s", err, sanitize.Line(said))
+	}
+	return "", err
+}
+
+// bounded keeps the first bytes written to it.
+type bounded struct {
+	text []byte
+	full bool
+}
+
+// Write never fails, because a closed pipe would stop the command.
+func (b *bounded) Write(p []byte) (int, error) {
+	keep := min(len(p), maxOutput-len(b.text))
+	b.full = b.full || keep < len(p)
+	b.text = append(b.text, p[:keep]...)
+	return len(p), nil
+}
