@@ -44,7 +44,7 @@ func does(t *testing.T, shell, line string) {
 	require.Empty(t, string(out))
 	work, err := os.ReadFile(filepath.Join(cmd.Dir, "work"))
 	require.NoError(t, err)
-	require.Regexp(t, `^\w+ 124\n$`, string(work), "it does not run under a lock")
+	require.Regexp(t, `^[\w:]+ 124\n$`, string(work), "it does not run under a lock")
 }
 
 func TestPageExamplesRunUnderLock(t *testing.T) {
