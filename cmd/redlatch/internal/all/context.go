@@ -47,7 +47,6 @@ The first of these names the server:
 The other connection flags override the context's keys. If --redis or REDIS_URL
 names the server, no key of a context is used.`
 
-// newContext returns the command context.
 func newContext(g *cli.Globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "context",
@@ -66,7 +65,6 @@ func newContext(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// described is a context or another server in JSON.
 type described struct {
 	Name     string `json:"name,omitempty"`
 	Current  *bool  `json:"current,omitempty"`
@@ -92,7 +90,7 @@ func newContextList(g *cli.Globals) *cobra.Command {
 				return cli.Usagef("%w", err)
 			}
 			used, err := g.Choose()
-			if err != nil { // the list shows which name would be right
+			if err != nil { // the list shows the valid names
 				used = &cli.Chosen{}
 				cli.Messagef(os.Stderr, "warning: %v", err)
 			} else {

@@ -14,13 +14,11 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// manual writes the files that packages install: man pages for redlatch and its commands, and
-// completions for three shells. Each man page contains its command's help text verbatim, which is
-// already formatted for 80 columns.
+// manual writes man pages and shell completions for packages. Each man page contains its command's help text
+// verbatim, because it is already formatted for 80 columns.
 type manual struct{ date, version string }
 
-// newManual returns the hidden command that scripts/package-files.sh runs to write the files. The
-// output depends only on the help, date and version.
+// newManual returns the hidden command that scripts/package-files.sh runs.
 func newManual(*cli.Globals) *cobra.Command {
 	var m manual
 	cmd := &cobra.Command{
@@ -65,8 +63,7 @@ func (m manual) write(root *cobra.Command, folder string) error {
 	return nil
 }
 
-// documented returns the commands that have a page: root and all visible commands below it, except
-// cobra's own and help topics.
+// documented returns the commands that have a man page.
 func documented(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
 	for _, cmd := range root.Commands() {
@@ -138,8 +135,7 @@ func (m manual) page(cmd *cobra.Command) string {
 	return page.String()
 }
 
-// roff escapes special characters. Hyphens remain hyphens, so that readers can copy them into a
-// shell.
+// roff escapes special characters. Hyphens remain hyphens, so that readers can copy them.
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
 func verbatim(line string) string {

@@ -27,7 +27,6 @@ const (
 // Chosen is the server that flags, environment and config file name.
 type Chosen struct {
 	config.Context
-	// Name is the name of the context, or "" if the address does not come from one.
 	Name string
 	// From is the flag, variable or default that named the server.
 	From string
@@ -48,9 +47,9 @@ func (c *Chosen) Password() string {
 	return ""
 }
 
-// Choose returns the server to use. The nearest source names it: a flag, then REDLATCH_CONTEXT, then REDIS_URL, which
-// other programs may read, then the config file, which another terminal may have changed. A context's credentials are
-// never sent to another address. Its errors have [CodeUsage].
+// Choose returns the server to use. It is named by a flag, or else by REDLATCH_CONTEXT, REDIS_URL or the config file,
+// in this order, because other programs share REDIS_URL and other terminals may change the file. A context's
+// credentials are never sent to another address. Its errors have [CodeUsage].
 func (g *Globals) Choose() (*Chosen, error) {
 	if g.chosen != nil {
 		return g.chosen, nil
@@ -94,7 +93,7 @@ func (g *Globals) choose() (*Chosen, error) {
 	return find("", fromCurrent)
 }
 
-// find returns a context, or for "" the current one or the default.
+// find returns the context with the given name. If name is "", it returns the current context or the default.
 func find(name, from string) (*Chosen, error) {
 	f, err := config.Load()
 	if err != nil {
@@ -149,7 +148,7 @@ func CompleteContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	}
 	var names []string
 	for _, name := range f.Names() {
-		if sanitize.Word(name) == name { // the others cannot be typed
+		if sanitize.Word(name) == name { // names with other characters cannot be typed
 			names = append(names, name+"\t"+redisurl.Show(f.Contexts[name].Redis))
 		}
 	}

@@ -33,7 +33,7 @@ const (
 	codeSignal = 128
 )
 
-// exitCodes are rows of a table: a code and its meaning, in Markdown.
+// exitCodes contains codes and their meanings in Markdown.
 var exitCodes = [][2]string{
 	{"0", "success"},
 	{"1", "the command failed; `doctor --strict`: there are warnings; `evict`: nothing was evicted"},

@@ -38,8 +38,7 @@ func (n *Names) Read(args ...string) ([]string, error) {
 	return names, nil
 }
 
-// CompleteValues lets shells complete the values of a flag. In a list, only the first value is
-// completed.
+// CompleteValues lets shells complete the values of a flag. In a list, it completes only the first value.
 func CompleteValues(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -54,7 +53,7 @@ func CompleteFiles(cmd *cobra.Command, flags ...string) {
 // Confirm prompts the user for an answer. Any answer other than yes means no.
 func Confirm(in io.Reader, out io.Writer, question string) bool {
 	fmt.Fprint(out, Fit(out, question+" [y/N] "))
-	answer, _ := bufio.NewReader(in).ReadString('\n') // the end of the input means no
+	answer, _ := bufio.NewReader(in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isInit is true for process 1 in a container. The kernel makes this process the parent of each
-// orphan, which remains a zombie until process 1 waits for it.
+// isInit is true for process 1 in a container, which must wait for orphans.
 var isInit = os.Getpid() == 1
 
 // init locks the main goroutine to the main thread, which reaping requires.

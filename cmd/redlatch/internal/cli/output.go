@@ -25,7 +25,6 @@ const (
 
 // Output is a command's output format.
 type Output struct {
-	// NoHeaders leaves out the heading and the total.
 	NoHeaders bool
 
 	format  string
@@ -43,7 +42,7 @@ func (o *Output) RegisterTable(cmd *cobra.Command, about string) {
 	o.noHeaders(cmd)
 }
 
-// RegisterNames is RegisterTable for a table without more columns.
+// RegisterNames is like RegisterTable, for a table whose only column is the name.
 func (o *Output) RegisterNames(cmd *cobra.Command) {
 	o.register(cmd, "", formatJSON, formatYAML, formatName)
 	o.noHeaders(cmd)
@@ -81,7 +80,7 @@ func (o *Output) Set(format string) error {
 // Type names the values in help.
 func (*Output) Type() string { return "format" }
 
-// jsonFlag sets the format like -o json; of several flags, the last one counts.
+// jsonFlag sets the format to JSON. If there are several format flags, the last one counts.
 type jsonFlag Output
 
 func (o *jsonFlag) String() string { return strconv.FormatBool(o.format == formatJSON) }
@@ -100,7 +99,7 @@ func (o *jsonFlag) Set(s string) error {
 	return nil
 }
 
-// Structured reports whether programs read the output: JSON or YAML.
+// Structured reports whether the format is JSON or YAML.
 func (o *Output) Structured() bool { return o.format == formatJSON || o.format == formatYAML }
 
 // Wide reports whether each lock is one line with all columns.
@@ -109,7 +108,7 @@ func (o *Output) Wide() bool { return o.format == formatWide }
 // Names reports whether only names are printed.
 func (o *Output) Names() bool { return o.format == formatName }
 
-// Print prints a command's output in the format, or with text if it is not structured.
+// Print prints what as a structured document, or else calls text.
 func (o *Output) Print(cmd *cobra.Command, what any, text func(io.Writer)) error {
 	if o.Structured() {
 		return o.Document(cmd.OutOrStdout(), what)
@@ -126,7 +125,7 @@ func (o *Output) Document(w io.Writer, what any) error {
 	return printJSON(w, what, "  ")
 }
 
-// Item prints an element of a list of unknown length: a line of JSON, or an element of a YAML sequence.
+// Item prints an element of a list of unknown length, as a line of JSON or as an element of a YAML sequence.
 func (o *Output) Item(w io.Writer, what any) error {
 	if o.format == formatYAML {
 		return printYAML(w, []any{what})
@@ -162,8 +161,8 @@ func printJSON(w io.Writer, what any, indent string) error {
 	return err
 }
 
-// printYAML prints what JSON would contain, in the same order. All strings are quoted: YAML 1.1 reads a lock's name such
-// as no, 1:30 or 1e3 as another type.
+// printYAML prints the same content as JSON, in the same order. It quotes all strings, because YAML 1.1 would read
+// names such as no, 1:30 or 1e3 as other types.
 func printYAML(w io.Writer, what any) error {
 	text, err := marshal(what, "")
 	if err != nil {
@@ -201,7 +200,7 @@ func nodeOf(d *json.Decoder, style yaml.Style) (*yaml.Node, error) {
 	case json.Delim:
 		return containerOf(d, token)
 	}
-	return n, n.Encode(token) // true, false or null
+	return n, n.Encode(token)
 }
 
 func containerOf(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
@@ -212,7 +211,7 @@ func containerOf(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	for d.More() {
 		style := yaml.DoubleQuotedStyle
 		if open == '{' && len(n.Content)%2 == 0 {
-			style = 0 // a key
+			style = 0 // a mapping's key
 		}
 		child, err := nodeOf(d, style)
 		if err != nil {
@@ -227,7 +226,7 @@ func containerOf(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	return n, err
 }
 
-// escaped replaces characters that a terminal might act on. In JSON and YAML they occur only in quoted strings.
+// escaped replaces characters that may affect a terminal. In JSON and YAML, they occur only in quoted strings.
 func escaped(text string, beyond func(rune) string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -243,8 +242,7 @@ func escaped(text string, beyond func(rune) string) string {
 	return b.String()
 }
 
-// Name returns a lock's name as one word for -o name. Every byte that could end or begin a word, start an option or act
-// on a terminal is written as \xNN, which printf %b reads.
+// Name returns a lock's name as one word for -o name. It writes special bytes as \xNN, which printf %b decodes.
 func Name(name string) string {
 	var b strings.Builder
 	for i, r := range name {

@@ -80,8 +80,7 @@ func coded(cmd *cobra.Command, ran bool, err error) error {
 	return &ExitError{Code: code, Err: err}
 }
 
-// written keeps an exit code that another failure has set, because scripts depend on it. It does
-// not report a closed pipe.
+// written keeps an exit code that another failure has set, because scripts depend on it. It ignores a closed pipe.
 func written(err, lost error) error {
 	var exit *ExitError
 	coded, closed := errors.As(err, &exit), errors.Is(lost, syscall.EPIPE)
@@ -126,9 +125,8 @@ all of them.`,
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetFlagErrorFunc(WrongFlag)
 	root.SuggestionsMinimumDistance = 2
-	root.DisableSuggestions = true // cobra prints several lines; wrongCommand prints one
+	root.DisableSuggestions = true
 	g.register(root)
-	// Complete file names only for flags that take a file.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(newExitCodes())
 	for _, newCommand := range commands {
@@ -157,8 +155,7 @@ func version() string {
 	return text + " " + info.GoVersion
 }
 
-// Executable returns the path of this program. On Linux, it works even if the file has been
-// replaced.
+// Executable returns the path of this program. On Linux, the path works even if the file has been replaced.
 func Executable() string {
 	path, err := os.Executable()
 	switch {

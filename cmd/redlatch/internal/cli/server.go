@@ -27,10 +27,8 @@ import (
 
 const passwordEnv = "REDIS_PASSWORD"
 
-// Globals contains the flags that all commands have in common. They specify the server and the
-// credentials.
+// Globals contains the flags for the server and the credentials, which all commands share.
 type Globals struct {
-	// Redis is the value of --redis.
 	Redis string
 
 	context, user, passwordFile string
@@ -40,9 +38,8 @@ type Globals struct {
 	chosen *Chosen
 }
 
-// register does not take the defaults of flags from the environment, because the help text would
-// then print REDIS_URL. A password cannot be a flag, because all users of a machine can read the
-// arguments of its processes.
+// register does not take the defaults of flags from the environment, because the help text would then print
+// REDIS_URL. There is no flag for a password, because all users of a machine can read command lines.
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	g.flags = f
@@ -116,8 +113,7 @@ func (g *Globals) Settings() (connect.Settings, error) {
 	return set, nil
 }
 
-// WithServer connects to the server and calls do. Each error is a single line that also says what
-// to do next.
+// WithServer connects to the server and calls do. Each error is a single line with the next step.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	srv, client, err := Connect(ctx, g, name)
 	if err != nil {
@@ -127,7 +123,7 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 	return Explained(ctx, srv, name, do(srv, client))
 }
 
-// Connect returns a client to inspect and repair the locks of these names.
+// Connect returns a client that can inspect and repair the named locks.
 func Connect(ctx context.Context, g *Globals, names ...string) (*connect.Server, *redlatch.Client, error) {
 	if slices.Contains(names, "") {
 		return nil, nil, &ExitError{Code: CodeUsage, Err: limits.Name("")}
@@ -153,8 +149,7 @@ func Explained(ctx context.Context, srv *connect.Server, name string, err error)
 	return srv.Problem(err)
 }
 
-// Client returns a client that can inspect and repair locks with any name. Its errors come from
-// [connect.Server.Open].
+// Client returns a client that can inspect and repair all locks.
 func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) {
 	client, err := srv.Open(ctx, redlatch.WithServerTime()) // do not depend on the clock of this machine
 	if err == nil {

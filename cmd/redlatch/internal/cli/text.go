@@ -35,8 +35,7 @@ func Indented(word, text string) string {
 	return fmt.Sprintf("  %-*s", hang-2, word) + strings.Join(Wrap(text, Columns-1-hang), "\n"+strings.Repeat(" ", hang)) + "\n"
 }
 
-// Wrap splits text into lines of at most width columns. It replaces control characters, and does
-// not break commands in backquotes.
+// Wrap splits text into lines. It replaces control characters, and does not break commands in backquotes.
 func Wrap(text string, width int) []string {
 	lines := []string{""}
 	for _, word := range words(sanitize.Text(text)) {
@@ -112,7 +111,7 @@ func Fit(w io.Writer, text string) string {
 	if err != nil || width <= 0 {
 		width = Columns
 	}
-	return fold(text, width-1) // some terminals wrap lines that fill the width
+	return fold(text, width-1)
 }
 
 // fold wraps text but preserves consecutive spaces, which may be part of a name.
@@ -159,7 +158,6 @@ type Look bool
 // LookOf allows colors if w is a terminal and NO_COLOR is not set.
 func LookOf(w io.Writer) Look {
 	f := fileOf(w)
-	// Windows consoles would have to be configured first.
 	return Look(f != nil && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd())))
 }
 

@@ -164,8 +164,7 @@ func (a *audit) violations() (n int) {
 	return n
 }
 
-// inversions returns the number of rounds that were out of order, and the number of rounds that can
-// be judged.
+// inversions returns the number of rounds that were out of order, and the number of rounds that can be judged.
 func (a *audit) inversions() (inverted, judged int) {
 	rounds := slices.SortedFunc(slices.Values(a.rounds), func(a, b finished) int { return cmp.Compare(a.round, b.round) })
 	turn := make(map[string]int64, len(rounds)) // the last round of each owner

@@ -158,8 +158,7 @@ type report struct {
 	event event
 }
 
-// run returns errWrong if the result is wrong, and errInterrupted if ctx ended first. All processes
-// have exited when it returns.
+// run returns when all processes have exited. The error is errWrong, or errInterrupted if ctx ended first.
 func (r *run) run(ctx context.Context) (err error) {
 	where := r.common.Redis.String()
 	if r.common.Redis.Address == "" {

@@ -84,12 +84,10 @@ func keysOf(prefix string) keys {
 }
 
 const (
-	// enterScript returns the old marker and the counter.
 	enterScript = `local was = redis.call('GETSET', KEYS[1], ARGV[1])
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return {was or '', redis.call('GET', KEYS[2]) or '0'}`
 
-	// leaveScript returns the round's place in the journal, the old marker and the lock's queue.
 	leaveScript = `redis.call('SET', KEYS[2], ARGV[1])
 local round = redis.call('RPUSH', KEYS[3], ARGV[3] .. ' ' .. ARGV[1])
 local marker, queue = redis.call('GETSET', KEYS[1], ''), redis.call('LRANGE', KEYS[4], 0, -1)

@@ -55,7 +55,6 @@ type evicted struct {
 type nextInQueue struct {
 	inspect.Owned
 	inspect.Client
-	// Notified is set if the lock was free, so that a wake-up was sent.
 	Notified   bool   `json:"notified"`
 	Subscribed string `json:"subscribed"`
 
@@ -147,8 +146,7 @@ func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextIn
 	return n
 }
 
-// without returns the state of an owner that does not have a subscriber. If it has acquired the
-// lock, it had one. If it has left the queue, the state is unknown.
+// without returns the state of an owner without a subscriber.
 func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name string) string {
 	in, err := inspect.Read(ctx, client, name, 1)
 	switch {
@@ -257,8 +255,8 @@ func (a *allDead) failed(name string, done *allEvicted, err error) error {
 	return err
 }
 
-// evict processes the queue from its end, so that it wakes the first of the remaining waiters. If
-// it fails, it returns the waiters that it has already evicted.
+// evict processes the queue from its end, so that it wakes the first of the remaining waiters. If it fails, it
+// returns the waiters that it has evicted.
 func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// undoLimit bounds the time to undo a failed attempt. It is in addition to --wait.
+// undoLimit bounds the time to undo a failed attempt, in addition to --wait.
 const undoLimit = 500 * time.Millisecond
 
 type held struct {
@@ -55,8 +55,7 @@ func (h *held) disconnect() { _ = h.client.Close() }
 
 var errNotNeeded = errors.New("it is no longer needed")
 
-// acquire connects and acquires the lock. It stops waiting if a signal arrives or if over is
-// closed; in the latter case, it returns errNotNeeded.
+// acquire connects and acquires the lock. It returns errNotNeeded if over is closed first.
 func (o *lockFlags) acquire(parent context.Context, name string, signals <-chan os.Signal, over <-chan struct{}) (*held, error) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -191,8 +190,7 @@ func (o *lockFlags) heldBy(ctx context.Context, srv *connect.Server, err error) 
 	return said
 }
 
-// label returns a holder's owner and label, or "" if there is no label or it cannot be read in
-// time.
+// label returns a holder's owner and label, or "" if it cannot be read in time.
 func label(ctx context.Context, srv *connect.Server, holder redlatch.Owner) (said string) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
@@ -260,7 +258,7 @@ const (
 
 var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID, envOuter}
 
-// outer returns the owners of the holds that this process was started in. It may keep them from ending.
+// outer returns the owners of the holds that this process was started in.
 func outer() []string { return strings.Fields(os.Getenv(envOwner) + " " + os.Getenv(envOuter)) }
 
 func (h *held) environment() []string {
@@ -358,7 +356,7 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 	return sem.SetPermits(ctx, o.count)
 }
 
-// noPermit describes errors that only semaphores return. It returns nil for others.
+// noPermit describes errors that only semaphores return.
 func (o *lockFlags) noPermit(err error) error {
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.count == 1:

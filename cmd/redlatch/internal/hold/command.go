@@ -15,8 +15,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// grace returns the part of the loss margin between SIGTERM and SIGKILL. The rest allows for delays
-// in the kernel and for clock drift.
+// grace returns the part of the loss margin between SIGTERM and SIGKILL. The rest allows for delays and clock drift.
 func grace(margin time.Duration) time.Duration { return margin * 6 / 10 }
 
 func findCommand(name string) (string, error) {

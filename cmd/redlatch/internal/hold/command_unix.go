@@ -55,8 +55,7 @@ func startCommand(path string, argv, env []string) (*process, error) {
 	return p, nil
 }
 
-// run starts the command and waits for it on one OS thread, because the kernel sees the thread that
-// started a process as its parent.
+// run starts the command and waits for it on one OS thread, because the kernel sees that thread as its parent.
 func (p *process) run(path string, argv, env []string) {
 	defer close(p.done)
 	runtime.LockOSThread()
@@ -103,8 +102,7 @@ func (p *process) await() {
 	}
 }
 
-// signal sends sig to the group. The ID of the group cannot have been reused, because its leader,
-// the guard, has not been waited for.
+// signal sends sig to the group. Its ID cannot have been reused, because the guard has not been waited for.
 func (p *process) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-p.guard.proc.Pid, sig) // the group may be empty
 }
@@ -122,8 +120,8 @@ func (p *process) pass(sig os.Signal) {
 	}
 }
 
-// suspend stops the group and then this process. When this process continues, so does the group,
-// unless the lock was lost in between, in which case the group is killed.
+// suspend stops the group and then this process. When this process continues, so does the group, unless the lock was
+// lost.
 func (p *process) suspend(held context.Context) {
 	p.signal(syscall.SIGSTOP)
 	_ = syscall.Kill(p.guard.proc.Pid, syscall.SIGCONT) // the guard must keep running
@@ -185,7 +183,7 @@ func startGuard() (*guard, error) {
 	}
 	defer shut(ready)
 	proc, err := os.StartProcess(cli.Executable(), []string{"redlatch", guardCommand}, &os.ProcAttr{
-		// The guard does not get standard error, because it might keep another process's pipe open.
+		// Standard error could keep another process's pipe open.
 		Files: []*os.File{in, out, nil},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -235,8 +233,7 @@ func guardGroup() int {
 	return cli.CodeRunFailed
 }
 
-// terminal is the controlling terminal, if standard input is one. The methods do nothing if it is
-// nil.
+// terminal is the controlling terminal, if standard input is one, or else nil.
 type terminal struct {
 	fd    int
 	group int // redlatch's process group
@@ -273,8 +270,8 @@ func (t *terminal) takeBack(group int) {
 	}
 }
 
-// set makes group the foreground group. If a background process does this, it is stopped unless it
-// ignores SIGTTOU. The signal must be reset afterwards, because children would inherit its state.
+// set makes group the foreground group. If a background process does this, it is stopped unless it ignores SIGTTOU.
+// The signal must be reset afterwards, because children would inherit its state.
 func (t *terminal) set(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)

@@ -146,8 +146,7 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	return a, nil
 }
 
-// socketPath returns a path in XDG_RUNTIME_DIR or the temporary directory. It fails if other users
-// can access the directory.
+// socketPath returns a path in a directory that other users cannot access.
 func socketPath(owner string) (string, error) {
 	folder := filepath.Join(os.TempDir(), "redlatch-"+strconv.Itoa(os.Geteuid()))
 	if own := os.Getenv(runtimeEnv); filepath.IsAbs(own) {

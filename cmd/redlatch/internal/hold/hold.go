@@ -153,8 +153,7 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 	return o.end(cmd.Context(), h).exit()
 }
 
-// endings omits ignored signals, for example under nohup. It ignores SIGPIPE, because this process
-// has a lock to release.
+// endings omits ignored signals, for example under nohup. It ignores SIGPIPE, because the lock must be released.
 func endings() (<-chan os.Signal, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ch := make(chan os.Signal, 1)
@@ -232,8 +231,7 @@ func assignments(env []string) string {
 	return b.String()
 }
 
-// failure returns shell code that fails with code, because eval ignores the exit code of the
-// command.
+// failure returns shell code that fails with code, because eval ignores exit codes.
 func failure(code int) string {
 	return assignments(nil) + fmt.Sprintf("(exit %d)\n", code)
 }
@@ -260,8 +258,8 @@ func refuse(cmd *cobra.Command, err error) error {
 
 var errNoProcess = errors.New("no such process")
 
-// watched is a process that is not a child. A nil watched never ends. On Linux and Windows, a
-// process handle keeps it from being confused with a later process with the same ID.
+// watched is a process that is not a child. A nil watched never ends. On Linux and Windows, it uses a process handle,
+// because IDs are reused.
 type watched struct {
 	process *os.Process
 	done    chan struct{} // closed when the process has exited

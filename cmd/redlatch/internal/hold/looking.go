@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// leastConnect is the minimum time for connecting, even if --wait is shorter.
+	// leastConnect is the minimum time for connecting.
 	leastConnect = 2 * time.Second
 	// lookAfter is how long to wait for a lock before its key is inspected.
 	lookAfter = 250 * time.Millisecond
 	lookLimit = 500 * time.Millisecond
-	// replicaAfter is how long a replica then has in which to become the master.
+	// replicaAfter is how long a replica then has to become the master.
 	replicaAfter = 3 * time.Second
 )
 
@@ -48,9 +48,8 @@ func (o *lockFlags) lockOrPermit(
 	return lock, hold, err
 }
 
-// whileLooking calls take. If take fails or is slow, it also inspects the key and the server,
-// because a key that is not a lock looks like a lock held forever, and replicas do not grant locks.
-// It may return an *inspect.NotLock or a *connect.OnReplica.
+// whileLooking calls take. If take fails or is slow, it also inspects the key and the server, because a key that is
+// not a lock looks like a lock held forever, and replicas do not grant locks.
 func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name string, take func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	looked := make(chan struct{})
@@ -78,8 +77,7 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 	return cmp.Or(why, err)
 }
 
-// look inspects the key and the server. A replica may soon become the master, so it is only
-// suspected if ctx ends before replicaAfter.
+// look inspects the key and the server. A replica may soon become the master, so it is only suspected at first.
 func (o *lockFlags) look(ctx context.Context, srv *connect.Server, name string) (why, suspected error) {
 	if !pauses(ctx, lookAfter) {
 		return nil, nil // take has returned
@@ -97,8 +95,7 @@ func (o *lockFlags) look(ctx context.Context, srv *connect.Server, name string) 
 
 func pauses(ctx context.Context, d time.Duration) bool { return inspect.Pause(ctx, d) == nil }
 
-// hopeless returns the reason why the lock cannot be acquired on this server. It returns nil if it
-// might be possible.
+// hopeless returns the reason why the lock cannot be acquired on this server, or nil.
 func (o *lockFlags) hopeless(ctx context.Context, srv *connect.Server, name string) error {
 	var other *inspect.NotLock
 	if o.permits == "" && errors.As(inspect.CheckIsLock(ctx, srv, name), &other) {

@@ -33,7 +33,6 @@ func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error)
 	case errors.Is(err, errUntold):
 		return err
 	case err != nil && !errors.Is(err, redlatch.ErrMaxHold):
-		// This loss does not affect the command, which has exited.
 		return fmt.Errorf("it may become free before --at-least expires: %s", h.why(ctx, err))
 	}
 	return nil
@@ -52,8 +51,7 @@ func (h *held) unlock(ctx context.Context) error {
 	return errors.New(h.why(ctx, err))
 }
 
-// await releases the lock once the time left has passed. If a signal arrives first, it sets the
-// lease to the remaining time instead.
+// await releases the lock after the time left. If a signal arrives first, it sets the lease to the remaining time.
 func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.Signal) error {
 	began := time.Now()
 	over := time.NewTimer(left)

@@ -28,8 +28,7 @@ const (
 )
 
 const (
-	// lossLimit bounds the --on-lost-exec command. lossOutput is how long its output may stay open
-	// after that.
+	// lossLimit bounds the --on-lost-exec command. Its output may stay open for lossOutput longer.
 	lossLimit  = 10 * time.Second
 	lossOutput = time.Second
 )
@@ -100,8 +99,7 @@ func NewGuard(*cli.Globals) *cobra.Command {
 
 // completeRun suggests -- after the name.
 func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	// Cobra adds -- to the command line that it parses, and does not report whether it was there
-	// before.
+	// Cobra adds -- to the command line that it parses.
 	switch {
 	case slices.Contains(os.Args, "--"):
 		return nil, cobra.ShellCompDirectiveDefault
@@ -254,8 +252,7 @@ func environ(more []string) []string {
 	return append(env, more...)
 }
 
-// These belong to systemd's sd_notify(3) protocol, which sends datagrams to the socket in
-// NOTIFY_SOCKET.
+// These belong to systemd's sd_notify(3) protocol.
 const (
 	notifySocketEnv = "NOTIFY_SOCKET"
 	notifyLimit     = time.Second
@@ -266,7 +263,6 @@ const (
 
 func notifyStatus(text string) string { return "STATUS=" + strings.Join(strings.Fields(text), " ") }
 
-// notify ignores errors, because a service also works without its manager.
 func notify(messages ...string) {
 	path := os.Getenv(notifySocketEnv)
 	if path == "" {

@@ -59,8 +59,7 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	return nil
 }
 
-// startAlone starts a process that inherits only standard error. Any other open file would stay
-// open for as long as the lock is held.
+// startAlone starts a process that inherits only standard error, because inherited files would stay open.
 func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err error) {
 	const most = 1024
 	for fd := 3; fd < most; fd++ {
@@ -179,7 +178,6 @@ func (w *watched) await() {
 	}
 }
 
-// exists reports whether the process exists. Another user may own it.
 func exists(p *os.Process) bool {
 	err := p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, syscall.EPERM)

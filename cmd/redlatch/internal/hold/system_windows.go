@@ -61,8 +61,7 @@ func startCommand(path string, argv, env []string) (*process, error) {
 	return p, nil
 }
 
-// pass kills the command on SIGTERM. It ignores Ctrl-C, which the console sends to all its
-// processes.
+// pass kills the command on SIGTERM. The console itself sends Ctrl-C to all its processes.
 func (p *process) pass(sig os.Signal) {
 	if sig == syscall.SIGTERM {
 		p.kill()

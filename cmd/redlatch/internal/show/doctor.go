@@ -141,7 +141,7 @@ func (d *report) exit(strict bool) error {
 func (d *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[diagnosis.Level]int{}
-	idle := false // there are warnings that may not matter to this user
+	idle := false
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		counts[f.Level]++
@@ -165,7 +165,6 @@ func countOf(n int, what string) string {
 
 const checkColumn = 26
 
-// finding does not wrap the finding's command.
 func finding(f *diagnosis.Finding, look cli.Look) string {
 	text := f.Found
 	if f.Advice != "" {

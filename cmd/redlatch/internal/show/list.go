@@ -22,7 +22,7 @@ type lister struct {
 	out    io.Writer
 	errors io.Writer
 	unread int // keys that the last scan could not read
-	// contended are the locks that may be part of circles of waits.
+	// contended contains the locks that may be part of circles of waits.
 	contended []*inspect.Lock
 	away      error // why the last scan could not reach a master
 }
@@ -190,7 +190,6 @@ func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.
 
 const noteEvery = 5 * time.Second
 
-// reporter is called with the fraction of keys scanned and the number of locks.
 type reporter func(done float64, locks int)
 
 func progress(w io.Writer, every time.Duration) reporter {

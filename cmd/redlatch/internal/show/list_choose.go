@@ -112,7 +112,7 @@ func (c *choice) collection() *collection {
 	return &collection{order: orders[cmp.Or(c.sort, byName)], limit: c.limit}
 }
 
-// leastKept is the number of locks that add keeps even if the limit is lower.
+// leastKept is how many locks add keeps even if the limit is lower.
 const leastKept = 1024
 
 func (c *collection) add(l *inspect.Lock) error {
@@ -135,8 +135,7 @@ func (c *collection) first() []*inspect.Lock {
 
 const (
 	// absentFor is how long a waiter must have been without a subscriber to count as dead.
-	absentFor = time.Second
-	// placesAtOnce limits the places to inspect before the second inspection begins.
+	absentFor    = time.Second
 	placesAtOnce = 100_000
 )
 

@@ -47,14 +47,14 @@ type row struct {
 	cells []string // of -o wide, instead of lines
 }
 
-// The columns take 79 characters, one less than a terminal has.
+// The columns take one character less than a terminal has.
 const (
 	nameWidth   = 22
 	holderWidth = 28
 	cells       = "%-5s  %s %5s %7s %5s"
 )
 
-// shortKinds are abbreviations that fit the column. Tokens are printed on a separate line.
+// Tokens are printed on a separate line.
 var shortKinds = map[inspect.Kind]string{
 	inspect.ReadWrite: "r/w", inspect.Fenced: "plain", inspect.FairFenced: "fair", inspect.Semaphore: "sem", inspect.Counter: "count",
 }
@@ -97,7 +97,7 @@ func notesOf(l *inspect.Lock) []string {
 		notes += "  base64 " + in + "\n"
 	}
 	for i, h := range l.Holders {
-		if h.Label != "" && (i > 0 || sanitize.Width(holderText(&h)) > holderWidth) { // not in the row
+		if h.Label != "" && (i > 0 || sanitize.Width(holderText(&h)) > holderWidth) {
 			notes += cli.Indented("label", sanitize.Line(h.Label))
 		}
 	}

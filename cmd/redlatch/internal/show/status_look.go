@@ -32,7 +32,6 @@ type why struct {
 	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
 }
 
-// watch inspects a lock until time is up or no further change is expected.
 func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
 	var head absence
 	var lease inspect.Renewal
@@ -82,7 +81,6 @@ type absence struct {
 	absent time.Time // without a listener since then; zero if it has one or if unknown
 }
 
-// observe does not overstate how long the owner was absent.
 func (v *absence) observe(first *inspect.Waiter, asked, answered time.Time) {
 	if v.owner != first.Owner || v.since.IsZero() {
 		*v = absence{owner: first.Owner, since: asked}
@@ -187,8 +185,7 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads the waiters to be printed (if all are, up to inspect.LookedAt of them) and counts
-// their listeners.
+// complete reads the waiters to be printed and counts their listeners.
 func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
 	if s.QueueLength == nil {
 		return nil
@@ -206,8 +203,8 @@ func (q *question) complete(ctx context.Context, client *redlatch.Client, s *sta
 	return nil
 }
 
-// read reads n places starting at first, or inspect.LookedAt places if n is 0. If it fails, the
-// queue is unchanged or empty.
+// read reads n places starting at first, or inspect.LookedAt places if n is 0. If it fails, the queue is unchanged or
+// empty.
 func (s *status) read(ctx context.Context, client *redlatch.Client, first, n int) error {
 	if n == 0 || first == 1 {
 		n = inspect.LookedAt
@@ -279,8 +276,7 @@ func (s *status) count(ctx context.Context, client *redlatch.Client, part []insp
 	return nil
 }
 
-// record corrects the states of the waiters in part. The inspection counted subscribers only on the
-// master, so it missed those on replicas.
+// record corrects the states of the waiters in part, because the inspection missed subscribers on replicas.
 func (s *status) record(part []inspect.Waiter, counts []int64, err error) {
 	if err != nil {
 		s.Uncounted = inspect.NotCounted(err)

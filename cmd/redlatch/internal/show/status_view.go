@@ -20,9 +20,7 @@ import (
 type status struct {
 	inspect.View
 	ReplicaOf string `json:"replica_of,omitempty"`
-	// Renewed is "yes", "no" (the lease was not renewed when due) or "unknown". It is "" if there
-	// is no lease.
-	Renewed string `json:"renewed,omitempty"`
+	Renewed   string `json:"renewed,omitempty"`
 	// QueueLength is nil if the queue was not read.
 	QueueLength *int             `json:"queue_length"`
 	Queue       []inspect.Waiter `json:"queue"`

@@ -18,7 +18,7 @@ import (
 
 const (
 	watched = 1000
-	// followedPlaces limits the number of places that one inspection reads.
+	// followedPlaces limits the places that one inspection reads.
 	followedPlaces = 256
 	forgetAfter    = time.Minute
 )
@@ -55,7 +55,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 		select {
 		case m := <-heard:
 			f.receive(&m)
-			for more := true; more; { // inspect only once for all queued messages
+			for more := true; more; {
 				select {
 				case m := <-heard:
 					f.receive(&m)
@@ -189,7 +189,7 @@ func notWatched(err error) error {
 	return err
 }
 
-// forget drops locks that have been free for some time. A message or a scan will find them again.
+// forget drops locks that have been free for some time. A message or a scan finds them again.
 func (f *follower) forget(now time.Time) {
 	for name, l := range f.locks {
 		if !f.single && !l.idle.IsZero() && now.Sub(l.idle) > forgetAfter {
@@ -216,9 +216,8 @@ func (f *follower) print(e *follow.Event, label string) {
 type eventJSON struct {
 	At time.Time `json:"at"`
 	inspect.Named
-	Event string `json:"event"`
-	Owner string `json:"owner,omitempty"`
-	// OwnerBase64 is set for an owner that is not valid UTF-8.
+	Event       string `json:"event"`
+	Owner       string `json:"owner,omitempty"`
 	OwnerBase64 string `json:"owner_base64,omitempty"`
 	*inspect.Client
 	Label string        `json:"label,omitempty"`

@@ -15,7 +15,7 @@ import (
 
 var wideHeading = []string{"NAME", "KIND", "HOLDER", "CLIENT", "COUNT", "LEASE", "QUEUE", "TOKEN", "LABEL", "NEXT"}
 
-// wideRow writes each cell as one word, so that scripts can split a line at blanks.
+// wideRow writes each cell as one word, so that scripts can split the line.
 func wideRow(cells ...string) row {
 	for i, cell := range cells {
 		cells[i] = cmp.Or(cli.Name(cell), "-")

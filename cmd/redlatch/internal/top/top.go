@@ -1,6 +1,5 @@
-// Package top is the command redlatch top: it shows live locks on a terminal. The terminal view
-// itself is in the module cmd/redlatch/full, because its dependencies must not reach users of the
-// library.
+// Package top contains the command redlatch top, which shows live locks on a terminal. The terminal view itself is in
+// the module cmd/redlatch/full, so that the library does not depend on its dependencies.
 package top
 
 import (
@@ -21,17 +20,17 @@ import (
 // Options configure a Screen.
 type Options struct {
 	Board *board.Board
-	// Place names the server, Pattern the locks; "" is all of them. Note is a warning, or "".
+	// Place is the address of the server. Pattern selects locks; "" selects all. Note is a warning, or "".
 	Place, Pattern, Note string
 }
 
 // Screen shows locks on the terminal until the user quits or ctx ends.
 type Screen func(ctx context.Context, o Options) error
 
-// memory is a soft limit for the garbage collector: scans of many locks make much garbage.
+// memory is a soft limit for the garbage collector, because scans of many locks create much garbage.
 const memory = 96 << 20
 
-// New returns the constructor of the command top. A nil screen means that the program has none.
+// New returns the constructor of the command top. A nil screen means that the program has no terminal view.
 func New(show Screen) cli.Constructor {
 	return func(g *cli.Globals) *cobra.Command {
 		var every time.Duration

@@ -76,9 +76,8 @@ func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	return &gate{users: c, page: page, errors: errors, secret: []byte(rand.Text())}
 }
 
-// cookieName is the name of a cookie for browsers in which a user has logged in. Their guesses are
-// counted separately, so that guesses of others behind the same proxy do not lock them out. The
-// cookie does not authenticate requests.
+// cookieName is the name of a cookie for browsers in which a user has logged in. Their guesses are counted
+// separately, so that other users of the same proxy do not lock them out. The cookie does not authenticate requests.
 const cookieName = "redlatch-known"
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -146,8 +145,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 const (
 	// Each address may try freeGuesses wrong passwords, and another one after each guessEvery.
 	freeGuesses, guessEvery = 10, 30 * time.Second
-	// guessers is the maximum number of addresses to count.
-	guessers = 4096
+	guessers                = 4096
 	// The log may get freeLines lines, and another one after each lineEvery.
 	freeLines, lineEvery = 100, time.Second
 )
@@ -179,8 +177,8 @@ type guesses struct {
 	dropped int
 }
 
-// try calls compare for one password at a time, so that all earlier guesses have been counted.
-// refused is the number of refusals since the last comparison, including this one.
+// try calls compare for one password at a time, so that all earlier guesses have been counted. refused is the number
+// of refusals since the last comparison.
 func (g *guesses) try(from string, compare func() bool) (right bool, wait time.Duration, refused int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -234,7 +232,7 @@ func (g *guesses) line() (may bool, dropped int) {
 	return true, dropped
 }
 
-// sourceOf returns a /64 network for IPv6, because one machine may own all of its addresses.
+// sourceOf returns a /64 network for IPv6, because one machine may own all of it.
 func sourceOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -25,8 +25,7 @@ import (
 
 const defaultAddr = "127.0.0.1:8374"
 
-// memory makes the garbage collector run more often above it, unless GOMEMLIMIT is set. What the page keeps of
-// any number of locks takes less.
+// memory is the heap size above which the garbage collector runs more often, unless GOMEMLIMIT is set.
 const memory = 120 << 20
 
 type server struct {
@@ -92,8 +91,7 @@ func (s *server) check() error {
 
 var actions = map[string]redlatchui.Access{"unlock": redlatchui.MayUnlock, "evict": redlatchui.MayEvict}
 
-// checkActions requires a password even on this machine, whose users would all have this program's
-// rights.
+// checkActions requires a password even on this machine, because its users would get this program's rights.
 func (s *server) checkActions() error {
 	if len(s.allow) == 0 {
 		return nil

@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	// commandTime limits a command. Its children may keep its output open for another commandGrace.
+	// commandTime limits a command. Its children may keep its output open for commandGrace longer.
 	commandTime, commandGrace = 10 * time.Second, time.Second
-	// maxOutput bounds each output of a command, in bytes.
-	maxOutput = 64 << 10
+	maxOutput                 = 64 << 10
 )
 
 // Command is a program and its arguments. No shell interprets them.

@@ -26,11 +26,10 @@ import (
 // PathEnv names the file. Without it, the file is in the XDG configuration directory.
 const PathEnv = "REDLATCH_CONFIG"
 
-// maxSize bounds the file, in bytes, and maxKeys each mapping in it: the time of the YAML library grows with the square
-// of the keys.
+// maxSize is in bytes. maxKeys limits the keys of a mapping, because the YAML library takes quadratic time.
 const maxSize, maxKeys = 64 << 10, 1000
 
-// File is the content of the configuration file.
+// File is the configuration file.
 type File struct {
 	// Path is "" if there is no home directory.
 	Path     string              `yaml:"-"`
@@ -176,7 +175,7 @@ var (
 	wrongType  = regexp.MustCompile(`(?s)cannot unmarshal !!(\S+).* into \S+$`)
 )
 
-// explained returns the first error in the words of the file, without values.
+// explained returns the first error in the terms of the file. It omits values, which may be secret.
 func explained(err error) error {
 	var several *yaml.TypeError
 	if !errors.As(err, &several) || len(several.Errors) == 0 {

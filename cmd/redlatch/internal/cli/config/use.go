@@ -13,7 +13,7 @@ import (
 
 const currentKey = "current-context"
 
-// Use makes a context the current one. It changes one line and keeps the rest of the file, such as comments.
+// Use makes a context the current one. It changes only one line of the file.
 func (f *File) Use(name string) error {
 	if _, err := f.Find(name); err != nil {
 		return err
@@ -56,8 +56,7 @@ func withCurrent(text []byte, name string) ([]byte, error) {
 	return bytes.Join([][]byte{before, value, after}, nil), nil
 }
 
-// replace writes a new file and renames it, so that readers never see an incomplete file. It follows
-// symbolic links.
+// replace writes a new file and renames it, so that readers never see an incomplete file.
 func replace(path string, text []byte) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
