@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// takenWithin is how recently a lock must have been seen without a hold, when the hold is first
-// seen, for the beginning of the hold to count as known.
+// takenWithin is the longest interval between a look without a hold and the first look with it for which the
+// beginning of the hold counts as known.
 const takenWithin = 3 * time.Second
 
 // Age is how long an owner has held a lock.
@@ -23,18 +23,16 @@ type Age struct {
 	Exact bool
 }
 
-// ages is safe for concurrent use. The zero value is empty. It stores hashes instead of strings,
-// because it covers more locks than a scan keeps.
+// ages stores hashes instead of strings, because it covers more locks than a scan keeps. It is safe for concurrent
+// use.
 type ages struct {
 	mu      sync.Mutex
 	locks   map[uint64]sighting // by name
-	scanned time.Time           // the beginning of the last scan that found all locks
+	scanned time.Time           // when the last complete scan began
 }
 
-// dated is the number of locks whose ages are known.
 const dated = 1 << 18
 
-// sighting and seenHold are small, because there is one for each lock.
 type sighting struct {
 	at    moment
 	token int64
@@ -61,7 +59,7 @@ func (m moment) time() time.Time {
 	return time.Unix(0, int64(m))
 }
 
-// millis is a lease in milliseconds, at most 24 days.
+// millis is a lease in milliseconds.
 type millis int32
 
 func millisOf(d time.Duration) millis {
@@ -73,11 +71,10 @@ func millisOf(d time.Duration) millis {
 
 func (m millis) duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
-// changes counts the acquisitions and the expired leases between two looks.
 type changes struct{ acquired, expired int32 }
 
-// seenHold describes a hold. For the only hold of a lock with an unchanged count, left is the
-// remaining lease at first sight, and most is the largest one since. Otherwise both are -1.
+// seenHold describes a hold. For the only hold of a lock with an unchanged count, left is the first and most the
+// largest remaining lease seen. Otherwise both are -1.
 type seenHold struct {
 	since        moment
 	owner, count uint64
@@ -172,8 +169,8 @@ func (a *ages) changes(before, now *sighting, l *look) (c changes) {
 	return c
 }
 
-// expired reports whether a hold that is gone was not renewed when due, and its lease has passed. A
-// release at the end of a lease looks the same.
+// expired reports whether a hold that is gone was not renewed when due, and its lease has passed. A release at the
+// end of a lease looks the same.
 func (s *sighting) expired(h *seenHold, now time.Time) bool {
 	return s.ttl >= 0 && h.most > 0 && s.ttl < h.most/2 && !s.at.time().Add(s.ttl.duration()).After(now)
 }
@@ -202,9 +199,8 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 	return known
 }
 
-// age returns the age of a hold. The acquisition and renewals set the lease to the same length, so
-// the part missing at first sight had passed. This part is at most a third. If the lease grew by
-// more, its length changed.
+// age returns the age of a hold. The acquisition and renewals set the lease to the same length, so the part missing
+// at first sight had passed. If the lease grew by more than a third, its length changed.
 func (h *seenHold) age() Age {
 	left, most := h.left.duration(), h.most.duration()
 	if h.exact || h.left < 0 || most > left+left/2+time.Second {
@@ -213,8 +209,8 @@ func (h *seenHold) age() Age {
 	return Age{Since: h.since.time().Add(left - most)}
 }
 
-// ended records the end of a scan, and whether the scan found all locks that were held when it
-// began. It calls changed for each lock whose lease expired and that the scan did not find.
+// ended records the end of a scan. all means that the scan found all locks that were held when it began. It calls
+// changed for each lock that the scan did not find and whose lease had expired.
 func (a *ages) ended(began, last time.Time, all bool, changed func(lock, group uint64, c changes)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,7 +35,6 @@ var (
 
 // Board keeps the state of locks for its viewers. It is safe for concurrent use.
 type Board struct {
-	// Locks is the feed of all locks. Numbers is the feed of all numbers.
 	Locks, Numbers *Feed[Locks]
 	Server         *Feed[Exam]
 
@@ -60,8 +59,7 @@ type Seen struct {
 	// look took. The next look is due by Next.
 	At, Next time.Time
 	Took     time.Duration
-	// Err is the reason why the last look failed.
-	Err error
+	Err      error
 }
 
 // Old reports whether the value is out of date, because the last look failed or the next one is
@@ -78,8 +76,7 @@ func (s *Seen) Moment() time.Time {
 
 func (s *Seen) expect(pause, took time.Duration) { s.Next = time.Now().Add(pause + 2*took + overdue) }
 
-// New returns a board for the locks whose names match pattern. "" matches all names. Closing the
-// board also closes the source.
+// New returns a board for the locks whose names match pattern. Closing the board also closes the source.
 func New(source *Source, pattern string, every time.Duration) *Board {
 	b := &Board{source: source, pattern: pattern, every: every, once: make(chan struct{}, looksAtOnce), watched: map[string]*slot{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -93,8 +90,8 @@ func New(source *Source, pattern string, every time.Duration) *Board {
 	return b
 }
 
-// Prefer makes the next scans keep the first locks in the given order, instead of the locks with the worst
-// troubles, if not all can be kept. The order must be safe for concurrent use.
+// Prefer makes the next scans keep the first locks in the given order if not all can be kept. The default is
+// ByTrouble. The order must be safe for concurrent use.
 func (b *Board) Prefer(order func(a, b Entry) int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +121,6 @@ func (b *Board) Close() error {
 type Exam struct {
 	Seen
 
-	// Findings are the result of diagnosis.Look.
 	Findings []diagnosis.Finding
 }
 
@@ -159,8 +155,7 @@ func (b *Board) examineOnce(ctx context.Context) ([]diagnosis.Finding, error) {
 }
 
 const (
-	// lingers is how long a feed runs after the last request. Pages without JavaScript reload
-	// within this time.
+	// lingers is how long a feed runs after the last request. Pages without JavaScript reload within this time.
 	lingers = 8 * time.Second
 	// quiet is how long a viewer waits for a new value before getting the last one.
 	quiet = 3 * time.Second
@@ -171,23 +166,21 @@ const (
 // Feed shares its values with all viewers. It is safe for concurrent use.
 type Feed[T any] struct {
 	board *Board
-	// run creates values until ctx ends or publish returns false. It starts from last, which may be
-	// nil.
+	// run creates values until ctx ends or publish returns false. last may be nil.
 	run func(ctx context.Context, last *T, publish func(*T) bool)
 
 	// board.mu guards the following fields.
 	value   *T
 	fresh   bool // the current run has created value
 	changed chan struct{}
-	asked   time.Time // time of the last request
+	asked   time.Time
 	running bool
-	ended   bool // the feed was evicted
+	ended   bool
 	cancel  context.CancelFunc
 }
 
-// Get returns the newest value, and a channel that is closed when a newer one is available. Both
-// are nil if the feed was evicted. If the server is slow, the value is the last known one, or nil
-// if ctx ends first. Callers must not change the value.
+// Get returns the newest value, and a channel that is closed when a newer one is available. Both are nil if the feed
+// was evicted. If the server is slow, the value is the last known one, or nil if ctx ends first.
 func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	for late := false; ; {
 		value, changed, err := f.newest(late)
@@ -266,7 +259,7 @@ func (f *Feed[T]) publish(value *T) bool {
 	return f.isWanted()
 }
 
-// evict ends the feed for all viewers. board.mu must be held.
+// evict ends the feed. board.mu must be held.
 func (f *Feed[T]) evict() {
 	f.ended = true
 	close(f.changed)
@@ -277,8 +270,7 @@ const (
 	// watchedLocks limits the number of locks being watched. keptLocks also counts locks that were
 	// watched before.
 	watchedLocks, keptLocks = 64, 5 * watchedLocks
-	// looksAtOnce limits the concurrent calls to LookOnce.
-	looksAtOnce = 4
+	looksAtOnce             = 4
 )
 
 type slot struct {
@@ -289,8 +281,8 @@ type slot struct {
 	from   string // address of the viewer who opened it
 }
 
-// Lock returns the feed of a lock for a viewer at the address from. If too many locks are watched,
-// it evicts one or returns ErrBusy.
+// Lock returns the feed of a lock for a viewer at the address from. If too many locks are watched, it may return
+// ErrBusy.
 func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -313,9 +305,8 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	return &s.Feed, nil
 }
 
-// makeRoom reports whether another lock can be watched. If too many are being watched, it evicts an
-// idle name of a viewer with at least as many locks, or any lock of a viewer with at least two
-// more. b.mu must be held.
+// makeRoom reports whether another lock can be watched. If necessary, it evicts an idle name of a viewer with at
+// least as many locks, or any lock of a viewer with at least two more. b.mu must be held.
 func (b *Board) makeRoom(from string) bool {
 	counts, running := map[string]int{}, []*slot(nil)
 	for _, s := range b.watched {

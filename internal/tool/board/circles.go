@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// again finds the circles among the locks of circles, as they are now.
+// again reads the locks of circles again and returns the circles that still exist.
 type again func(found []inspect.Circle) ([]inspect.Circle, error)
 
 func (b *Board) circlesAgain(ctx context.Context) again {

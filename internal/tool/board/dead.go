@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// fronts is the maximum number of queues whose first waiters are counted after a scan.
-	// nodeFronts is the maximum in a cluster, where each queue requires a call.
+	// fronts is the maximum number of queues whose first waiters are counted after a scan. In a cluster, it is
+	// nodeFronts, because each queue requires a call.
 	fronts, nodeFronts = 4096, 32
 	counted            = 64
 	countWait          = 2 * time.Second
@@ -30,8 +30,8 @@ func (b *Board) counter(ctx context.Context) counter {
 	}
 }
 
-// findDead counts the subscribers of the first waiters in at most the given number of queues. It
-// begins with waiters that may be dead, and then checks the others round-robin.
+// findDead counts the subscribers of the first waiters in up to most queues. It begins with waiters that may be dead,
+// and then checks the others round-robin.
 func (l *Locks) findDead(m *memory, most int, count counter) {
 	var all, others []*Entry
 	for i := range l.Entries {
@@ -83,8 +83,7 @@ func (m *memory) isDead(lock, owner string) bool {
 	return state == Dead
 }
 
-// absentFor is how long a waiter must be without a subscriber to count as dead. A live waiter may
-// reconnect within this time.
+// absentFor is how long a waiter must be without a subscriber to count as dead. A live waiter reconnects sooner.
 const absentFor = time.Second
 
 // States of a waiter.
@@ -109,8 +108,7 @@ func (a *absence) state() string {
 	return Unknown
 }
 
-// sees returns the state of the waiter. Without subscribers, the state is Unknown until another
-// count confirms it.
+// sees returns the state of the waiter. Without subscribers, it is Unknown until another count confirms it.
 func (p *presence) sees(lock, owner string, subscribers int64, at time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

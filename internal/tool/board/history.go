@@ -13,28 +13,28 @@ const (
 	Slot = 5 * time.Second
 	// Points is the number of points in a Series.
 	Points = int(Past / Slot)
-	// The numbers of groups and locks with a series are bounded. A watched lock always has one.
+	// These limit the groups and locks with a series. A watched lock always has one.
 	seriesOfGroups, seriesOfLocks = 1000, 2000
 )
 
 // Point is what was seen during one Slot.
 type Point struct {
-	// Known is false if nobody looked.
+	// Known is false if there was no look.
 	Known bool
-	// Held and Waiters are the highest numbers at any look.
+	// Held and Waiters are the largest numbers seen.
 	Held, Waiters int32
-	// Acquired and Expired count the changes between looks. Locks that were acquired and released
-	// between two looks are missing.
+	// Acquired and Expired count the changes between looks. They omit locks that were acquired and released between
+	// two looks.
 	Acquired, Expired int32
 }
 
-// Series contains the points of the last minutes, the oldest first. Its last point ends at End.
+// Series contains the points of the last minutes, oldest first. The last point ends at End.
 type Series struct {
 	Points [Points]Point
 	End    time.Time
 }
 
-// Since returns the begin of the first known point, or the zero time if there is none.
+// Since returns the beginning of the first known point, or the zero time.
 func (s *Series) Since() time.Time {
 	for i := range s.Points {
 		if s.Points[i].Known {
@@ -53,7 +53,7 @@ func Group(name string) string {
 	return ""
 }
 
-// track is a ring of points, indexed by the number of their slot.
+// track is a ring of points, indexed by the number of their Slot since 1970.
 type track struct {
 	points [Points]Point
 	newest int64
@@ -62,7 +62,7 @@ type track struct {
 
 func slotOf(at time.Time) int64 { return at.UnixMilli() / Slot.Milliseconds() }
 
-// at returns the point of a time, or nil if it is too old.
+// at returns the point for a time, or nil if it is too old.
 func (t *track) at(when time.Time) *Point {
 	n := slotOf(when)
 	if n-t.newest >= int64(Points) {
@@ -81,7 +81,7 @@ func (t *track) at(when time.Time) *Point {
 
 type gauges struct{ held, waiters int32 }
 
-// sees records a look. If the last look was the one before it, the slots between them keep its numbers.
+// sees records a look. last is the time of the previous look, whose numbers also apply to the slots in between.
 func (t *track) sees(when, last time.Time, g gauges) {
 	if before := t.at(last); before != nil && before.Known && last.After(when.Add(-Past)) {
 		held, waiters := before.Held, before.Waiters
@@ -98,7 +98,7 @@ func (t *track) sees(when, last time.Time, g gauges) {
 	}
 }
 
-// history is safe for concurrent use; its zero value is empty.
+// history is safe for concurrent use.
 type history struct {
 	mu            sync.Mutex
 	all           track
@@ -119,7 +119,6 @@ func ensure(tracks *map[uint64]*track, name uint64, most int) *track {
 	return t
 }
 
-// changed records changes of a lock's holders.
 func (h *history) changed(lock, group uint64, when time.Time, c changes) {
 	if c == (changes{}) {
 		return
@@ -138,7 +137,7 @@ func (h *history) changed(lock, group uint64, when time.Time, c changes) {
 	}
 }
 
-// watched records a look at one lock. last is the look before, or zero.
+// watched records a look at one lock. last is the time of the previous look, or zero.
 func (h *history) watched(name string, when, last time.Time, g gauges) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,13 +149,13 @@ func (h *history) watched(name string, when, last time.Time, g gauges) {
 	t.active = when
 }
 
-// scanned records a scan. last is the scan before, or zero.
+// scanned records a scan. last is the time of the previous scan, or zero.
 func (h *history) scanned(l *Locks, last time.Time) {
 	locks := make(map[uint64]gauges, len(l.Entries))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all.sees(l.At, last, gauges{int32(l.Held), int32(min(l.Waiting, mostWaiters))})
-	for i := range l.Entries { // the worst troubles and the longest queues first
+	for i := range l.Entries {
 		e := &l.Entries[i]
 		key, g := hash(e.Name), gaugesOf(e)
 		locks[key] = g
@@ -171,8 +170,8 @@ func (h *history) scanned(l *Locks, last time.Time) {
 	record(h.locks, locks, l.Unread.Away == nil && l.Total == len(l.Entries), l.At, last)
 }
 
-// record adds numbers, and drops tracks without activity. Names that a whole scan did not find have
-// neither holders nor waiters.
+// record adds numbers, and drops tracks without activity. If whole is set, names that were not found have neither
+// holders nor waiters.
 func record(tracks map[uint64]*track, found map[uint64]gauges, whole bool, when, last time.Time) {
 	for name, t := range tracks {
 		if g, is := found[name]; is || whole {
@@ -198,8 +197,8 @@ const (
 	OfLock  = "lock"
 )
 
-// Series returns what was seen of all locks, a group or a lock, or nil if that is not recorded. Groups and
-// rows are known whenever all locks are, but the holders of a row are only known while it had waiters.
+// Series returns the series of all locks, a group or a lock, or nil if it was not recorded. Points of groups and
+// rows are known whenever those of all locks are, but the holders of a row are known only while it had waiters.
 func (b *Board) Series(of, name string) *Series {
 	h := &b.seen.history
 	h.mu.Lock()
@@ -211,7 +210,7 @@ func (b *Board) Series(of, name string) *Series {
 	return h.series(t, of == OfGroup || of == OfRow, time.Now())
 }
 
-// late is how old the newest point may be to end the series.
+// late is how many slots old the last point of a series may be.
 const late = 4
 
 func (h *history) series(t *track, whole bool, now time.Time) *Series {

@@ -27,7 +27,6 @@ var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 // Entry is a lock found by a scan.
 type Entry struct {
 	*inspect.Lock
-	// Age is the oldest of Ages, or zero if the lock is free.
 	Ages []Age
 	Age
 	// Trouble is the worst trouble, or "".
@@ -56,13 +55,12 @@ type Locks struct {
 	// Entries lists the worst troubles first. Total also counts locks that were not kept.
 	Entries []Entry
 	Total   int
-	// Clients is sorted by ID.
 	Clients []Client
 	Circles []inspect.Circle
 	Unread  inspect.Unread
 	// Uncounted is the reason why subscribers cannot be counted.
 	Uncounted string
-	// Held and Waiting count all locks and waiters.
+	// Held and Waiting also count locks and waiters that were not kept.
 	Held, Waiting int
 	groups        map[uint64]gauges // by the hash of the name
 	// pending requests another scan to confirm a trouble.
@@ -72,7 +70,6 @@ type Locks struct {
 // CountsChanges reports whether there are few enough locks to see acquisitions and expired leases.
 func (l *Locks) CountsChanges() bool { return l.Total <= dated }
 
-// add keeps only the entries that come first in the given order.
 func (l *Locks) add(e Entry, order func(a, b Entry) int) {
 	l.sum(&e)
 	l.Entries = append(l.Entries, e)
@@ -130,7 +127,7 @@ func ByAge(a, b Entry) int {
 	return cmp.Or(btoi(a.Since.IsZero())-btoi(b.Since.IsZero()), a.Since.Compare(b.Since), CompareNames(a.Name, b.Name))
 }
 
-// CompareNames compares numbers in names by their value: inv:2 comes before inv:10.
+// CompareNames compares numbers in names by their value, so that inv:2 comes before inv:10.
 func CompareNames(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
@@ -152,7 +149,7 @@ func CompareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
 }
 
-// number splits a number from the beginning of a text, without leading zeros.
+// number splits a number without its leading zeros from the beginning of text.
 func number(text string) (digits, rest string) {
 	n := 0
 	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
@@ -179,8 +176,7 @@ func severity(trouble string) int {
 	return 0
 }
 
-// Lock returns what the scan shows about the first lock for which meant returns true, or nil if
-// there is none.
+// Lock returns the state of the first lock for which meant returns true, or nil.
 func (l *Locks) Lock(meant func(*Entry) bool) *Lock {
 	for i := range l.Entries {
 		if e := &l.Entries[i]; meant(e) {
@@ -191,21 +187,20 @@ func (l *Locks) Lock(meant func(*Entry) bool) *Lock {
 	return nil
 }
 
-// settles is the longest first scan after which new viewers wait for a second one, because it takes
-// two scans to find dead waiters and certain circles.
+// settles is the longest first scan after which new viewers wait for a second one, which may find dead waiters and
+// circles.
 const settles = 2 * time.Second
 
 // memory is the state that one scan passes on to the next.
 type memory struct {
 	seen *seen
-	// began and at are when the last scan began and ended, or zero if it failed or another run made it.
+	// began and at are when the last scan of this run began and ended, or zero if it failed.
 	began, at time.Time
 	turn      int // next waiter for findDead
 	circles   inspect.Confirmation
 	untaken   map[string]string // first waiter of each free lock
 }
 
-// seen is the state shared by scans and by looks at single locks.
 type seen struct {
 	ages     ages
 	presence presence
@@ -236,7 +231,6 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Lo
 	}
 }
 
-// pauseAfter returns the pause after a look, which is at most lookEvery if the look failed.
 func pauseAfter(took time.Duration, err error) time.Duration {
 	if pause := inspect.PauseFactor * took; err == nil || pause < lookEvery {
 		return pause
@@ -305,7 +299,7 @@ func (m *memory) date(e *Entry) {
 	m.seen.history.changed(hash(e.Name), hash(Group(e.Name)), e.At, c)
 }
 
-// passing clears the trouble Untaken unless the same waiter was first in the last scan.
+// passing clears the trouble Untaken unless the same waiter was first in the previous scan.
 func (l *Locks) passing(m *memory) {
 	before := m.untaken
 	m.untaken = map[string]string{}

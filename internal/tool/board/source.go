@@ -26,7 +26,7 @@ var (
 
 // Source gives access to a server or a cluster. It is safe for concurrent use.
 type Source struct {
-	// Place is the address of the server without user and password, or "" if the server is unknown.
+	// Place is the address of the server without user and password, or "".
 	Place   string
 	Problem func(error) error
 
@@ -37,9 +37,8 @@ type Source struct {
 	masters func(context.Context) ([]connect.Node, error)
 }
 
-// FromClient returns a source that uses the connections of client, which must remain open. The
-// source does not apply the client's name mapper. FromClient returns redlatch.ErrInvalid for a
-// cluster client that cannot reach every master.
+// FromClient returns a source that uses the connections of client, which must remain open, but not its name mapper.
+// It returns redlatch.ErrInvalid for a cluster client that cannot reach every master.
 func FromClient(client *redlatch.Client) (*Source, error) {
 	if client == nil {
 		return nil, errNoClient
@@ -88,9 +87,9 @@ func (s *Source) scan(ctx context.Context, r inspect.Request) (unread inspect.Un
 	return inspect.RunOn(ctx, masters, s.dial, r)
 }
 
-// listen returns the messages of a lock until ctx ends. done waits for the subscription to end.
-// listen subscribes to patterns, because the lock's clients count the subscribers of its channel
-// and must not count observers. It returns nil if patterns cannot be used, as in a cluster.
+// listen returns the messages of a lock until ctx ends. done waits for the subscription to end. listen subscribes to
+// patterns, because the lock's clients count the subscribers of its channel, which must not include observers. It
+// returns nil if patterns cannot be used, as in a cluster.
 func (s *Source) listen(ctx context.Context, name string) (messages <-chan follow.Message, done func()) {
 	if s.server == nil || s.cluster {
 		return nil, func() {}
@@ -104,7 +103,7 @@ func (s *Source) listen(ctx context.Context, name string) (messages <-chan follo
 	return subscriber.Messages, running.Wait
 }
 
-// Target returns the target for repairs. It returns an error if the server is a replica.
+// Target returns the target for repairs, or an error if the server is a replica.
 func (s *Source) Target(ctx context.Context) (repair.Target, error) {
 	if s.server != nil {
 		if err := s.server.NeedMaster(ctx); err != nil {
@@ -122,7 +121,6 @@ func (s *Source) Close() error {
 	return s.client.Close()
 }
 
-// borrowed wraps the client's transport.
 type borrowed struct{ transport.Transport }
 
 // Close leaves the transport open.

@@ -12,11 +12,10 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// ShownName is the number of bytes of a name or label that are shown.
+// ShownName is the number of bytes of a name or label to show.
 const ShownName = 160
 
-// NameText returns a name as text. It escapes invalid bytes and control and direction characters,
-// and cuts out the middle of a long name.
+// NameText returns a name as text. It escapes special characters, and cuts out the middle of a long name.
 func NameText(name string) string {
 	if len(name) <= ShownName {
 		return sanitize.Word(name)
@@ -28,7 +27,7 @@ func NameText(name string) string {
 	return fmt.Sprintf("%s … %s (%d bytes)", sanitize.Word(head), sanitize.Word(tail), len(name))
 }
 
-// LabelText returns the beginning of a label as text.
+// LabelText returns the beginning of a label.
 func LabelText(label string) string {
 	if len(label) > ShownName {
 		label = label[:ShownName] + "…"
@@ -36,7 +35,7 @@ func LabelText(label string) string {
 	return sanitize.Line(label)
 }
 
-// OwnerText returns the label of an owner, if it has one, and its short form.
+// OwnerText returns the label of an owner, if any, and its short form.
 func OwnerText(owner, label string) string {
 	if label != "" {
 		return LabelText(label) + " (" + inspect.ShortOwner(owner) + ")"
@@ -61,7 +60,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d.Hours())/24)
 }
 
-// QueueText describes how many callers are waiting. Listening connections are only a hint.
+// QueueText describes how many callers are waiting.
 func QueueText(e Entry) string {
 	n := e.Waiters()
 	switch {
@@ -146,7 +145,7 @@ func DeadlineText(q Waiter, at time.Time) string {
 	return "in " + Span(q.Deadline.Sub(at))
 }
 
-// In these descriptions, %s is the owner.
+// In these texts, %s is the owner.
 var happenings = map[string]string{
 	follow.Held:     "Held by %s when this page was opened",
 	follow.Free:     "Free when this page was opened",
@@ -161,7 +160,7 @@ var happenings = map[string]string{
 	follow.Quit:     "%s left the queue",
 }
 
-// Happening returns the description of an event, split at the owner.
+// Happening returns the description of an event, split where the owner belongs.
 func Happening(e Event) []string {
 	said := happenings[e.What]
 	if e.What == follow.Passed && e.From == e.Owner {
@@ -170,9 +169,9 @@ func Happening(e Event) []string {
 	return strings.Split(said, "%s")
 }
 
-// Matches returns whether a name contains query or, if query has a * or ?, matches it as a whole.
+// Matches returns a function that reports whether a name contains query or, if query contains * or ?, matches it.
 func Matches(query string) func(name string) bool {
-	if strings.ContainsAny(query, "*?") { // otherwise, a bracket is part of the name
+	if strings.ContainsAny(query, "*?") {
 		return inspect.Match(query)
 	}
 	return func(name string) bool { return strings.Contains(name, query) }

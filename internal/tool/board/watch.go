@@ -68,7 +68,7 @@ func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) boo
 	}
 }
 
-// first looks on behalf of new viewers. It looks a second time if that shows more.
+// first looks for a new viewer. It looks again if a second look reveals more.
 func (w *watcher) first(ctx context.Context) *Lock {
 	l := w.look(ctx)
 	began, circle := time.Now(), l.mayBeInCircle()
@@ -176,7 +176,6 @@ func (w *watcher) try(ctx context.Context) (err error) {
 	return nil
 }
 
-// number reports whether the name holds a number.
 func (w *watcher) number(ctx context.Context) bool {
 	found, err := inspect.NumberAt(ctx, w.conn, w.name)
 	if err != nil || found == nil {
@@ -234,7 +233,6 @@ func (w *watcher) count(ctx context.Context, now *Lock) {
 	}
 }
 
-// details returns labels by owner. It leaves out labels that cannot be read.
 func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	var owners []string
 	for _, h := range now.Holders {
@@ -287,7 +285,7 @@ func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]
 	w.looked = now.At
 }
 
-// told reports whether earlier events already include e, an event from the first look.
+// told reports whether the events already include e, an event from the first look.
 func (w *watcher) told(e *follow.Event, now *Lock) bool {
 	switch {
 	case w.last.At.IsZero():
@@ -306,36 +304,32 @@ type Lock struct {
 	Mode string // of a read/write lock
 	// Holders may also be the permits of a semaphore.
 	Holders []inspect.Holder
-	// Age is the oldest of Ages.
-	Ages []Age
+	Ages    []Age
 	Age
-	// TTL is negative if there is no lease. Lease is the largest TTL seen for these holders.
+	// TTL is negative without a lease. Lease is the largest TTL seen for these holders.
 	TTL, Lease time.Duration
 	// Renewed is an inspect.Renewed constant, or "" without a lease.
-	Renewed string
-	// QueueUnread is the reason why the queue was not read.
+	Renewed     string
 	Queue       []Waiter
 	Waiting     int
 	QueueUnread string
 	// Uncounted is the reason why subscribers cannot be counted.
 	Uncounted string
-	// Listening counts connections that are waiting for the release of a lock without a queue. It
-	// is only a hint, because all waiters of a client share one connection.
+	// Listening counts connections that wait for a lock without a queue. It is only a hint, because all waiters of a
+	// client share one connection.
 	Listening int64
-	// Circles are the deadlocks that the lock is part of. If there are none, Ahead lists the locks that the holders
-	// are waiting for.
+	// Circles are the deadlocks of the lock. If there are none, Ahead lists the locks that the holders are waiting
+	// for.
 	Circles []inspect.Circle
 	Ahead   []inspect.Step
 	// Number is nil if the name is a lock.
-	Number *inspect.Number
-	Token  int64
-	// PlainWaiters and ReadWriteWaiters are as in inspect.Lock.
+	Number                         *inspect.Number
+	Token                          int64
 	PlainWaiters, ReadWriteWaiters int64
-	// Events lists the newest event first.
-	Events []Event
+	Events                         []Event
 }
 
-// Waiter is a waiter in the queue. Position counts from 1. State is Alive, Dead or Unknown.
+// Waiter is a waiter in the queue. State is Alive, Dead or Unknown.
 type Waiter struct {
 	Position int
 	Owner    string // as stored in Redis

@@ -8,11 +8,10 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// Why explains in a sentence or two why the lock is not changing hands, or returns "" if it was not
-// seen.
+// Why explains why the lock is not changing hands, or returns "" if it was not seen.
 func (l *Lock) Why() string { return l.Verdict().Text }
 
-// Verdict returns Why with its level, so that colors agree with the text.
+// Verdict returns Why with its level.
 func (l *Lock) Verdict() Verdict { return reasons{l}.why() }
 
 // Verdict explains the state of a lock in sentences.
@@ -21,7 +20,7 @@ type Verdict struct {
 	Text string
 }
 
-// Level is how bad a state is.
+// Level is the severity of a state.
 type Level int
 
 const (
@@ -57,7 +56,7 @@ func join(parts ...Verdict) (v Verdict) {
 	return v
 }
 
-// Waits describes how many clients seem to be waiting without a place in the queue.
+// Waits describes how many clients seem to wait outside of the queue.
 func (l *Lock) Waits() string { return reasons{l}.waits() }
 
 type reasons struct{ *Lock }

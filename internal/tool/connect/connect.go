@@ -58,8 +58,7 @@ type Server struct {
 	of  *Server     // the deployment of this master; nil if the user named this server
 }
 
-// New reads files but does not send anything. Its errors do not quote the address, which may
-// contain a password.
+// New does not send anything. Its errors do not quote the address, which may contain a password.
 func New(set Settings) (*Server, error) {
 	at, err := redisurl.Parse(set.Address)
 	if errors.Is(err, redisurl.ErrEscape) {
@@ -184,9 +183,9 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
 }
 
-// Dial connects to the server, to the Sentinels' current master, or to all masters of a cluster. In
-// a cluster, each command is sent to the node that serves it, and the connection cannot subscribe.
-// ctx limits only the time to connect. The timeout for a reply is 5 seconds.
+// Dial connects to the server, to the Sentinels' current master, or to all masters of a cluster. In a cluster, each
+// command is sent to the node that serves it, and the connection cannot subscribe. ctx limits only the time to
+// connect.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	switch {

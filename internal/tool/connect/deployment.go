@@ -98,7 +98,7 @@ func (s *Server) master(ctx context.Context) ([]string, error) {
 	return []string{addr}, nil
 }
 
-// nodes queries the nodes of a cluster until one replies. It returns the first error.
+// nodes queries the nodes of a cluster until one replies.
 func (s *Server) nodes(ctx context.Context) (masters []string, first error) {
 	for _, addr := range s.at.Hosts {
 		err := Use(ctx, s.node(addr).dial, func(c redis.Conn) error {

@@ -105,9 +105,8 @@ const (
 
 const delayed = 250 * time.Millisecond
 
-// health sends PING and an empty script, because a server with paused writes delays all scripts.
-// The script does not use a key, which a cluster might redirect and the user might not have rights
-// to.
+// health sends PING and an empty script, because a server with paused writes delays all scripts. The script has no
+// key, which a cluster might redirect.
 func (s *Server) health() health {
 	if !s.accepts() {
 		return closed
@@ -177,8 +176,7 @@ func within(c redis.Conn, d time.Duration, command string, args ...any) (any, er
 	return redis.DoWithTimeout(c, d, command, args...)
 }
 
-// unreadable is redigo's text for a reply that does not follow the protocol. The error type is
-// unexported.
+// unreadable is redigo's text for a reply that does not follow the protocol.
 const unreadable = "(possible server error or unsupported concurrent read by application)"
 
 const shownAnswer = 60
@@ -212,7 +210,6 @@ const (
 	tlsMajor    = 3
 )
 
-// answer returns the first line from a server that does not reply like Redis.
 func (s *Server) answer() []byte {
 	network, hosts := s.places()
 	for _, host := range hosts {

@@ -215,7 +215,7 @@ func encryption(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// alert returns the server's TLS alert, or "" for other errors. The error type is unexported.
+// alert returns the server's TLS alert, or "" for other errors.
 func alert(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "remote error" {

@@ -75,7 +75,6 @@ func bad(advice, format string, args ...any) Finding {
 	return Finding{Level: Error, Advice: advice, Found: fmt.Sprintf(format, args...)}
 }
 
-// probeLease frees the lock if the process is killed.
 const probeLease = 10 * time.Second
 
 type examination struct {
@@ -142,8 +141,7 @@ func (e *examination) checks() []check {
 
 // Examination configures Examine.
 type Examination struct {
-	// Server is the server to examine, with the permissions of its user. In a deployment, all
-	// masters are examined.
+	// In a deployment, all masters are examined.
 	Server *connect.Server
 	Prefix string
 	// Needs lists IDs from the Needs function. If any of them depends on plain locks, plain locks
@@ -168,8 +166,8 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	})
 }
 
-// Look runs only the checks of Examine that do not change or try anything, so that even a user with
-// few permissions gets findings. It fails if all connections are lost.
+// Look runs only the checks of Examine that do not change or try anything, so that a user with few permissions also
+// gets findings. It fails if all connections are lost.
 func Look(ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool) ([]Finding, error) {
 	return findings(ctx, masters, client, cluster, nil)
 }
@@ -184,7 +182,7 @@ func NotLooked() (names []string) {
 	return slices.Compact(names)
 }
 
-// findings runs only the checks of Look if prepare is nil.
+// If prepare is nil, findings runs only the checks of Look.
 func findings(
 	ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool, prepare func(*examination),
 ) (found []Finding, err error) {
@@ -232,8 +230,7 @@ func findings(
 	return found, nil
 }
 
-// answers returns the server's error if it rejects all commands or closes the connection after an
-// error. The checks detect missing permissions.
+// answers returns the server's error if it rejects all commands or closes the connection after an error.
 func answers(c redis.Conn) error {
 	_, err := c.Do("PING")
 	var said redis.Error
@@ -309,7 +306,6 @@ func (e *examination) remove() {
 	_, _ = e.c.Do("DEL", codec.QueueKey(e.name))
 }
 
-// config reports false if the user may not read the setting.
 func (e *examination) config(name string) (string, bool) {
 	pair, err := redis.Strings(e.c.Do("CONFIG", "GET", name))
 	if err != nil || len(pair) != 2 {

@@ -25,8 +25,7 @@ const (
 
 const placeTries = 200
 
-// placeName chooses a name that this master of a cluster serves. It cannot find any if the prefix
-// contains a hash tag whose slot belongs to another master.
+// placeName chooses a name that this master serves. If the prefix contains a hash tag, there may be none.
 func (e *examination) placeName() {
 	for range placeTries {
 		e.name = e.prefix + "redlatch-doctor:" + uuid.NewString()[:8]
@@ -149,8 +148,8 @@ func andThen(what, next string) string {
 	return what + ": " + next
 }
 
-// fairLock acquires and releases a fair lock. This may succeed even when memory is full, because a
-// script that has already written may continue, but waiters could not be queued.
+// fairLock acquires and releases a fair lock. This may succeed even when memory is full, although waiters could not
+// be queued.
 func (e *examination) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	var f Finding
@@ -170,7 +169,6 @@ func (e *examination) fairLock() Finding {
 	return f
 }
 
-// pair returns how long it took to acquire and release lock.
 func (e *examination) pair(lock *rlock.Lock) (time.Duration, error) {
 	if e.isReplica() {
 		return 0, nil // trying would take too long

@@ -19,7 +19,6 @@ type question struct {
 	named          bool // checked only on request
 }
 
-// questions is in the order of the output.
 var questions = []question{
 	{id: acl.Plain, use: "plain locks", advice: "As an administrator, grant the missing rights:", absent: "This user cannot take any lock."},
 	{id: acl.Braces, use: "names with their own braces", advice: "Grant it if names have braces before the prefix:"},
@@ -163,9 +162,8 @@ func Denied(ctx context.Context, srv *connect.Server, prefix string, err error, 
 	return connect.Reason(err) + ". " + connect.Remedy(err, missing...)
 }
 
-// lacks returns the permissions for needs that the user lacks on at least one master, in ACL
-// SETUSER syntax, for locks whose names begin with prefix. It omits permissions that could not be
-// tested. It fails if a master cannot be reached.
+// lacks returns the permissions for needs that the user lacks on at least one master, in ACL SETUSER syntax, for
+// locks whose names begin with prefix. It omits permissions that it could not test.
 func lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
 	masters, err := srv.Nodes(ctx)
 	if err != nil {

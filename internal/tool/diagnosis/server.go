@@ -145,8 +145,7 @@ func (e *examination) slots() Finding {
 
 const shownMoves = 5
 
-// movesIn parses CLUSTER NODES. The master's own line lists moving slots as [slot->-node] and
-// [slot-<-node].
+// movesIn parses CLUSTER NODES, which lists moving slots as [slot->-node] and [slot-<-node].
 func movesIn(reply string) (moves []string) {
 	places, own := map[string]string{}, ""
 	for line := range strings.Lines(reply) {

@@ -41,7 +41,7 @@ func ClientOf(text string) Client {
 	return Client{Kind: "unknown"}
 }
 
-// String returns the client as it appears in text output.
+// String returns the client for text output.
 func (c Client) String() string {
 	if c.Started != nil {
 		return c.Name() + " since " + c.Started.Format(time.RFC3339)
@@ -57,7 +57,7 @@ func (c Client) Labelled(label string) string {
 	return c.String() + ", label " + sanitize.Word(label)
 }
 
-// OwnerAnd returns an owner and the label of its client, if it has one, for people.
+// OwnerAnd returns an owner and the label of its client, if any, for text output.
 func OwnerAnd(owner, label string) string {
 	if label == "" {
 		return Shown(owner)
@@ -85,8 +85,8 @@ func ShortOwner(text string) string {
 	return kind.Name() + " " + OwnerNumber(text)
 }
 
-// OwnerNumber returns the last digits of an owner's UUID, which differ between clients created
-// together, and the owner's number.
+// OwnerNumber returns the last digits of an owner's UUID, because the first digits of clients created together are
+// equal, and the owner's number.
 func OwnerNumber(text string) string {
 	bare, writes := protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(bare)
@@ -135,12 +135,11 @@ func Base64(text string) string {
 	return base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-// Lease is a remaining lease, in JSON.
+// Lease is a remaining lease in JSON.
 type Lease struct {
 	// TTLMillis is nil for a free lock or a lock without a lease.
 	TTLMillis *int64 `json:"ttl_ms"`
-	// NoTTL is set if the lock is held without a lease.
-	NoTTL bool `json:"no_ttl,omitempty"`
+	NoTTL     bool   `json:"no_ttl,omitempty"`
 }
 
 // LeaseOf returns the lease of a lock. A negative left means no lease.
@@ -157,8 +156,8 @@ func LeaseOf(held bool, left time.Duration) Lease {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,][A-Za-z0-9_./:@%+=,-]*$`)
 
-// Args quotes names and owners as arguments for a shell. If a terminal cannot show some of them,
-// all are encoded in base64.
+// Args quotes names and owners as arguments for a shell. If a terminal cannot show one of them, it encodes all of
+// them.
 func Args(args ...string) string {
 	hidden := func(arg string) bool {
 		return Base64(arg) != "" || sanitize.Text(arg) != arg || strings.ContainsAny(arg, "`\n")

@@ -57,8 +57,7 @@ func expression(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(b.String() + `\z`)
 }
 
-// class translates a character class and returns the index of its end. An unclosed class ends with
-// the pattern.
+// class translates a character class and returns the index of its end.
 func class(b *strings.Builder, pattern string, i int) (last int) {
 	open, none := "[", `[^\x00-\x{ff}]`
 	if i < len(pattern) && pattern[i] == '^' {

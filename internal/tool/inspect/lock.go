@@ -1,8 +1,6 @@
-// Package inspect reads locks, and contains the JSON types that commands print. It does not write
-// anything. Read gets one lock and its queue with a single script. The script reads all holders, so
-// Glance first checks the hash with a short command. Run scans for locks, which it recognizes by
-// their shape. Its commands are short regardless of the number of keys. Locks may change between
-// two commands, and locks that are gone are omitted.
+// Package inspect reads locks, and contains the JSON types that commands print. It does not write anything. Read gets
+// one lock and its queue with a single script that reads all holders, so Glance first checks the hash with a short
+// command. Run scans for locks, which it recognizes by their shape. Locks may change between two commands.
 package inspect
 
 import (
@@ -28,8 +26,7 @@ const (
 	Plain Kind = "plain"
 	// Fair is a lock with a queue.
 	Fair Kind = "fair"
-	// Fenced is a lock with a token counter and without a queue. A lock without tokens may share
-	// its name.
+	// Fenced is a lock with a token counter and without a queue.
 	Fenced Kind = "fenced"
 	// FairFenced is a lock with a queue and a token counter.
 	FairFenced Kind = "fair-fenced"
@@ -56,11 +53,9 @@ type Lock struct {
 	// Holders is incomplete if More is set.
 	Holders []Holder
 	More    bool
-	// TTL is the remaining lease at the time At, redlatch.NoTTL without a lease, or 0 for a free
-	// lock.
-	TTL time.Duration
-	At  time.Time
-	// Queue is the length of the queue.
+	// TTL is the remaining lease at the time At, redlatch.NoTTL without a lease, or 0 for a free lock.
+	TTL       time.Duration
+	At        time.Time
 	Queue     int64
 	Next      string
 	NextLabel string
@@ -68,7 +63,7 @@ type Lock struct {
 	NotSubscribed int
 	// Token is the last fencing token, or 0 if there is none.
 	Token int64
-	// Number is set if the name holds a number. If so, only Name, Kind, TTL and At are also set.
+	// Number is set if the name holds a number. In that case, only Name, Kind, TTL and At are also set.
 	Number *Number
 	// PlainWaiters counts connections that wait for a queued or read/write lock as if it were a
 	// plain lock. ReadWriteWaiters counts the reverse. Both are 0 if unknown.
@@ -88,7 +83,6 @@ type View struct {
 	Mode    string   `json:"mode,omitempty"`
 	Holders []Holder `json:"holders"`
 	Lease
-	// Token may also be set for a free lock.
 	Token            int64 `json:"token,omitempty"`
 	PlainWaiters     int64 `json:"plain_waiters,omitempty"`
 	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
@@ -140,7 +134,7 @@ var queuePrefix = strings.TrimSuffix(codec.QueueKey("{"), "{")
 
 func lockOf(queueKey string) string { return Unbraced(strings.TrimPrefix(queueKey, queuePrefix)) }
 
-// Unbraced removes Redisson's braces from the name in a channel or in the key of a queue.
+// Unbraced removes the braces that Redisson puts around a name.
 func Unbraced(part string) string {
 	if n := len(part); n > 2 && part[0] == '{' && part[n-1] == '}' && !strings.Contains(part[1:n-1], "{") {
 		return part[1 : n-1]
@@ -156,7 +150,6 @@ const (
 
 // Holder is a holder of a lock, or a permit of a semaphore.
 type Holder struct {
-	// Owner is the ID of a permit, or else the owner.
 	Owner string `json:"owner"`
 	Count Count  `json:"count"`
 	Client
@@ -168,7 +161,7 @@ type Holder struct {
 	// Renewed is "" if the lease was not watched.
 	Renewed string `json:"renewed,omitempty"`
 	Label   string `json:"label,omitempty"`
-	// Inner is a wait inside the hold, which a scan reads for locks with waiters.
+	// Inner is a wait inside the hold. A scan reads it only for locks with waiters.
 	Inner *Inner `json:"-"`
 
 	unsure bool // a reader whose lease may have expired
@@ -196,10 +189,9 @@ func holderOf(owner, count string, readWrite bool) Holder {
 	return h
 }
 
-// ReadLeases reads the leases of the readers among holders, with one PTTL per hold, in one batch.
-// Readers whose holds have all expired do not block writers. unread lists readers whose leases are
-// unknown, because they have very many holds, come after 1,024 other holds, or cannot be read by
-// the user.
+// ReadLeases reads the leases of the readers among holders in one batch. Readers whose holds have all expired do not
+// block writers. unread lists readers whose leases are unknown, because they have very many holds, come after 1,024
+// other holds, or cannot be read by the user.
 func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 	var calls []call
 	var asked []int
@@ -263,7 +255,7 @@ func SetLabels(c redis.Conn, holders []Holder, waiters []Waiter) error {
 // IsOver reports whether the lease of a reader or permit has expired.
 func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 0 }
 
-// Describe describes a holder without its owner and count. It formats milliseconds with show.
+// Describe describes a holder without its owner and count. It calls show to format milliseconds.
 func (h *Holder) Describe(show func(ms int64) string) string {
 	said := h.String()
 	switch h.Mode {

@@ -22,7 +22,7 @@ type Number struct {
 	Taken int64
 	// PermitWaiters and LatchWaiters count waiting connections. They are 0 if unknown.
 	PermitWaiters, LatchWaiters int64
-	// Uncounted is the reason why they are unknown.
+	// Uncounted is the reason why the waiters are unknown.
 	Uncounted error
 }
 
@@ -54,8 +54,7 @@ func isPart(key string) bool {
 
 const askedOfNumber = 3 // calls per name
 
-// readNumbers omits names that do not hold a number and, if taken is set, numbers without taken
-// permits.
+// readNumbers omits other names and, if taken is set, numbers without taken permits.
 func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*Lock, error) {
 	var calls []call
 	for _, name := range names {
@@ -95,8 +94,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*
 	return found, nil
 }
 
-// NumberAt returns the number under name, or nil if name does not hold a number. An error means a
-// broken connection.
+// NumberAt returns the number under name, or nil if there is none. An error means a broken connection.
 func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	found, err := (&scan{Request: Request{Conn: c, Labels: c}}).readNumbers(ctx, []string{name}, false)
 	if err != nil || len(found) == 0 {
@@ -105,9 +103,8 @@ func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	return found[0], nil
 }
 
-// PermitEnds returns when the leases of permits end, in Unix milliseconds, by raw ID. It omits
-// permits that are not taken. now is the time of the server's clock, or of the local clock if the
-// user may not use TIME.
+// PermitEnds returns when the leases of permits end, in Unix milliseconds, by raw ID. It omits permits that are not
+// taken. now is the server's time, or the local time if the user may not call TIME.
 func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64, now int64, err error) {
 	calls := []call{command("TIME")}
 	for _, id := range ids {
@@ -155,7 +152,7 @@ func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 	return kept, nil
 }
 
-// countNumberWaiters also sets the kinds. It returns an error if the waiters are unknown.
+// countNumberWaiters also sets the kinds.
 func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err error) {
 	var channels []string
 	for _, l := range found {
@@ -163,7 +160,7 @@ func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err e
 	}
 	var counts []int64
 	if len(channels) > 0 {
-		counts, err = connect.Listening(ctx, c, channels...) // the next command reports a broken connection
+		counts, err = connect.Listening(ctx, c, channels...)
 	}
 	for i, l := range found {
 		if 2*i+1 < len(counts) {

@@ -36,7 +36,7 @@ func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, 
 	return locks, s.label(locks)
 }
 
-// readInner reads the announced waits inside the holds of locks with waiters, and the leases of their readers.
+// readInner reads the waits inside the holds of locks with waiters, and the leases of their readers.
 func (s *scan) readInner(locks []*Lock) error {
 	var calls []call
 	var holders []*Holder
@@ -157,7 +157,7 @@ func (l *Lock) take(replies []any) bool {
 	case l.Queue > 0 && l.Kind != ReadWrite:
 		l.Kind = Fair
 	case len(l.Holders) == 0:
-		return false // free, and its queue is empty
+		return false
 	}
 	l.Token = tokenOf(replies[4])
 	l.Kind = l.Kind.WithToken(l.Token)
@@ -207,9 +207,9 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 }
 
-// WaitersOf returns the number of connections waiting for a lock without a queue, and how many
-// other connections use its name for a plain or a read/write lock although the lock is of another
-// kind. listening contains the subscriber counts of the plain and the read/write channel.
+// WaitersOf returns the number of connections that wait for a lock without a queue, and how many other connections
+// use its name for a plain or a read/write lock although the lock is of another kind. listening contains the
+// subscriber counts of the plain and the read/write channel.
 func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
 	switch {
 	case kind == ReadWrite:
@@ -252,8 +252,8 @@ type call struct {
 
 func command(name string, args ...any) call { return call{name, args} }
 
-// ask sends calls in one batch. A reply may be a redis.Error, or another error if a node of a
-// cluster did not answer. The returned error means a broken connection.
+// ask sends calls in one batch. A reply may be a redis.Error, or another error if a node of a cluster did not reply.
+// The returned error means a broken connection.
 func ask(c redis.Conn, calls []call) ([]any, error) {
 	for _, call := range calls {
 		if err := c.Send(call.name, call.args...); err != nil {
@@ -286,7 +286,6 @@ func refusal(reply any) (redis.Error, bool) {
 	return refused, is && !strings.HasPrefix(string(refused), "WRONGTYPE")
 }
 
-// unanswered returns the reason why a node did not answer, or nil if it did.
 func unanswered(reply any) error {
 	if _, refused := reply.(redis.Error); refused {
 		return nil
@@ -311,8 +310,7 @@ func number(reply any) int64 {
 	return n
 }
 
-// Labels returns the known labels of the owners' clients, by owner. It sends one GETRANGE per
-// client, in one batch.
+// Labels returns the known labels of the owners' clients, by owner.
 func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 	byKey := map[string][]string{}
 	var calls []call

@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	// step is the number of keys per SCAN. A server scans 250 keys in half a millisecond.
 	step       = 250
 	batch      = 200
 	remembered = 1 << 18 // locks; SCAN may repeat keys, but each lock is reported once
@@ -38,7 +37,6 @@ type Request struct {
 	Found func(*Lock) error
 	// Progress, if not nil, is called with the fraction of keys scanned.
 	Progress func(done float64)
-	// Looked, if not nil, is called with the number of keys that each SCAN returned.
 	Looked   func(keys int)
 	Places   int
 	NoLabels bool
@@ -120,8 +118,7 @@ func (s *scan) passes() []pass {
 	return all
 }
 
-// Run finds locks. If ctx ends, it stops before the next command. It returns errors from the
-// connection, SCAN and Found.
+// Run finds locks. If ctx ends, it stops before the next command.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
 	if s.Pattern == "" {
@@ -199,7 +196,7 @@ func (s *scan) take(ctx context.Context, p pass, keys []string) error {
 	return nil
 }
 
-// progress reports the progress. A cursor with its bits reversed is the scanned fraction.
+// progress reports the fraction of keys scanned, which is the cursor with its bits reversed.
 func (s *scan) progress(before float64, cursor string) {
 	part := 1.0
 	if n, err := strconv.ParseUint(cursor, 10, 64); err == nil && n != 0 {
@@ -211,7 +208,6 @@ func (s *scan) progress(before float64, cursor string) {
 	}
 }
 
-// remember reports whether a key is new, and remembers it up to the limit.
 func (s *scan) remember(key string) bool {
 	if s.knows(key) {
 		return false
@@ -299,5 +295,5 @@ func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread,
 	return unread, nil
 }
 
-// PauseFactor times the duration of a look is the minimum pause after the look.
+// PauseFactor is the minimum ratio of the pause after a look to the duration of the look.
 const PauseFactor = 4

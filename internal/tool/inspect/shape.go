@@ -23,14 +23,14 @@ type Shape struct {
 	Kind    Kind
 	Mode    string
 	Holders []Holder
-	// Odd is the reason why the hash is not a lock, as a clause that follows its name.
+	// Odd is the reason why the hash is not a lock, as a clause.
 	Odd string
 }
 
 func isMode(text string) bool { return text == protocol.ModeRead || text == protocol.ModeWrite }
 
-// ShapeOf returns the shape of a hash. fields must not be empty. If more is set, the hash has other
-// fields, which may include a mode, so it counts as a read/write lock.
+// ShapeOf returns the shape of a hash with at least one field. If more is set, the hash has other fields, which may
+// include a mode, so it counts as a read/write lock.
 func ShapeOf(fields [][2]string, more bool) Shape {
 	s := Shape{Kind: Plain}
 	isModeField := func(f [2]string) bool { return f[0] == protocol.ModeField && isMode(f[1]) }
@@ -64,8 +64,7 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 	return s
 }
 
-// oddField returns why a field does not belong to a lock. It does not quote values, which may be
-// secret.
+// oddField returns why a field does not belong to a lock, without its value, which may be secret.
 func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], ":lock_count") {
 		return "it looks like a multi-lock group (Redisson's getMultiLock of one group), which Redlatch does not know"
@@ -79,9 +78,8 @@ func oddField(owner string, field [2]string) string {
 	return ""
 }
 
-// Glance checks a key with commands that are short regardless of its size. It returns a *NotLock
-// for a hash that is not a lock, and nil for other types and for keys that the user may not read.
-// Other errors mean a broken connection.
+// Glance checks a key with commands that are short regardless of its size. It returns a *NotLock for a hash that is
+// not a lock, and nil for other types and unreadable keys. Other errors mean a broken connection.
 func Glance(c redis.Conn, name string) error {
 	replies, err := ask(c, []call{command("HSCAN", name, 0, "COUNT", glance)})
 	if err == nil {
@@ -114,7 +112,6 @@ func Glance(c redis.Conn, name string) error {
 // NotLock is the error for a name that is not a lock.
 type NotLock struct {
 	Named
-	// Fault is one of the Fault constants.
 	Fault string `json:"error"`
 	Key   string `json:"key"`
 	Type  string `json:"type"`
@@ -123,8 +120,8 @@ type NotLock struct {
 
 // Values of NotLock.Fault.
 const (
-	FaultShape = "no_lock"    // a hash that is not a lock
-	FaultType  = "wrong_type" // a key of another type
+	FaultShape = "no_lock" // a hash that is not a lock
+	FaultType  = "wrong_type"
 )
 
 // Error implements error.
@@ -139,8 +136,7 @@ func notLockHash(name, why string) error {
 	return &NotLock{Named: NameOf(name), Fault: FaultShape, Key: name, Type: "hash", Why: why}
 }
 
-// CheckIsLock calls Glance on a new connection. It should precede an inspection, which reads the
-// whole hash.
+// CheckIsLock calls Glance on a new connection. It should precede a call of Read, which reads the whole hash.
 func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
 	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		err := Glance(c, name)
@@ -175,5 +171,5 @@ func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 			return &NotLock{Named: NameOf(name), Fault: FaultType, Key: key.name, Type: kind, Why: key.what}
 		}
 	}
-	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // the type has just been corrected
+	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name)
 }

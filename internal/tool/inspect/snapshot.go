@@ -22,7 +22,7 @@ import (
 
 // Renewal states of a lease.
 const (
-	RenewedYes     = "yes"     // a renewal was seen
+	RenewedYes     = "yes"
 	RenewedNo      = "no"      // not renewed when due
 	RenewedUnknown = "unknown" // not watched long enough
 )
@@ -32,7 +32,7 @@ const (
 	RenewalLook = 40 * time.Second
 	// RenewalSlack is how late a renewal may be.
 	RenewalSlack = time.Second
-	// renewalJitter is the largest insignificant difference between two looks.
+	// renewalJitter is the largest insignificant difference between two looks at a lease.
 	renewalJitter = 20 * time.Millisecond
 )
 
@@ -45,13 +45,11 @@ const (
 
 // Snapshot is the state of a lock at a moment between Asked and Answered.
 type Snapshot struct {
-	Name string
-	// Kind is "" for a free lock with an empty queue.
+	Name    string
 	Kind    Kind
 	Mode    string
 	Holders []Holder
-	// TTL is the remaining lease, redlatch.NoTTL if the lock does not have a lease, or 0 if it is
-	// free.
+	// TTL is the remaining lease, redlatch.NoTTL without a lease, or 0 for a free lock.
 	TTL     time.Duration
 	Queue   []admin.Waiter
 	Waiting int
@@ -91,7 +89,7 @@ func Read(ctx context.Context, client *redlatch.Client, name string, places int)
 	return s, nil
 }
 
-// queueRefused reports whether the refusal may only affect the queue.
+// queueRefused reports whether the server may have refused only the queue.
 func queueRefused(err error) bool {
 	var refusal *transport.ServerError
 	return errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) &&
@@ -123,8 +121,7 @@ type Renewal struct {
 	rose  bool
 }
 
-// See records a look. A changed count restarts the watch, because the change may have set the
-// lease.
+// See records a look. A changed count restarts the watch, because re-entry may have set the lease.
 func (r *Renewal) See(now *Snapshot) {
 	same := func(a, b Holder) bool { return a.Owner == b.Owner && a.Count == b.Count }
 	switch {
@@ -152,8 +149,7 @@ func (r *Renewal) Known() string {
 	return RenewedUnknown
 }
 
-// RenewalDue returns how long to watch a lease to see a renewal. Watchdogs renew when two thirds of
-// the lease remain, that is, within a third of left.
+// RenewalDue returns how long to watch a lease to see a renewal. Watchdogs renew when two thirds of the lease remain.
 func RenewalDue(left time.Duration) time.Duration { return left/3 + RenewalSlack }
 
 // Renewed reports whether a lease was renewed between two looks. between is the minimum time
@@ -234,7 +230,7 @@ type Part struct {
 	First, Last int
 }
 
-// Read returns the waiters and the length of the queue. Owners that move forward are returned once.
+// Read returns the waiters and the length of the queue.
 func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter, int, error) {
 	lock := rfairlock.New(client, p.Name)
 	return p.read(func(first, n int) ([]admin.Waiter, int, error) {
@@ -246,8 +242,8 @@ func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter
 	})
 }
 
-// Absent returns the owners without a subscriber, limited to the owners in among unless it is nil.
-// A live waiter may be without a subscriber for a moment, so callers should check again.
+// Absent returns the owners without a subscriber, limited to among unless it is nil. A live waiter may be without a
+// subscriber for a moment, so callers should check again.
 func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []string) ([]string, error) {
 	queue, _, err := p.Read(ctx, client)
 	if err != nil {
@@ -277,9 +273,9 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 	return absent, nil
 }
 
-// Listeners returns the number of connections subscribed for each of the owners, which are waiting
-// for a fair lock. To prove that counting works, it also subscribes to a channel of its client. It
-// returns admin.ErrNotCounted if the master and all its replicas cannot count subscribers.
+// Listeners returns the number of connections subscribed for each of the owners, which wait for a fair lock. To prove
+// that counting works, it also subscribes to a channel of its client. It returns admin.ErrNotCounted if no server can
+// count subscribers.
 func Listeners(ctx context.Context, client *redlatch.Client, name string, owners ...string) (counts []int64, err error) {
 	l := hold.Of(rfairlock.New(client, name))
 	if err = l.Check(ctx); err == nil {

@@ -41,7 +41,6 @@ type Forced struct {
 	Mode    string           `json:"mode,omitempty"`
 	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease
-	// Renewed is "yes", "no" or "unknown".
 	Renewed string `json:"renewed"`
 	// QueueLength is nil if the queue was not read. QueueError is the reason.
 	QueueLength *int   `json:"queue_length"`
@@ -55,9 +54,8 @@ type Forced struct {
 	Subscribers *int64 `json:"subscribers,omitempty"`
 	Refused     string `json:"refused,omitempty"`
 	// Now is the lock afterwards; a waiter may hold it.
-	Now *After `json:"now,omitempty"`
-	// Tried reports whether a release was sent.
-	Tried bool `json:"-"`
+	Now   *After `json:"now,omitempty"`
+	Tried bool   `json:"-"`
 
 	wanted []string  // the owners that should lose it; nil means all
 	judged []*judged // holders whose holds have not changed
@@ -172,7 +170,7 @@ func (f *Forced) Losers() []*inspect.Holder {
 	return f.of(nil)
 }
 
-// Others counts the other holders that keep the lock, and the readers with expired leases.
+// Others counts the other holders, and the readers with expired leases.
 func (f *Forced) Others() (alive, over int) {
 	losers := f.Losers()
 	for i := range f.Holders {
@@ -191,8 +189,8 @@ func (f *Forced) isHeldByAll(owners []string) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool { return len(f.of([]string{owner})) == 0 })
 }
 
-// isRenewedByOthers reports whether other readers may renew the leases of the given readers, as
-// Redisson's readers do before version 4.4.
+// isRenewedByOthers reports whether other readers may renew these leases, as Redisson's readers do before version
+// 4.4.
 func (f *Forced) isRenewedByOthers(readers []string) bool {
 	return f.Mode == protocol.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
 		return h.Kind == "redisson" && slices.ContainsFunc(readers, func(owner string) bool { return owner != h.Owner })
@@ -221,8 +219,8 @@ func (f *Forced) whyUnknown() string {
 	return "it was not watched long enough to see a renewal"
 }
 
-// hearing must be called before the release. It returns the kind of notification, the number of
-// subscribers to the waiters' channel (nil if unknown), and the first waiter of a fair lock.
+// hearing must be called before the release. It returns the kind of notification, the number of subscribers (nil if
+// unknown), and the first waiter of a fair lock.
 func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notified string, subscribers *int64, first string) {
 	channel, notified := codec.LockChannel(u.Name), notifiedAll
 	switch {

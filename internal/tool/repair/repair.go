@@ -1,6 +1,5 @@
-// Package repair releases locks and permits of dead holders and evicts dead waiters, for the
-// command line and the web page. It checks again before it changes anything. If nothing failed but
-// the repair was not carried out, the error is a Refusal.
+// Package repair releases locks and permits of dead holders and evicts dead waiters. It checks again before it
+// changes anything. If nothing failed but the repair was not carried out, the error is a Refusal.
 package repair
 
 import (
@@ -70,12 +69,10 @@ func IsFree(err error) bool {
 // Target is a server with locks.
 type Target struct {
 	Client *redlatch.Client
-	// Dial connects to read labels and count subscribers.
-	Dial connect.Dialer
+	Dial   connect.Dialer
 }
 
-// CheckIsLock returns an *inspect.NotLock if the hash is not a lock. It should precede an
-// inspection, which reads the whole hash.
+// CheckIsLock returns an *inspect.NotLock if the hash is not a lock.
 func (t *Target) CheckIsLock(ctx context.Context, name string) error {
 	return t.use(ctx, func(c redis.Conn) error { return inspect.Glance(c, name) })
 }
@@ -163,8 +160,8 @@ func (e *Evict) refused(err error) error {
 	return err
 }
 
-// EvictDead evicts the waiters in a part of a queue that have no subscriber now and still have none after the time
-// absent. It returns them in queue order, and the owner that was woken, or "" if there was none.
+// EvictDead evicts the waiters in a part of a queue that have no subscriber at two inspections. It returns them in
+// queue order, and the owner that was woken, if any.
 func EvictDead(ctx context.Context, client *redlatch.Client, at inspect.Part, absent time.Duration) ([]admin.Waiter, string, error) {
 	dead, err := at.Absent(ctx, client, nil)
 	if err == nil && len(dead) > 0 {

@@ -34,8 +34,7 @@ type Unlock struct {
 	// Strict also refuses if an owner no longer holds the lock, or if For is too short to
 	// see a renewal.
 	Strict bool
-	// For bounds how long leases are watched.
-	For time.Duration
+	For    time.Duration
 	// Looks, if not nil, is called before leases are watched, with the expected time.
 	Looks func(limit time.Duration)
 	// Confirm, if not nil, must agree to the release.
@@ -173,9 +172,8 @@ func (u *Unlock) unread(f *Forced) error {
 		with("--even-if-alive with --owner removes one holder anyway")
 }
 
-// doubt refuses if a holder may be alive, that is, if the caller has not declared it dead and it is
-// not a reader with an expired lease. It also refuses if the caller has not declared any holder
-// dead.
+// doubt refuses unless each holder has been declared dead or is a reader with an expired lease. It also refuses if
+// the caller has not declared any holder dead.
 func (u *Unlock) doubt(f *Forced) error {
 	var still, alive []string
 	for _, j := range f.judged {
@@ -280,7 +278,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	return from, nil
 }
 
-// lockOf returns the lock as owner uses it. If owner is "", the lock is for all holders.
+// lockOf returns the lock for a given owner, or for all holders if owner is "".
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
 	_, writes := protocol.WriterOf(owner)
 	switch {
@@ -302,8 +300,7 @@ func (u *Unlock) force(ctx context.Context, now *look) error {
 	return err
 }
 
-// release releases a writer's read locks before its write lock, so that waiters are woken only
-// once.
+// release releases a writer's read locks before its write lock, so that waiters are woken only once.
 func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
 	slices.SortStableFunc(from, func(a, b string) int {
 		_, writes := protocol.WriterOf(a)
@@ -336,8 +333,7 @@ func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 	return hold.Of(u.lockOf(now, owner))
 }
 
-// release ends all holds of owner, which is a field or a permit's ID, with the script that clients
-// use.
+// release ends all holds of owner, which is a field or a permit's ID.
 func release(ctx context.Context, l *hold.Lock, owner string) (outcome reply.ReleaseOutcome, err error) {
 	l.Kind.Prepare(ctx)
 	answer, err := l.Ask(ctx, func(c *transport.Call) {

@@ -73,7 +73,7 @@ func order(b bool) int {
 	return 0
 }
 
-// lease is negative if it is unknown or does not exist. Readers and permits have separate leases.
+// lease is negative if it is unknown or does not exist.
 func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	switch {
 	case h.LeftMillis != nil:
@@ -124,9 +124,8 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	}
 }
 
-// pause returns how long to wait before the next look, or 0 if all holders have been judged. It
-// does not count the time since the last look began, because a renewal in that time would not have
-// been seen.
+// pause returns how long to wait before the next look, or 0 if all holders have been judged. It does not count the
+// time since the last look began, because it would miss a renewal in that time.
 func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	pause := time.Duration(0)
 	for _, j := range l.judged {
@@ -137,7 +136,6 @@ func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	return pause
 }
 
-// decided reports whether a refusal is certain.
 func (u *Unlock) decided(all []*judged) bool {
 	return len(u.owners()) > 0 && slices.ContainsFunc(all, func(j *judged) bool { return j.renewed == inspect.RenewedYes })
 }
