@@ -18,11 +18,10 @@ type Access uint8
 const (
 	// NoAccess denies all requests with status 403.
 	NoAccess Access = 0
-	// ReadOnly shows everything, but does not permit any action.
+	// ReadOnly does not permit any action.
 	ReadOnly Access = 1
-	// MayUnlock adds the action "unlock", which releases a lock for dead holders, or a permit of a
-	// semaphore. A holder that renews its lease keeps the lock, and so do holders that the form
-	// does not name.
+	// MayUnlock adds the action "unlock", which releases a lock for dead holders, or a permit of a semaphore. A
+	// holder that renews its lease, or that the form does not name, keeps the lock.
 	MayUnlock = ReadOnly | 1<<1
 	// MayEvict adds the actions "evict" and "evict-all-dead", which evict one or all dead waiters from
 	// the queue of a fair lock. A waiter with a subscriber is not evicted.
@@ -65,8 +64,7 @@ func accessOf(r *http.Request) Access {
 	return a
 }
 
-// admit denies requests from viewers who have no access to the page. Actions check rights
-// themselves so that attempts are audited. Static files do not need rights.
+// admit denies requests from viewers without access. Actions check rights themselves so that attempts are audited.
 func (p *Page) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/static/") {
@@ -103,7 +101,7 @@ type Attempt struct {
 	Action string
 	// User is the result of Options.User.
 	User string
-	// Remote is the address of the client, or of a proxy in front of the page.
+	// Remote is the address of the client or its proxy.
 	Remote string
 	// Lock is the lock's name on the server. If nothing was done, it may be the SHA-256 hash of a
 	// name that is longer than 1,024 bytes.
@@ -121,7 +119,7 @@ type Attempt struct {
 	//     or the form was incomplete
 	//   - "failed": Redis did not do it, or it is unknown whether it did
 	Outcome string
-	// Detail explains why the action was not done, or which clients were notified.
+	// Detail is the reason why the action was not done, or lists the notified clients.
 	Detail string
 }
 
@@ -170,7 +168,6 @@ var headers = map[string]string{
 	"Permissions-Policy":           "camera=(), geolocation=(), microphone=()",
 }
 
-// local lists hosts that DNS cannot redirect.
 var local = []string{"localhost", "127.0.0.1", "::1"}
 
 func guard(hosts []string, next http.Handler) http.Handler {

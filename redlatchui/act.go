@@ -23,8 +23,7 @@ import (
 
 const (
 	formSize, reasonSize = 64 << 10, 4 * 400 // 400 characters
-	// actsFor limits the time of an action, which watches a lease for up to inspect.RenewalLook.
-	actsFor = 90 * time.Second
+	actsFor              = 90 * time.Second
 )
 
 var (

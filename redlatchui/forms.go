@@ -20,7 +20,6 @@ const (
 
 type formPage struct {
 	lockPage
-	// Link is the address of the lock's page.
 	Link, Action string
 	// Others reports whether holders that are not in Named keep the lock.
 	Named  []inspect.Holder
@@ -30,7 +29,7 @@ type formPage struct {
 	Param  string
 	// Dead are the dead waiters near the front.
 	Dead []board.Waiter
-	// Wait is how long the action takes, or 0 if it does not watch a lease.
+	// Wait is how long the action takes, or 0 if it is immediate.
 	Wait time.Duration
 }
 
@@ -67,7 +66,6 @@ func (page *lockPage) EvictAllLink() string {
 	return actionEvictAll + "?" + lockQuery(page.name)
 }
 
-// DeadCount returns the number of dead waiters near the front of the queue.
 func (page *lockPage) DeadCount() int { return len(deadOf(page.Lock)) }
 
 func deadOf(l *board.Lock) (dead []board.Waiter) {
@@ -125,7 +123,7 @@ func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 	})
 }
 
-// lasts extends Wait to the time needed to watch a lease. If left is negative, there is no lease.
+// lasts extends Wait to the time needed to watch a lease. A negative left means no lease.
 func (page *formPage) lasts(left time.Duration) {
 	if left >= 0 {
 		page.Wait = max(page.Wait, repair.LookLimit(inspect.RenewalLook, left))

@@ -23,17 +23,17 @@ var (
 	errHidden  = errors.New("this page does not show locks of that name")
 )
 
-// looksApart is how much longer a lease may be than the longest TTL seen.
+// looksApart is how much a lease may exceed the longest TTL seen.
 const looksApart = time.Second
 
 type lockPage struct {
 	frame
 	Name string
-	// Lock is nil if nothing is known. MoreHolders counts the holders that it leaves out.
+	// Lock is nil if nothing is known. MoreHolders counts the holders that are not shown.
 	Lock        *board.Lock
 	MoreHolders int
-	// Why explains why the lock is not changing hands. If it mentions a dead waiter that the viewer
-	// may evict, WhyEvict is the address of the form and WhyThen is the rest of the text.
+	// If Why mentions a dead waiter that the viewer may evict, WhyEvict is the address of the form and WhyThen is the
+	// rest of the text.
 	Why, WhyEvict, WhyThen string
 	Level                  board.Level
 	Figures                *figures
@@ -99,8 +99,7 @@ func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 	return "lock.html", &page, nil
 }
 
-// look returns the state of a lock, or nil if the server does not reply, and whether the page is
-// kept up to date. For a name that clients cannot use, it returns the result of the last scan.
+// look returns the state of a lock, or nil if the server does not reply. live means that the page is kept up to date.
 func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
 	if limits.Name(name) != nil {
 		l, err = p.scanned(r, func(e *board.Entry) bool { return e.Name == name })
@@ -128,8 +127,7 @@ func current[T any](r *http.Request, f *board.Feed[T]) (*T, error) {
 	return value, err
 }
 
-// sourceOf returns the address of a request. For IPv6 it returns the /64 network, because one host
-// may own all of it.
+// sourceOf returns the address of a request, or the /64 network for IPv6, because one host may own all of it.
 func sourceOf(r *http.Request) string {
 	const network = 64
 	at, err := netip.ParseAddrPort(r.RemoteAddr)

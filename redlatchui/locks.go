@@ -72,7 +72,7 @@ func (c *choice) of(all []board.Entry) []board.Entry {
 			some = append(some, e)
 		}
 	}
-	if c.Sort != "trouble" { // all is already sorted by trouble
+	if c.Sort != "trouble" {
 		slices.SortFunc(some, orders[c.Sort])
 	}
 	return some
@@ -99,7 +99,7 @@ type locksPage struct {
 	series func(of, name string) *board.Series
 }
 
-// group contains the locks whose names begin with Prefix, which ends with a colon, slash or dot.
+// group contains the locks whose names begin with Prefix.
 type group struct {
 	Prefix, Link, query    string
 	Trouble                string
@@ -162,7 +162,7 @@ func (page *locksPage) fill(all *board.Locks) {
 	page.Groups = top(groups, chips)
 }
 
-// figures sets the charts on top: those of a group if only one is shown, otherwise of all locks.
+// figures sets the charts for the only group shown, or for all locks.
 func (page *locksPage) figures(all *board.Locks, groups []group) {
 	switch {
 	case page.Only == numbers:
@@ -185,12 +185,11 @@ func (page *locksPage) GroupFigures(g group) *figures {
 	return figuresOf(board.NameText(g.Prefix), page.series(board.OfGroup, g.Prefix), g.Held, int(g.Queued))
 }
 
-// RowFigures returns nil if nothing happened to a lock.
+// RowFigures returns nil for a lock without activity.
 func (page *locksPage) RowFigures(e board.Entry) *figures {
 	return figuresOf(board.NameText(e.Name), page.series(board.OfRow, e.Name), 0, int(e.Waiters()))
 }
 
-// groups returns the groups in the order of their first locks.
 func (c *choice) groups(some []board.Entry) (all []group) {
 	at := map[string]int{}
 	for i := range some {
@@ -210,7 +209,7 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 		}
 		if e.Trouble != "" {
 			g.InTrouble++
-			g.Trouble = cmp.Or(g.Trouble, e.Trouble) // the worst trouble comes first
+			g.Trouble = cmp.Or(g.Trouble, e.Trouble)
 		}
 		if !e.Since.IsZero() && (g.Since.IsZero() || e.Since.Before(g.Since)) {
 			g.Since = e.Since

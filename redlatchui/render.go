@@ -15,7 +15,7 @@ import (
 )
 
 type frame struct {
-	// Section is the page's link in the header. Pattern selects the names to show.
+	// Section is the page's link in the header.
 	Section, Title, Where, Pattern string
 	// Stream is "" for a static page.
 	Stream   string
@@ -26,8 +26,8 @@ type frame struct {
 	keys  map[string]int // number of rows with each key
 }
 
-// Key returns the ID by which updates find a row. It is a hash of the values that identify the row,
-// followed by a number if the page already has a row with this hash.
+// Key returns the ID by which updates find a row: a hash of the values that identify the row, and a number if the
+// hash is not unique on the page.
 func (f *frame) Key(about ...string) string {
 	if f.keys == nil {
 		f.keys = map[string]int{}
@@ -145,10 +145,10 @@ func statusOf(err error) int {
 }
 
 const (
-	// streamsFor is how long a stream stays open, so that broken connections do not linger. The
-	// browser then opens a new one.
+	// streamsFor limits the time of a stream, so that broken connections do not linger. The browser then opens a new
+	// one.
 	streamsFor = 10 * time.Minute
-	// againAfter is when a page without changes is reloaded, to show whether the server replies.
+	// againAfter is when a page without changes is sent again, to show whether the server replies.
 	againAfter = 3 * time.Second
 	writeTime  = 30 * time.Second
 )
@@ -174,7 +174,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	for n := 0; err == nil && ctx.Err() == nil; n++ {
 		data := strconv.Itoa(n)
-		if changed == nil { // the page will not change again
+		if changed == nil {
 			data = "last"
 		}
 		_ = out.SetWriteDeadline(time.Now().Add(writeTime)) // servers may have deadlines

@@ -9,31 +9,30 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/board"
 )
 
-// sparkHeight is in the units of a spark's view box, which is one wide for each point.
+// sparkHeight is in the units of the view box, in which each point has a width of 1.
 const sparkHeight = 20
 
-// spark is a chart of a board.Series. Its texts are for those who do not see it, too.
+// spark is a chart of a board.Series, with a text alternative.
 type spark struct {
-	// Name names the figure, and Style its color.
+	// Name is the title of the chart, and Style its color.
 	Name, Style string
-	// Now is the current number, or the sum for a chart of changes. Note is its range or time. Title is
-	// the text alternative.
+	// Now is the current number, or the sum for a chart of changes. Note is its range or time. Title is the text
+	// alternative.
 	Now, Note, Title string
-	// Area is filled, and Line is drawn. Both are paths.
+	// Area and Line are paths.
 	Area, Line string
-	// Quiet reports that all values are 0.
-	Quiet bool
+	Quiet      bool
 }
 
-// figures are the charts of a page, a group or a row.
+// figures contains the charts of a page, a group or a row.
 type figures struct {
 	Of                               string
 	Held, Waiters, Acquired, Expired *spark
-	// Since is when the record began, if that was less than five minutes ago.
+	// Since is the beginning of the record if it is less than five minutes ago.
 	Since string
 }
 
-// All returns the charts in order. Those of changes are missing if they are not counted.
+// All returns the charts in order, without those that have no data.
 func (f *figures) All() (all []*spark) {
 	for _, s := range []*spark{f.Held, f.Waiters, f.Acquired, f.Expired} {
 		if s != nil {
@@ -60,7 +59,7 @@ func figuresOf(of string, s *board.Series, held, waiters int) *figures {
 	return f
 }
 
-// gauge draws the course of a number.
+// gauge draws a number over time.
 func gauge(name, style string, s *board.Series, now int, value func(*board.Point) int32) *spark {
 	low, high := int32(now), int32(now)
 	for i := range s.Points {
@@ -103,7 +102,7 @@ func gauge(name, style string, s *board.Series, now int, value func(*board.Point
 	return c
 }
 
-// heightOf returns the place of a value below a highest one.
+// heightOf returns the vertical coordinate of a value.
 func heightOf(value, highest int32) string {
 	const top = 1.5 // room for the line
 	at := sparkHeight - (sparkHeight-top)*float64(value)/float64(max(highest, 1))

@@ -28,7 +28,6 @@ var functions = template.FuncMap{
 	"minus": func(a, b int) int { return a - b }, "join": strings.Join,
 }
 
-// named is an owner or a client. Name contains Label and ID.
 type named struct{ Name, Link, Label, ID string }
 
 func ownerOf(owner, label string) named {

@@ -17,8 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// Options configures a page. The zero Options show all locks, read-only, to browsers on this
-// machine.
+// Options configures a page. The zero Options show all locks, read-only, to browsers on this machine.
 type Options struct {
 	// Pattern selects locks by name, like the MATCH option of SCAN. "" selects all locks.
 	Pattern string
@@ -35,11 +34,10 @@ type Options struct {
 	// and only for actions. Each user, or each address if there is no user, may have four
 	// concurrent actions.
 	User func(*http.Request) string
-	// Audit is called with the outcome "begun" before an action sends anything to Redis, and again
-	// after the action. If the first call returns an error, the action is not done. A request that
-	// was denied or refused before that is reported once. A form submitted from another site is not
-	// reported. The context has the values of the request's context, but does not end with it.
-	// Audit is called concurrently.
+	// Audit is called with the outcome "begun" before an action sends anything to Redis, and again after the action.
+	// If the first call returns an error, the action is not done. A request that was denied or refused before that is
+	// reported once, but not if another site sent it. The context has the values of the request's context, but does
+	// not end with it. Audit is called concurrently.
 	Audit func(context.Context, Attempt) error
 }
 
@@ -60,10 +58,10 @@ type Page struct {
 	close   func() error
 }
 
-// New returns a page for the locks on the client's server. Names are keys on the server, without
-// the client's name mapper. Close the page before the client, which it does not close. New does not
-// send anything. It returns redlatch.ErrInvalid for a nil client, for invalid Options, and for a
-// cluster client that was created by an adapter and cannot reach every master.
+// New returns a page for the locks on the client's server. Names are keys on the server, without the client's name
+// mapper. Close the page before the client, which it does not close. New does not send anything. It returns
+// redlatch.ErrInvalid for a nil client, for invalid Options, and for a cluster client from an adapter that cannot
+// reach every master.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
@@ -106,7 +104,7 @@ func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, files, file) //nolint:gosec // from the embedded files
 }
 
-// bare answers with a page without links and styles: relative addresses would lead elsewhere.
+// bare replies with a page without links and styles, because relative addresses would be wrong.
 func bare(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -20,7 +20,7 @@ const (
 	firstScan   = "The first scan is in progress. Its results will appear when it finishes."
 )
 
-// whoPage is the page about all clients, or about a single client if ID is set.
+// whoPage is about a single client if ID is set, and otherwise about all clients.
 type whoPage struct {
 	frame
 	Query       string
