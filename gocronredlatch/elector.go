@@ -94,7 +94,7 @@ func (e *Elector) IsLeader(context.Context) error {
 	return e.leads()
 }
 
-// leads is like IsLeader, but is called with mu held.
+// leads is called with mu held.
 func (e *Elector) leads() error {
 	switch {
 	case e.term == nil:
@@ -124,7 +124,7 @@ func (e *Elector) Task(fn func(ctx context.Context) error) gocron.Task {
 	})
 }
 
-// begin starts a task of this term. The caller must call done when the task ends.
+// begin starts a task of this term. The caller must call done.
 func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -136,7 +136,7 @@ func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	return t.ctx, t.tasks.Done, nil
 }
 
-// lasting also checks the term's context, so that a pause of the process is detected immediately.
+// lasting also checks the term's context, so that a pause of the process is detected.
 type lasting struct {
 	context.Context //nolint:containedctx // lasting is itself a context
 	leading         context.Context

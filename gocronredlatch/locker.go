@@ -122,7 +122,7 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &run{l, ctx, hold}, nil
 }
 
-// mark returns the lease of the lock that marks a job as run now, or 0 if the job is not marked.
+// mark returns the lease of the lock that marks a job as run, or 0.
 func (l *Locker) mark() (time.Duration, error) {
 	period := l.config.Period
 	if period == 0 {

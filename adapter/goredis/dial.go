@@ -18,7 +18,6 @@ import (
 
 type reachFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// errReady makes go-redis stop using a connection once it is ready.
 var errReady = errors.New("goredis: the connection is ready")
 
 var errNoConn = errors.New("the client's Dialer returned no connection")
@@ -41,7 +40,7 @@ func handshake(opt redis.Options) *redis.Options {
 	return &opt
 }
 
-// connect returns a connection that go-redis has initialized, up to and including OnConnect.
+// connect returns a connection that go-redis has initialized.
 func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 	opt := handshake(settings)
 	d := &detacher{reach: opt.Dialer}

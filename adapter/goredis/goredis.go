@@ -21,9 +21,9 @@ const writeTimeout = 3 * time.Second
 // Redlatch client is closed; closing the Redlatch client does not close client. The default for
 // redlatch.WithDialTimeout is client's DialTimeout or one second, whichever is longer.
 //
-// In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx applies only
-// to that command, and the error wraps redlatch.ErrNotSent if no node replied. Otherwise New does no I/O.
-// It panics if ctx is nil or client was not created by a go-redis constructor.
+// In a cluster, New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set. ctx applies only to that
+// command, and the error wraps redlatch.ErrNotSent if no node replied. Otherwise New does no I/O. It panics if ctx is
+// nil or client was not created by a go-redis constructor.
 func New(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if ctx == nil {
 		panic("goredis: nil Context")
@@ -65,8 +65,7 @@ type master struct {
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) { return dial(ctx, m.options) }
 
-// A Sentinel client's dialer ignores addr and connects to the current master, so dialNamed checks the
-// address.
+// A Sentinel client's dialer ignores addr, so dialNamed checks the address.
 func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error) {
 	conn, err := connect(ctx, m.options)
 	if err != nil {
@@ -79,7 +78,7 @@ func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error
 	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
-// A Sentinel client's own dialer always connects to the master, so dialReplica uses the default.
+// A Sentinel client's own dialer always connects to the master.
 func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, error) {
 	opt := m.options
 	opt.Network, opt.Addr = "tcp", addr

@@ -20,7 +20,7 @@ import (
 
 var noScript = strings.Repeat("0", 40)
 
-// tryAgain is a script whose error makes a rueidis client refresh its list of the cluster's nodes.
+// tryAgain is a script whose error makes a rueidis client refresh its list of nodes.
 const tryAgain = "return redis.error_reply('TRYAGAIN the client does not know all nodes')"
 
 // anyKey is the key of tryAgain, because some servers reject scripts without keys.
@@ -37,10 +37,9 @@ func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Opti
 	}, opts...)
 }
 
-// nodeOf returns the client for the node at addr. A rueidis client learns of a new node only from a
-// redirection, so nodeOf provokes one: it sends an EVALSHA with an unknown script and a key on that
-// node. If the node is still unknown, as a replica would be, nodeOf triggers a refresh and returns
-// an error. A later call may succeed.
+// nodeOf returns the client for the node at addr. A rueidis client learns of a new node only from a redirection, so
+// nodeOf provokes one with a key on that node. If the node is still unknown, as a replica would be, nodeOf triggers a
+// refresh and returns an error. A later call may succeed.
 func nodeOf(
 	ctx context.Context, client rueidis.Client, addr string, keyOn func(context.Context, rueidis.Client, string) string,
 ) (rueidis.Client, error) {
@@ -100,7 +99,6 @@ func keyIn(first, last int64) string {
 
 const hinted = 300 * time.Millisecond
 
-// hint sends a call whose error makes client refresh its list of nodes.
 func hint(ctx context.Context, client rueidis.Client, question rueidis.Completed) {
 	ctx, cancel := context.WithTimeout(ctx, hinted)
 	defer cancel()

@@ -13,13 +13,12 @@ const (
 	underWay = 256 // maximum number of batches without replies; each has a goroutine
 )
 
-// commands adapts a dedicated connection to a redigo connection for commands: one goroutine calls
-// Send and Flush, another calls Receive.
+// commands adapts a dedicated connection to a redigo connection for commands: one goroutine calls Send and Flush,
+// another calls Receive.
 //
-// Each batch of flushed commands is sent by a goroutine that waits for the replies. The next batch
-// is sent after rueidis has queued the previous one, which keeps the order. All commands are marked
-// as blocking, so that rueidis does not set a deadline and closing the connection does not wait for
-// the replies.
+// Each batch is sent by a goroutine that waits for the replies. The next batch is sent after rueidis has queued the
+// previous one, which keeps the order. All commands are marked as blocking, so that rueidis does not set a deadline
+// and closing the connection does not wait for the replies.
 type commands struct {
 	*dedicated
 	unflushed []rueidis.Completed   // used only by the sender
@@ -139,9 +138,8 @@ func (c *commands) Receive() (any, error) {
 	return reply, err
 }
 
-// attend makes rueidis report when the connection closes. It does so only with RESP3, which it
-// recognizes by a verbatim string, such as the early reply to CLIENT INFO. With RESP2, rueidis
-// would use another connection, so the next command detects the close instead.
+// attend makes rueidis report when the connection closes. It does so only with RESP3, which attend recognizes by a
+// verbatim string. With RESP2, rueidis would use another connection, so the next command detects the close instead.
 func (c *commands) attend(r rueidis.RedisResult) {
 	if c.lost != nil {
 		return

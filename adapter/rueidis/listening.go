@@ -13,12 +13,11 @@ import (
 
 // listening adapts a dedicated connection to a redigo connection for subscriptions.
 //
-// rueidis reports messages and acknowledgements through hooks, and returns error replies to the
-// sender. While commands are in flight, acknowledgements are held back until their order relative
-// to errors is known.
+// rueidis reports messages and acknowledgements through hooks, and returns error replies to the sender. While
+// commands are in flight, acknowledgements are held back until their order relative to errors is known.
 //
-// A command must contain only one shard channel, because rueidis counts the acknowledgements of a
-// command and would also count an unsubscription by the server when a slot is moved.
+// A command must contain only one shard channel, because rueidis counts the acknowledgements of a command and would
+// also count an unsubscription by the server.
 type listening struct {
 	*dedicated
 	unflushed []order // used only by the sender
@@ -95,7 +94,7 @@ func (l *listening) run(lost <-chan error) {
 	}
 }
 
-// take returns the next orders to send. A PING is sent alone.
+// take returns the next orders to send.
 func (l *listening) take() []order {
 	l.mu.Lock()
 	defer l.mu.Unlock()
