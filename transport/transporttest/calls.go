@@ -267,8 +267,7 @@ const (
 	outside     class = "outside of the contract"
 )
 
-// classify returns outside for an error that belongs to several classes or to none, which violates
-// the contract.
+// classify returns outside for an error that belongs to several classes or to none.
 func classify(err error) class {
 	if err == nil {
 		return answered

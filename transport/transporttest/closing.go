@@ -174,7 +174,7 @@ func closeSubscriptions(f *fixture) {
 			f.t.Error("Events is not closed")
 		}
 		assert.ErrorIs(f.t, sub.Err(), transport.ErrClosed)
-		sub.Close() // a second Close must be harmless
+		sub.Close()
 		assert.ErrorIs(f.t, sub.Err(), transport.ErrClosed)
 	}
 	f.unsubscribed(tr, channel)

@@ -85,7 +85,6 @@ func repliesLost(f *fixture) {
 	}
 }
 
-// lateCall checks that the transport does not run an uncertain call twice.
 func lateCall(f *fixture) {
 	tr := f.opened()
 	key, release, p := f.cutBeforeServer(tr)

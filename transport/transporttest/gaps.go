@@ -209,8 +209,6 @@ func (f *fixture) replicator() (transport.Transport, transport.Replicator) {
 	return tr, as[transport.Replicator](f, tr, "Replicator")
 }
 
-// replicaCounted sends a call right after the replica has been cut off, and another one after
-// another client's write.
 func replicaCounted(f *fixture) {
 	tr, r := f.replicator()
 	stop, goOn := f.h.Replica(f.t)
@@ -246,7 +244,6 @@ func replicaDelaysNoOther(f *fixture) {
 	f.inContract(f.await(p.pending).err)
 }
 
-// Sent sequentially, the calls would take a minute.
 func replicaMany(f *fixture) {
 	_, r := f.replicator()
 	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)

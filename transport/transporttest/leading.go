@@ -34,7 +34,7 @@ type caller struct {
 func (c *caller) Started()    { c.started.Add(1) }
 func (c *caller) Waits() bool { return !c.left.Load() }
 
-// leader leads calls until callers read replies themselves, which some transports do only later.
+// leader leads calls until callers read replies themselves.
 func (f *fixture) leader() (transport.Transport, builtin.Leader) {
 	f.t.Helper()
 	tr := f.open()
@@ -283,7 +283,7 @@ func (l *load) caller(mine []loadCall) {
 			case burst[i].outcome = <-p.came:
 				burst[i].ended = true
 			case <-time.After(l.f.h.Patience):
-				return // check reports the failure
+				return
 			}
 		}
 		at += len(burst)

@@ -35,7 +35,6 @@ func as[I any](f *fixture, tr transport.Transport, name string) I {
 	return i
 }
 
-// fencer skips the case if the transport does not know its connections' IDs.
 func (f *fixture) fencer() (transport.Transport, transport.Fencer) {
 	f.t.Helper()
 	tr := f.opened()
@@ -60,7 +59,6 @@ func fenceAfterCut(f *fixture) {
 	f.isUncertain(f.await(p))
 	ctx := f.within(f.h.Patience)
 	require.NoError(f.t, fencer.Fence(ctx, p.call), "Fence")
-	// Without the fence, the call would run now: see lateCall.
 	release()
 	f.during(300*time.Millisecond, "the call has not run", func() bool { return f.value(key) == "" })
 	assert.NoError(f.t, fencer.Fence(ctx, p.call), "Fence once more")

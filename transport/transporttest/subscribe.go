@@ -60,7 +60,6 @@ func (f *fixture) hears(sub transport.Subscription, payload string) {
 	assert.Equal(f.t, transport.Event{Payload: payload}, f.event(sub))
 }
 
-// hearsFirst also counts the dropped events if the transport does.
 func (f *fixture) hearsFirst(sub transport.Subscription, first transport.Event, dropped int) {
 	f.t.Helper()
 	e := f.event(sub)
@@ -233,8 +232,6 @@ func coalescing(f *fixture) {
 		f.publish(tr, channel, payload)
 		f.hears(reader, payload)
 	}
-	// The reader has received the last message, so the idle subscription could have received it
-	// too.
 	f.publish(tr, channel, "last")
 	f.hearsAfterAll(reader, "last")
 	f.hearsFirst(idle, transport.Event{Payload: "0"}, 100)

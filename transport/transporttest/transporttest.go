@@ -88,7 +88,6 @@ type Harness struct {
 	Patience time.Duration
 }
 
-// A case is skipped unless the harness has the fields named in needs.
 type testCase struct {
 	name  string
 	run   func(f *fixture)
@@ -328,7 +327,7 @@ func (f *fixture) once(repair func()) func() {
 	return repair
 }
 
-// name returns a unique name with a tag. Names with the same tag share a slot.
+// name returns a unique name. Names with the same tag share a slot.
 func (f *fixture) name() string {
 	return fmt.Sprintf("transporttest:{%016x}", rand.Uint64()) //nolint:gosec // unique, not secret
 }

@@ -47,8 +47,7 @@ const PoolSize = 64
 type Settings struct {
 	Addr string
 	// Lease is a fixed lease, or 0 for the contestant's default.
-	Lease time.Duration
-	// Permits is the number of permits in a semaphore; 0 means 1.
+	Lease   time.Duration
 	Permits int
 }
 
@@ -59,10 +58,9 @@ type Contestant struct {
 	Kind   Kind
 	Waits  bool
 	Renews bool
-	// Java reports whether the contestant is part of bench/java, which runs in a JVM.
+	// Java reports whether the contestant is part of bench/java.
 	Java bool
-	// Most is the largest number of goroutines with which the client can be measured; 0 means no
-	// limit.
+	// Most is the largest number of goroutines; 0 means no limit.
 	Most int
 	// Sends lists the commands that the client sends, as INFO commandstats names them. Its scripts
 	// must not call any of them, because every call counts as a request.
@@ -73,7 +71,6 @@ type Contestant struct {
 
 // Locker is a connected client. Its functions are safe for concurrent use.
 type Locker struct {
-	// ReadKey is nil unless the contestant has read locks.
 	Key, ReadKey func(name string) Key
 	// RedisKey returns the key that exists on the server while name is held.
 	RedisKey func(name string) string

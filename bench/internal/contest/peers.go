@@ -18,8 +18,7 @@ import (
 )
 
 var peers = []Contestant{
-	// redsync's examples keep three idle connections, so that most of the time would be spent
-	// dialing.
+	// redsync's examples keep three idle connections, so that most of the time would be spent dialing.
 	{
 		Name: "redsync-redigo", Role: Peer, Waits: true, Sends: []string{"set", "evalsha", "eval"},
 		Open: func(_ context.Context, s Settings) (Locker, error) {
@@ -83,7 +82,6 @@ func goRedis(addr string) *goredislib.Client {
 	})
 }
 
-// openRedsync uses redsync with its defaults. Lock repeats failed calls.
 func openRedsync(pool syncpool.Pool, s Settings, end func() error) Locker {
 	rs := redsync.New(pool)
 	var options []redsync.Option
@@ -123,8 +121,8 @@ func (m redsyncMutex) Unlock() error {
 	return err
 }
 
-// openRedislock retries every 100 ms, as in redislock's example, with Redlatch's default lease.
-// Unless ctx has a deadline, Obtain returns after one lease and is called again.
+// openRedislock follows redislock's example, with Redlatch's default lease. Unless ctx has a deadline, Obtain returns
+// after one lease and is called again.
 func openRedislock(_ context.Context, s Settings) (Locker, error) {
 	rdb := goRedis(s.Addr)
 	client, ttl := redislock.New(rdb), cmp.Or(s.Lease, 30*time.Second)

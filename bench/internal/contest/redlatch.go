@@ -92,7 +92,6 @@ type asyncKey struct {
 	outcome <-chan error
 }
 
-// Lock also returns the error of the previous release, whose reply arrived before the lock's.
 func (k *asyncKey) Lock(ctx context.Context) (Held, error) {
 	hold, err := k.lock.Lock(ctx, k.options...)
 	if err != nil {

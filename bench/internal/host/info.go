@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Info describes the server's work since its start.
+// Info contains the server's statistics.
 type Info struct {
 	At  time.Time
 	CPU time.Duration
@@ -77,12 +77,10 @@ func number(text string) float64 {
 type Work struct {
 	Lasted time.Duration
 	CPU    time.Duration
-	// Requests is the number of commands that clients sent. Busy is their execution time, including
-	// that of commands called by scripts.
+	// Requests is the number of commands that clients sent. Busy is their execution time.
 	Requests float64
 	Busy     time.Duration
-	// Stolen is the fraction of all CPU time that the machine's host stole.
-	Stolen float64
+	Stolen   float64
 }
 
 // Since returns the work done between earlier and i. Only the commands in sends count as requests.
@@ -96,7 +94,6 @@ func (i Info) Since(earlier Info, sends []string) Work {
 	return w
 }
 
-// machine contains the CPU times of a virtual machine, in ticks.
 type machine struct {
 	stolen, total float64
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Launcher starts processes on a single thread, because a process inherits the thread's CPU
-// affinity and, on Linux, is killed when that thread exits.
+// Launcher starts processes on a single thread, because a process inherits the thread's CPU affinity and, on Linux,
+// is killed when that thread exits.
 type Launcher struct {
 	starts chan start
 	done   chan struct{}

@@ -63,7 +63,6 @@ func (l *Link) accept() {
 	}
 }
 
-// keep records connections for Stop. After Stop, it closes them and returns false.
 func (l *Link) keep(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

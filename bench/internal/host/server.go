@@ -1,5 +1,4 @@
-// Package host runs a Redis server and other processes on chosen processors, and reads the server's
-// statistics.
+// Package host runs a Redis server and other processes on chosen processors.
 package host
 
 import (

@@ -32,7 +32,7 @@ const setTimerSlack = 29
 // time.Sleep is not precise enough. The caller must have called runtime.LockOSThread.
 func sleepUntil(due time.Time) {
 	left := time.Until(due)
-	// Set the timer slack to its minimum of 1 ns. With the default, sleeps end 50 µs late.
+	// With the default timer slack, sleeps end 50 µs late.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, 1, 0)
 	for ; left > 0; left = time.Until(due) { // a signal interrupts the sleep
 		spec := syscall.NsecToTimespec(left.Nanoseconds())
@@ -54,8 +54,7 @@ func CPUTime(all ...*os.Process) time.Duration {
 	return sum
 }
 
-// The program's name may contain spaces and parentheses, so parsing starts after the last
-// parenthesis.
+// The program's name may contain spaces and parentheses.
 func parseCPUTime(line string) time.Duration {
 	const user, system = 11, 12 // indexes of the fields after the name
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])

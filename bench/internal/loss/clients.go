@@ -68,7 +68,7 @@ func (h redlatchHolder) take(ctx context.Context, name string) ([]signal, error)
 
 func (h redlatchHolder) key(name string) string { return name }
 
-func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may be unreachable
+func (h redlatchHolder) close() { _ = h.client.Close() }
 
 // rueidisHolder is given a second to acquire a lock, because trials fail with the default of 20 ms.
 type rueidisHolder struct{ locker rueidislock.Locker }
@@ -98,8 +98,7 @@ func (h rueidisHolder) take(ctx context.Context, name string) ([]signal, error) 
 func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name }
 func (h rueidisHolder) close()                 { h.locker.Close() }
 
-// redsyncHolder extends its locks after every third of the lease. Its user can check Until or wait
-// for Extend to fail.
+// redsyncHolder extends its locks after every third of the lease.
 type redsyncHolder struct {
 	client *goredislib.Client
 	sync   *redsync.Redsync
@@ -152,6 +151,6 @@ func (h *redsyncHolder) key(name string) string { return name }
 
 func (h *redsyncHolder) close() {
 	h.cancel()
-	_ = h.client.Close() // the error does not matter
+	_ = h.client.Close()
 	h.loops.Wait()
 }

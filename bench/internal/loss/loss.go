@@ -1,13 +1,12 @@
-// Package loss measures when holders notice that their lock is lost, relative to the time when
-// another client could have acquired it.
+// Package loss measures when holders notice that their lock is lost, relative to the time when another client could
+// have acquired it.
 //
-// A trial is one hold with a renewed lease. A cell runs many trials on one server. Clients take
-// their locks at random moments, so that the fault hits each of them at a different point between
-// two renewals. The [Sampler] checks all holds until they end.
+// A trial is one hold with a renewed lease. A cell runs many trials on one server. Clients take their locks at random
+// moments, so that the fault hits them at different points between two renewals. The [Sampler] checks all holds until
+// they end.
 //
-// The expiry of a key is read from the append-only file, in milliseconds. The server writes it
-// there before it replies, so it is known even if the server is dead. If the server is still
-// running, a rival that bypasses the broken network confirms the expiry.
+// The expiry of a key is read from the append-only file, to which the server writes it before it replies. If the
+// server is still running, a rival that bypasses the broken network confirms the expiry.
 package loss
 
 import (
@@ -30,7 +29,7 @@ type Plan struct {
 	Clients []Client
 	Ways    []Way
 	Leases  []time.Duration
-	// Holds is the number of trials per cell. Each cell runs Rounds times.
+	// Holds is the number of trials per cell.
 	Holds, Rounds int
 	Log           io.Writer
 }
@@ -90,14 +89,12 @@ type Outcome struct {
 	// Before contains the time in microseconds from when each holder noticed the loss until another
 	// client could acquire the lock. It is negative if the holder noticed too late.
 	Before []float64 `json:"before_us"`
-	// Gap contains the time between the last two checks in each trial, in microseconds.
-	Gap []float64 `json:"gap_us"`
+	Gap    []float64 `json:"gap_us"`
 	// Never counts the holders that had not noticed the loss by the end of the trial. GivenBack
 	// counts the keys that their holders released early.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
-	// Rival contains the times from the expiry of a key until the rival found it free, in
-	// microseconds.
+	// Rival contains the times from the expiry of a key until the rival found it free.
 	Rival []float64 `json:"rival_us,omitempty"`
 }
 
@@ -175,7 +172,6 @@ func (c Cell) open(tb testing.TB, ctx context.Context, addr string) []holder {
 	return holders
 }
 
-// takeAll returns the sights of each lock next to each other.
 func (c Cell) takeAll(tb testing.TB, ctx context.Context, holders []holder, names []string) []*sight {
 	tb.Helper()
 	tells := len(c.Client.Tells)

@@ -33,8 +33,7 @@ func Merge(outcomes []Outcome) []Outcome {
 	return all
 }
 
-// Late counts the holders whose hold was still valid after another client could have acquired the
-// lock.
+// Late counts the holds that were still valid after another client could have acquired the lock.
 func (o Outcome) Late() int {
 	late := 0
 	for i, us := range o.Before {

@@ -103,7 +103,6 @@ func (s *Sampler) run() {
 	}
 }
 
-// next returns the new watches. If idle is set, it waits for one.
 func (s *Sampler) next(idle bool) (fresh []*watch, goOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

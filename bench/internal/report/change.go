@@ -15,13 +15,11 @@ import (
 // Change compares one figure between two builds.
 type Change struct {
 	// What identifies the measurement, and Figure is the column.
-	What   []string
-	Figure run.Figure
-	// Tree and Base are the medians of the builds.
+	What       []string
+	Figure     run.Figure
 	Tree, Base float64
-	// Ratio is the ratio of Tree to Base in each pair of rounds.
-	Ratio  stats.Ratio
-	Failed bool
+	Ratio      stats.Ratio
+	Failed     bool
 }
 
 // Better reports whether the figure improved.
@@ -84,8 +82,7 @@ func Verdict(changes []Change) string {
 		moved, len(changes))
 }
 
-// Least returns an error if a rate is less than share times the base's rate. A share of 0 disables
-// the check.
+// Least returns an error if a rate is less than share times the base's rate. A share of 0 disables the check.
 func Least(changes []Change, share float64) error {
 	if share == 0 {
 		return nil

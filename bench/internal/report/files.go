@@ -23,9 +23,8 @@ type Environment struct {
 	System     string    `json:"system"`
 	Processors int       `json:"processors"`
 	Server     string    `json:"server"`
-	// Java is the version of Redisson, or the reason why it was not measured.
-	Java   string `json:"java"`
-	Rounds int    `json:"rounds"`
+	Java       string    `json:"java"`
+	Rounds     int       `json:"rounds"`
 	// Scale multiplies the time of each measurement; 0 means 1.
 	Scale float64 `json:"scale,omitempty"`
 }

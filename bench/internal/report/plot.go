@@ -31,7 +31,7 @@ const (
 	legendWidth = 4 * vg.Centimeter
 )
 
-// typeface determines the layout. A browser uses the first available font of fonts.
+// typeface determines the layout.
 var (
 	typeface = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	fonts    = "'Liberation Sans',Arimo,Arial,Helvetica,sans-serif"

@@ -78,7 +78,6 @@ func placed(p host.Placement) string {
 	return "unpinned"
 }
 
-// grouped contains the samples of one level, sorted by round.
 type grouped struct {
 	entrants []run.Entrant
 	samples  map[string][]run.Sample

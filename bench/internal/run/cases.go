@@ -127,7 +127,6 @@ func Cases() []Case {
 	}, slices.Concat(distant(), restful(), counted())...)
 }
 
-// The IDs contain the round-trip time in microseconds.
 func distant() (all []Case) {
 	for _, trip := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond} {
 		all = append(all, Case{

@@ -117,7 +117,7 @@ func together(parties []party, all []work.Values) work.Values {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// patience is how much longer than its spec a worker may take before it is killed.
+// patience is how much longer than its spec a worker may take.
 const patience = 90 * time.Second
 
 const (

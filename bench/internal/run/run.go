@@ -40,8 +40,7 @@ type Sample struct {
 	Stolen float64 `json:"stolen,omitempty"`
 	// Disturbed reports whether Stolen exceeded Runner.Allowed.
 	Disturbed bool `json:"disturbed,omitempty"`
-	// Again counts the disturbed measurements that were discarded before this one.
-	Again int `json:"again,omitempty"`
+	Again     int  `json:"again,omitempty"`
 }
 
 const mostAgain = 8
@@ -54,8 +53,7 @@ type Runner struct {
 	// Scale multiplies the time of each measurement; 0 means 1. Cases with limited rounds are not
 	// shortened.
 	Scale float64
-	// Swap reverses the order in every other round, so that each of two entrants is first equally
-	// often.
+	// Swap reverses the order in every other round.
 	Swap bool
 	// Allowed is the fraction of CPU time that the host may steal. Disturbed measurements are
 	// repeated for up to Patience in total.
@@ -97,8 +95,7 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	return samples, nil
 }
 
-// mate returns the index of Redisson's plain lock, or -1. Redisson's other locks use different
-// keys.
+// mate returns the index of Redisson's plain lock, or -1.
 func (r *Runner) mate() int {
 	return slices.IndexFunc(r.Entrants, func(e Entrant) bool { return e.Label == "redisson" })
 }
@@ -261,7 +258,6 @@ func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, erro
 	return s, err
 }
 
-// part stops workers that will be reused. Workers in an unknown state are dropped.
 func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
 	var kept []party

@@ -111,8 +111,7 @@ const (
 	octaves = 35
 )
 
-// Histogram counts durations in buckets that are 0.4 % wide. The zero value is empty. Its methods
-// are safe for concurrent use.
+// Histogram counts durations in buckets that are 0.4 % wide. Its methods are safe for concurrent use.
 type Histogram struct {
 	buckets [(octaves + 1) << fineBits]atomic.Uint32
 	count   atomic.Int64

@@ -76,7 +76,7 @@ func connected(conn redis.Conn) (float64, error) {
 
 func heap(m *runtime.MemStats) {
 	runtime.GC()
-	runtime.GC() // frees the memory that finalizers have released
+	runtime.GC()
 	runtime.ReadMemStats(m)
 }
 

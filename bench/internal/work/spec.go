@@ -53,9 +53,8 @@ type Spec struct {
 	Key string `json:"key"`
 	// Goroutines is the number of goroutines, or of locks for Watchdog.
 	Goroutines int `json:"goroutines"`
-	// Reads is the percentage of Turns' acquisitions that are reads, chosen at random.
-	Reads int `json:"reads,omitempty"`
-	// Permits is the number of permits in a semaphore, or 0 for a lock.
+	// Reads is the percentage of Turns' acquisitions that are reads.
+	Reads   int `json:"reads,omitempty"`
 	Permits int `json:"permits,omitempty"`
 	// Separate gives each waiter of Idle its own lock.
 	Separate bool `json:"separate,omitempty"`
