@@ -81,3 +81,14 @@ func TestTopNeedsServer(t *testing.T) {
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 1, cmd.ProcessState.ExitCode())
 }
+
+func TestTopQuitsWithKeysPending(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
+	cmd, keys := start(t, s.URL(), "orders:42")
+	_, err := keys.WriteString("q" + strings.Repeat("x", 3000))
+	require.NoError(t, err)
+	await(t, keys, restored)
+	require.NoError(t, cmd.Wait())
+}

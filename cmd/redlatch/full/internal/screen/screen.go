@@ -23,8 +23,38 @@ func Show(ctx context.Context, o top.Options) error {
 	if err != nil {
 		return fmt.Errorf("cannot use this terminal: %w", err)
 	}
-	defer s.Fini()
+	defer func() {
+		suspend(s)
+		s.Fini()
+	}()
 	return newView(s, o).run(ctx)
+}
+
+// quiet is how long no key must arrive, within restore, before the terminal is restored.
+const quiet, restore = 50 * time.Millisecond, time.Second
+
+// suspend restores the terminal. It discards keys, because tcell hangs while its queues are full.
+func suspend(s tcell.Screen) {
+	for until := time.Now().Add(restore); time.Now().Before(until); {
+		select {
+		case <-s.EventQ():
+			continue
+		case <-time.After(quiet):
+		}
+		break
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-s.EventQ():
+			case <-done:
+				return
+			}
+		}
+	}()
+	_ = s.Suspend() // never fails
 }
 
 const (
