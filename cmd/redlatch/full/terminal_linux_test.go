@@ -18,7 +18,7 @@ import (
 const restored = "\x1b[?1049l" // the normal screen
 
 // start runs redlatch on a terminal that it controls, and waits for text on it.
-func start(t *testing.T, url, text string) (cmd *exec.Cmd, keys *os.File) {
+func start(t *testing.T, url, text string, env ...string) (cmd *exec.Cmd, keys *os.File) {
 	t.Helper()
 	terminal, keys := program.OpenTerminal(t)
 	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
@@ -26,6 +26,7 @@ func start(t *testing.T, url, text string) (cmd *exec.Cmd, keys *os.File) {
 	require.NoError(t, err)
 	cmd = exec.CommandContext(t.Context(), exe, "top", "--every=100ms", "orders:*")
 	cmd.Env = append(os.Environ(), program.Env+"=1", "TERM=xterm-256color", "REDIS_URL="+url)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
@@ -68,11 +69,32 @@ func TestSignalEndsTopAndRestoresTerminal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
 	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		cmd, keys := start(t, s.URL(), "orders:42")
+		require.NoError(t, cmd.Process.Signal(sig))
+		await(t, keys, restored)
+		require.Error(t, cmd.Wait())
+		require.Equal(t, 128+int(sig), cmd.ProcessState.ExitCode())
+	}
+}
+
+func TestInterruptKeyEndsTopLikeSIGINT(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
 	cmd, keys := start(t, s.URL(), "orders:42")
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	_, err := keys.WriteString("\x03")
+	require.NoError(t, err)
 	await(t, keys, restored)
 	require.Error(t, cmd.Wait())
-	require.Equal(t, 143, cmd.ProcessState.ExitCode())
+	require.Equal(t, 130, cmd.ProcessState.ExitCode())
+}
+
+func TestTopRejectsDumbTerminal(t *testing.T) {
+	t.Parallel()
+	cmd, _ := start(t, redistest.Mini(t).URL(), "top needs a terminal, and TERM other than dumb", "TERM=dumb")
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 2, cmd.ProcessState.ExitCode())
 }
 
 func TestTopNeedsServer(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,15 +53,15 @@ func New(show Screen) cli.Constructor {
 				if err != nil {
 					return err
 				}
-				if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {
-					return cli.Usagef("top needs a terminal; scripts can use redlatch list --json or redlatch watch --json")
+				if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) || os.Getenv("TERM") == "dumb" {
+					return cli.Usagef("top needs a terminal, and TERM other than dumb; scripts can use redlatch list --json or redlatch watch --json")
 				}
 				if show == nil {
 					return cli.Errorf(cli.CodeFailed, "this program was built without top; the releases' archives and packages have it")
 				}
 				return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error {
 					return run(ctx, srv, show, Options{Place: sanitize.Message(g.Named()), Pattern: pattern}, every)
-				})
+				}, syscall.SIGHUP)
 			},
 		}
 		cmd.Flags().DurationVar(&every, "every", 2*time.Second, "minimum time between two scans of all locks")
@@ -111,10 +112,10 @@ to date. It changes nothing on the server.
   q         quit
 
 A scan reads all locks. The next one begins after --every, or after four times
-as long as it took if that is longer. While one lock is shown, only that lock
-is read, once a second. With more than 20,000 locks, top keeps the first 20,000
-in the chosen order. If the server does not answer, top shows the last data and
-its age until it does.
+as long as it took if that is longer. Some seconds after one lock is shown, only
+that lock is read, once a second. With more than 20,000 locks, top keeps the
+first 20,000 in the chosen order. If the server does not answer, top shows the
+last data and its age until it does.
 
 Colors follow the terminal's palette; NO_COLOR turns them off.
 
@@ -124,9 +125,10 @@ archives and packages do.
 Exit codes:
   0      the user quit
   1      the server could not be reached, or the program has no terminal view
-  2      the command line or the address is invalid, or standard input or
-         output is not a terminal
-  128+n  signal n ended the command: 143 SIGTERM`
+  2      the command line or the address is invalid, standard input or output
+         is not a terminal, or TERM is dumb
+  128+n  signal n ended the command: 129 SIGHUP (the terminal was closed),
+         130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const topExamples = `  redlatch top
   redlatch top 'orders:*'

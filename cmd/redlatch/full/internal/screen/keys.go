@@ -1,10 +1,14 @@
 package screen
 
 import (
+	"fmt"
+	"os"
 	"time"
 	"unicode/utf8"
 
 	"github.com/gdamore/tcell/v3"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
 const help = `redlatch top
@@ -33,13 +37,15 @@ func (v *view) handle(ev tcell.Event) {
 		v.screen.Sync()
 	case *tcell.EventKey:
 		v.press(ev.Key(), ev.Str())
+	case *tcell.EventError:
+		v.err = fmt.Errorf("the terminal was lost: %w", ev)
 	}
 }
 
 func (v *view) press(key tcell.Key, text string) {
 	switch {
 	case key == tcell.KeyCtrlC:
-		v.quit = true
+		v.err = &cli.ExitError{Code: cli.SignalCode(os.Interrupt)}
 	case key == tcell.KeyCtrlL:
 		v.screen.Sync()
 	case v.help:

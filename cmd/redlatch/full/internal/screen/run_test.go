@@ -3,6 +3,7 @@ package screen
 import (
 	"context"
 	"fmt"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,5 +129,15 @@ func TestSignalEndsView(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
+func TestLostTerminalEndsView(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		ended := s.start()
+		s.screen.EventQ() <- tcell.NewEventError(io.EOF)
+		require.ErrorIs(t, <-ended, io.EOF)
 	})
 }

@@ -73,6 +73,7 @@ type view struct {
 	lock  *page // nil while the table is shown
 	help  bool
 	quit  bool
+	err   error // why the view ends
 }
 
 func newView(s tcell.Screen, o top.Options) *view {
@@ -85,7 +86,7 @@ func (v *view) run(ctx context.Context) error {
 	defer ticks.Stop()
 	read := v.read(ctx)
 	defer func() { read.stop() }()
-	for !v.quit {
+	for !v.quit && v.err == nil {
 		v.draw()
 		shown := v.lock
 		select {
@@ -104,7 +105,7 @@ func (v *view) run(ctx context.Context) error {
 			read = v.read(ctx)
 		}
 	}
-	return nil
+	return v.err
 }
 
 func (v *view) set(all *board.Locks) {
