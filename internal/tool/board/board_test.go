@@ -242,3 +242,15 @@ func TestPreferredOrderDecidesWhichLocksAreKept(t *testing.T) {
 		}
 	}
 }
+
+func TestTotalsIncludeLocksThatAreNotKept(t *testing.T) {
+	t.Parallel()
+	all := &Locks{}
+	for i := range 2 * kept {
+		all.add(Entry{Lock: &inspect.Lock{Name: fmt.Sprint(i), Queue: 2}, Trouble: NoLease}, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	}
+	require.Len(t, all.Entries, kept)
+	require.Equal(t, 2*kept, all.Total)
+	require.Equal(t, 4*kept, all.Waiting)
+	require.Equal(t, kept, all.Troubled, "the others can still change")
+}

@@ -55,6 +55,8 @@ type Locks struct {
 	// Entries lists the worst troubles first. Total also counts locks that were not kept.
 	Entries []Entry
 	Total   int
+	// Troubled counts known troubles, also of locks that were not kept.
+	Troubled int
 	Clients []Client
 	Circles []inspect.Circle
 	Unread  inspect.Unread
@@ -96,6 +98,11 @@ func (l *Locks) sum(e *Entry) {
 func (l *Locks) cut(order func(a, b Entry) int) {
 	if len(l.Entries) > kept {
 		slices.SortFunc(l.Entries, order)
+		for _, e := range l.Entries[kept:] {
+			if e.Trouble != "" && e.Trouble != Untaken { // which may be passing
+				l.Troubled++
+			}
+		}
 		l.Entries = slices.Clone(l.Entries[:kept])
 	}
 }
@@ -280,6 +287,11 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 	found.findCircles(m, b.circlesAgain(ctx))
 	found.cut(order)
 	found.sort()
+	for i := range found.Entries {
+		if found.Entries[i].Trouble != "" {
+			found.Troubled++
+		}
+	}
 	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	m.seen.presence.forget(began.Add(-remembers))
 	found.At, found.Took, found.Unread = time.Now(), time.Since(began), unread
