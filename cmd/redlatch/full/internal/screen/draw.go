@@ -83,6 +83,8 @@ func (v *view) drawHead(width int, about string, seen *board.Seen, says string) 
 		says = "waiting for the first reply ..."
 	case seen.At.IsZero():
 		says, look = sanitize.Message(sanitize.WithoutPrefix(seen.Err.Error())), alarm
+	case v.resumed && seen.Err == nil && seen.Old(time.Now()):
+		says = "read " + board.Span(time.Since(seen.At)) + " ago, reading again ..."
 	case seen.Old(time.Now()):
 		says, look = "STALE, read "+board.Span(time.Since(seen.At))+" ago: ", alarm
 		if seen.Err != nil {
@@ -107,14 +109,9 @@ func spread(left, right string, width int) string {
 func (v *view) drawTable(width, height int) {
 	t := &v.table
 	var seen *board.Seen
-	about := ""
+	about, state := "", ""
 	if t.all != nil {
-		seen = &t.all.Seen
-		about = fmt.Sprintf("%s, %d in trouble, %d waiting", count(t.all.Total, "lock"), t.troubled, t.waiting)
-	}
-	state := ""
-	if t.all != nil {
-		state = t.state(v.Pattern)
+		seen, about, state = &t.all.Seen, t.about(), t.state(v.Pattern)
 	}
 	v.drawHead(width, about, seen, state)
 	all, x := columns(width), gap
@@ -132,11 +129,21 @@ func (v *view) drawTable(width, height int) {
 		v.drawRow(headRows+1+i, width, all, e, t.first+i == t.cursor)
 	}
 	if t.typing {
-		v.put(0, height-1, width, "filter: "+sanitize.Text(t.filter), heading)
-		v.screen.ShowCursor(min(width-1, sanitize.Width("filter: "+sanitize.Text(t.filter))), height-1)
+		typed := tail("filter: "+sanitize.Text(t.filter), width-1)
+		v.put(0, height-1, width, typed, heading)
+		v.screen.ShowCursor(sanitize.Width(typed), height-1)
 		return
 	}
 	v.put(0, height-1, width, "enter lock   f filter   s sort   ? help   q quit", faint)
+}
+
+// tail returns the end of a text that fits into columns.
+func tail(text string, columns int) string {
+	end := text
+	for cut := sanitize.Width(text) - columns; sanitize.Width(end) > columns; cut++ {
+		_, end = sanitize.Cut(text, cut)
+	}
+	return end
 }
 
 func (v *view) drawRow(y, width int, all []column, e *board.Entry, isChosen bool) {
@@ -147,11 +154,11 @@ func (v *view) drawRow(y, width int, all []column, e *board.Entry, isChosen bool
 	if isChosen {
 		look = chosen
 	}
-	elapsed := v.table.all.Moment().Sub(v.table.all.At)
+	moment := v.table.all.Moment()
 	v.put(0, y, width, mark, look)
 	x := gap
 	for _, c := range all {
-		v.put(x, y, c.width, align(sanitize.Truncate(c.text(e, elapsed), c.width), c), look)
+		v.put(x, y, c.width, align(c.text(e, moment), c), look)
 		x += c.width + gap
 	}
 }
@@ -163,10 +170,22 @@ func align(text string, c column) string {
 	return sanitize.Pad("", c.width-sanitize.Width(text)) + text
 }
 
-// visible is the number of rows of the table.
-func (v *view) visible() int {
+// lines is the number of rows between head and foot.
+func (v *view) lines() int {
 	_, height := v.screen.Size()
-	return max(1, height-headRows-1-footRows)
+	return max(1, height-headRows-footRows)
+}
+
+// visible is the number of rows of the table.
+func (v *view) visible() int { return max(1, v.lines()-1) }
+
+// about sums up the locks.
+func (t *table) about() string {
+	atLeast := ""
+	if t.all.Total > len(t.all.Entries) {
+		atLeast = "at least "
+	}
+	return fmt.Sprintf("%s, %s%d in trouble, %d waiting", count(t.all.Total, "lock"), atLeast, t.all.Troubled, t.all.Waiting)
 }
 
 func (t *table) state(pattern string) string {
@@ -204,7 +223,7 @@ func (v *view) drawPage(width, height int) {
 		seen = &p.lock.Seen
 	}
 	v.drawHead(width, board.NameText(p.name), seen, p.fail)
-	lines, visible := p.lines(width), v.visible()
+	lines, visible := p.lines(width), v.lines()
 	p.first = max(0, min(p.first, len(lines)-visible))
 	for i, l := range lines[p.first:min(len(lines), p.first+visible)] {
 		v.put(0, headRows+i, width, l.text, l.look)

@@ -124,10 +124,10 @@ func distance(key tcell.Key, text string, visible int) int {
 
 func (v *view) pressOnPage(key tcell.Key, text string) {
 	if key == tcell.KeyEsc || key == tcell.KeyBackspace || key == tcell.KeyLeft {
-		v.lock = nil
+		v.lock, v.resumed = nil, true
 		return
 	}
-	v.lock.first = max(0, v.lock.first+distance(key, text, v.visible()))
+	v.lock.first = max(0, v.lock.first+distance(key, text, v.lines()))
 }
 
 func (v *view) pressOnTable(key tcell.Key, text string) {

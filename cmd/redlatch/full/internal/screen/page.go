@@ -77,6 +77,10 @@ func (p *page) lines(width int) []line {
 	}
 	if p.isOdd() {
 		why = "Clients cannot use this name, so only the result of scans is shown."
+		if l.Kind == "" {
+			t.wrap("", why+" The last scan did not find it.")
+			return t.lines
+		}
 	}
 	t.wrap("", why)
 	t.add(plain, "")

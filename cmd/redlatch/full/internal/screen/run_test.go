@@ -95,6 +95,40 @@ func TestOnlyShownDataIsRead(t *testing.T) {
 	})
 }
 
+func TestDataAfterPauseIsNotStaleUntilScanFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(someLocks()...)
+		s.keys(tcell.KeyEnter)
+		time.Sleep(2 * time.Hour)
+		s.keys(tcell.KeyEsc)
+		require.Contains(t, s.text(), "\nread 2 h 0 min ago, reading again ...\n")
+		s.set(s.table.all)
+		require.NotContains(t, s.text(), "STALE", "the same data again")
+		failed := *s.table.all
+		failed.Err = io.EOF
+		s.set(&failed)
+		require.Contains(t, s.text(), "STALE, read 2 h 0 min ago: EOF")
+		s.given(someLocks()...)
+		time.Sleep(2 * time.Hour)
+		require.Contains(t, s.text(), "STALE, read 2 h 0 min ago: the server does not answer", "no pause")
+	})
+}
+
+func TestReleasedLockWithInvalidNameIsNotFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		s.server.Do(t, "HSET", "\xff", program.SomeOwner, 1)
+		s.start()
+		s.wait(2 * time.Second)
+		require.Contains(t, s.hit(tcell.KeyEnter, ""), "HOLDERS  1\n")
+		s.server.Do(t, "DEL", "\xff")
+		require.Contains(t, s.wait(5*time.Second), "The last\nscan did not find it.")
+	})
+}
+
 func TestLockBeyondLimitFollowsLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

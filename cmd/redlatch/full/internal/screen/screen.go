@@ -3,6 +3,7 @@
 package screen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -71,6 +72,9 @@ type view struct {
 
 	table table
 	lock  *page // nil while the table is shown
+	// resumed is set after a pause until new data arrives.
+	resumed bool
+
 	help  bool
 	quit  bool
 	err   error // why the view ends
@@ -97,7 +101,7 @@ func (v *view) run(ctx context.Context) error {
 		case all := <-read.locks:
 			v.set(all)
 		case l := <-read.lock:
-			v.lock.lock = l
+			v.lock.lock, v.resumed = l, false
 		case <-ticks.C:
 		}
 		if v.lock != shown || v.lock != nil && v.lock.fail != "" {
@@ -109,9 +113,13 @@ func (v *view) run(ctx context.Context) error {
 }
 
 func (v *view) set(all *board.Locks) {
-	v.table.set(all)
+	if v.table.all != all {
+		v.resumed = false
+		v.table.set(all)
+	}
 	if v.lock != nil {
-		v.lock.lock = all.Lock(func(e *board.Entry) bool { return e.Name == v.lock.name })
+		found := all.Lock(func(e *board.Entry) bool { return e.Name == v.lock.name })
+		v.lock.lock = cmp.Or(found, &board.Lock{Seen: all.Seen, Name: v.lock.name})
 	}
 }
 

@@ -111,10 +111,16 @@ func (s *shown) keys(keys ...any) {
 // given shows locks as a scan would find them now.
 func (s *shown) given(entries ...board.Entry) {
 	at := time.Now()
+	all := &board.Locks{Seen: board.Seen{At: at, Next: at.Add(time.Hour)}, Entries: entries, Total: len(entries)}
 	for i := range entries {
-		entries[i].At = at
+		e := &entries[i]
+		e.At = at
+		all.Waiting += int(e.Waiters())
+		if e.Trouble != "" {
+			all.Troubled++
+		}
 	}
-	s.table.set(&board.Locks{Seen: board.Seen{At: at, Next: at.Add(time.Hour)}, Entries: entries, Total: len(entries)})
+	s.set(all)
 }
 
 func heldBy(name, label string, since time.Duration, left time.Duration, waiters int64) board.Entry {
@@ -219,6 +225,64 @@ func TestCursorStaysOnItsLock(t *testing.T) {
 	})
 }
 
+func TestCursorStaysAmongNeighborsOfVanishedLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		locks := []board.Entry{heldBy("a", "", time.Second, time.Minute, 0), heldBy("b", "", time.Second, time.Minute, 0), heldBy("c", "", time.Second, time.Minute, 0)}
+		s.given(locks...)
+		s.keys("2", tcell.KeyDown)
+		s.given(locks[0], locks[2])
+		require.Equal(t, "c", s.table.rows[s.table.cursor].Name)
+		s.given(locks...)
+		require.Equal(t, "c", s.table.rows[s.table.cursor].Name, "the vanished lock is forgotten")
+	})
+}
+
+func TestAgesAndLeasesCountFromEachRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(heldBy("a", "", time.Minute, 2*time.Minute, 0))
+		s.table.all.Entries[0].At = time.Now().Add(-10 * time.Second) // early in a long scan
+		require.Regexp(t, `  a +1m0s +1m50s `, s.text())
+	})
+}
+
+func TestLocksWithoutLeaseSortByName(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		locks := []board.Entry{heldBy("b", "", time.Second, redlatch.NoTTL, 0), heldBy("a", "", time.Second, redlatch.NoTTL, 0)}
+		s.given(locks...)
+		locks[1].At = locks[1].At.Add(time.Second) // a scan takes a while
+		s.keys("5")
+		require.Equal(t, []string{"a", "b"}, s.names())
+	})
+}
+
+func TestLongFilterShowsItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 30, 10)
+		s.keys("f", strings.Repeat("世", 20)+"end")
+		rows := s.rows()
+		require.True(t, strings.HasSuffix(rows[len(rows)-1], "世世end"), rows[len(rows)-1])
+	})
+}
+
+func TestPageUsesAllRows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 10)
+		s.given(heldBy("a", "", time.Second, time.Minute, 0))
+		s.keys(tcell.KeyEnter)
+		lock := &board.Lock{Seen: s.table.all.Seen, Name: "a", Holders: make([]inspect.Holder, 20)}
+		s.lock.lock = lock
+		require.NotEmpty(t, s.rows()[8], "above the keys")
+	})
+}
+
 func TestLongTableScrollsToCursor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,6 +309,7 @@ func TestCutListSaysSo(t *testing.T) {
 		s.given(someLocks()...)
 		s.table.all.Total = 200_000
 		require.Contains(t, s.text(), "sorted by trouble; the first 4 of 200000 locks")
+		require.Contains(t, s.text(), "200000 locks, at least 2 in trouble, 15 waiting")
 		time.Sleep(time.Second)
 		s.keys("2")
 		require.Contains(t, s.text(), "sorted by name; 4 of 200000 locks until the next scan")

@@ -39,7 +39,11 @@ func (o order) compare(a, b board.Entry) int {
 	case byWait:
 		return cmp.Or(cmp.Compare(b.Waiters(), a.Waiters()), name)
 	case byLease:
-		return cmp.Or(leaseRank(a)-leaseRank(b), a.At.Add(a.TTL).Compare(b.At.Add(b.TTL)), name)
+		expires := 0
+		if leaseRank(a) == 0 {
+			expires = a.At.Add(a.TTL).Compare(b.At.Add(b.TTL))
+		}
+		return cmp.Or(leaseRank(a)-leaseRank(b), expires, name)
 	case byHolder:
 		return cmp.Or(strings.Compare(holderKey(&a), holderKey(&b)), name)
 	}
@@ -78,24 +82,14 @@ type table struct {
 	cursor int
 	first  int    // the row on top
 	name   string // the lock below the cursor, "" to stay at the top
-
-	troubled int
-	waiting  int64
 }
 
 func (t *table) set(all *board.Locks) {
-	if t.all == all {
-		return
-	}
-	t.all, t.troubled, t.waiting = all, 0, 0
-	for i := range all.Entries {
-		e := &all.Entries[i]
-		if e.Trouble != "" {
-			t.troubled++
-		}
-		t.waiting += e.Waiters()
-	}
+	t.all = all
 	t.choose()
+	if t.filter == "" && t.name != "" && len(t.rows) > 0 && t.rows[t.cursor].Name != t.name {
+		t.move(0) // the lock is gone: follow its successor
+	}
 }
 
 // choose fills the rows. The cursor stays on its lock.
@@ -148,7 +142,7 @@ type column struct {
 	order order
 	width int
 	right bool
-	text  func(e *board.Entry, elapsed time.Duration) string
+	text  func(e *board.Entry, moment time.Time) string
 }
 
 const (
@@ -162,15 +156,15 @@ const (
 // columns returns the table's columns. Names and holders share the width that the others leave.
 func columns(width int) []column {
 	held := column{"HELD", byHeld, heldWidth, true, heldText}
-	wait := column{"WAIT", byWait, waitWidth, true, func(e *board.Entry, _ time.Duration) string { return waitText(e) }}
+	wait := column{"WAIT", byWait, waitWidth, true, func(e *board.Entry, _ time.Time) string { return waitText(e) }}
 	lease := column{"LEASE", byLease, leaseWidth, true, leaseText}
 	fixed := []column{held, wait, lease}
 	if width >= wide {
-		kind := column{"KIND", -1, kindWidth, false, func(e *board.Entry, _ time.Duration) string { return string(e.Kind) }}
-		fixed = append([]column{kind}, fixed...)
+		kind := column{"KIND", -1, kindWidth, false, func(e *board.Entry, _ time.Time) string { return string(e.Kind) }}
+		fixed = slices.Concat([]column{kind}, fixed)
 	}
 	if width >= wider {
-		trouble := column{"TROUBLE", byTrouble, troubleWidth, false, func(e *board.Entry, _ time.Duration) string { return e.Trouble }}
+		trouble := column{"TROUBLE", byTrouble, troubleWidth, false, func(e *board.Entry, _ time.Time) string { return e.Trouble }}
 		fixed = append(fixed, trouble)
 	}
 	rest := width - gap - gap
@@ -178,31 +172,30 @@ func columns(width int) []column {
 		rest -= c.width + gap
 	}
 	rest = max(rest, 2)
-	name := column{"NAME", byName, rest * 55 / 100, false, func(e *board.Entry, _ time.Duration) string { return board.NameText(e.Name) }}
-	holder := column{"HOLDER", byHolder, rest - name.width, false, func(e *board.Entry, _ time.Duration) string { return holderText(e) }}
-	return append(append([]column{name}, fixed...), holder)
+	name := column{"NAME", byName, rest * 55 / 100, false, func(e *board.Entry, _ time.Time) string { return board.NameText(e.Name) }}
+	holder := column{"HOLDER", byHolder, rest - name.width, false, func(e *board.Entry, _ time.Time) string { return holderText(e) }}
+	return slices.Concat([]column{name}, fixed, []column{holder})
 }
 
-// heldText takes the time since the scan ended.
-func heldText(e *board.Entry, elapsed time.Duration) string {
+func heldText(e *board.Entry, moment time.Time) string {
 	if e.Since.IsZero() {
 		return ""
 	}
-	text := cli.Lease(whole(e.At.Add(elapsed).Sub(e.Since)))
+	text := cli.Lease(whole(moment.Sub(e.Since)))
 	if !e.Exact {
 		text = ">" + text
 	}
 	return text
 }
 
-func leaseText(e *board.Entry, elapsed time.Duration) string {
+func leaseText(e *board.Entry, moment time.Time) string {
 	switch {
 	case !isHeld(e):
 		return ""
 	case e.TTL < 0:
 		return "none"
 	}
-	return cli.Lease(whole(max(0, e.TTL-elapsed)))
+	return cli.Lease(whole(max(0, e.TTL-moment.Sub(e.At))))
 }
 
 // whole drops fractions, because they would only flicker.
