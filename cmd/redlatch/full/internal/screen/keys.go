@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 const help = `redlatch top
@@ -71,9 +71,9 @@ func (v *view) typeFilter(key tcell.Key, text string) {
 	case tcell.KeyEsc:
 		t.typing = false
 		v.filterBy("")
-	case tcell.KeyBackspace, tcell.KeyDelete:
-		_, size := utf8.DecodeLastRuneInString(t.filter)
-		v.filterBy(t.filter[:len(t.filter)-size])
+	case tcell.KeyBackspace: // the last character with its accents
+		shorter, _ := sanitize.Cut(t.filter, sanitize.Width(t.filter)-1)
+		v.filterBy(shorter)
 	case tcell.KeyCtrlU:
 		v.filterBy("")
 	case tcell.KeyRune:

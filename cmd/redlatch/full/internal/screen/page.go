@@ -47,8 +47,19 @@ func (t *text) head(format string, args ...any) {
 
 func (t *text) wrap(begin, words string) {
 	for _, some := range cli.Wrap(words, t.width-len(begin)) {
-		t.add(plain, "%s", begin+some)
+		t.split(plain, begin, some)
 	}
+}
+
+// split adds as many lines as the words need.
+func (t *text) split(look look, begin, words string) {
+	room := max(2, t.width-len(begin))
+	for sanitize.Width(words) > room {
+		var some string
+		some, words = sanitize.Cut(words, room)
+		t.add(look, "%s", begin+some)
+	}
+	t.add(look, "%s", begin+words)
 }
 
 // owner adds an owner as people know it, and the full owner, which commands need.
@@ -59,7 +70,7 @@ func (t *text) owner(look look, begin, known, owner string) {
 		return
 	}
 	t.add(look, "%s", begin+known)
-	t.add(faint, "%s", sanitize.Pad("", len(begin))+full)
+	t.split(faint, sanitize.Pad("", len(begin)), full)
 }
 
 // lines returns nothing until the server has answered.

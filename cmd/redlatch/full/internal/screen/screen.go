@@ -75,9 +75,9 @@ type view struct {
 	// resumed is set after a pause until new data arrives.
 	resumed bool
 
-	help  bool
-	quit  bool
-	err   error // why the view ends
+	help bool
+	quit bool
+	err  error // why the view ends
 }
 
 func newView(s tcell.Screen, o top.Options) *view {

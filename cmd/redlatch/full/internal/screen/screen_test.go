@@ -161,6 +161,18 @@ sorted by trouble
 	})
 }
 
+func TestNarrowerTerminalsLeaveOutColumns(t *testing.T) {
+	t.Parallel()
+	for width, titles := range map[int]string{62: "NAME HELD WAIT LEASE HOLDER", 60: "NAME HELD WAIT LEASE", 45: "NAME HELD WAIT LEASE", 44: "NAME HELD LEASE", 36: "NAME HELD", 10: "NAME HELD"} {
+		var all []string
+		for _, c := range columns(width) {
+			all = append(all, c.title)
+			require.Positive(t, c.width)
+		}
+		require.Equal(t, strings.Fields(titles), all, width)
+	}
+}
+
 func TestWideTerminalShowsKindAndTrouble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,6 +211,8 @@ func TestFilterNarrowsTableUntilEscape(t *testing.T) {
 		require.Equal(t, []string{"eternal", "orders:42"}, s.names(), "q and s are letters here")
 		s.keys("q", tcell.KeyBackspace, tcell.KeyEnter)
 		require.Contains(t, s.text(), "filter er: 2")
+		s.keys("/e\u0301", tcell.KeyBackspace, tcell.KeyDelete, tcell.KeyEnter)
+		require.Contains(t, s.text(), "filter er: 2", "one character was removed")
 		s.keys("/", tcell.KeyCtrlU, "o*2", tcell.KeyEnter)
 		require.Equal(t, []string{"orders:42"}, s.names())
 		s.keys(tcell.KeyEsc)
@@ -268,6 +282,19 @@ func TestLongFilterShowsItsEnd(t *testing.T) {
 		s.keys("f", strings.Repeat("世", 20)+"end")
 		rows := s.rows()
 		require.True(t, strings.HasSuffix(rows[len(rows)-1], "世世end"), rows[len(rows)-1])
+	})
+}
+
+func TestPageSplitsLongWords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 30, 30)
+		s.given(heldBy("a", "", time.Second, time.Minute, 0))
+		s.keys(tcell.KeyEnter)
+		s.lock.lock = &board.Lock{Seen: s.table.all.Seen, Name: "a", Holders: []inspect.Holder{{Owner: program.SomeOwner}}, QueueUnread: strings.Repeat("long", 20)}
+		text := strings.ReplaceAll(s.text(), "\n  ", "")
+		require.Contains(t, text, program.SomeOwner)
+		require.Contains(t, text, strings.Repeat("long", 20))
 	})
 }
 

@@ -148,12 +148,14 @@ type column struct {
 const (
 	gap                   = 2
 	wide, wider           = 110, 140
+	leastName             = 16
 	heldWidth, waitWidth  = 8, 6
 	leaseWidth, kindWidth = 7, 11
 	troubleWidth          = 31
 )
 
-// columns returns the table's columns. Names and holders share the width that the others leave.
+// columns returns the table's columns. Names and holders share the width that the others leave. On
+// narrow screens, names have the width of other columns.
 func columns(width int) []column {
 	held := column{"HELD", byHeld, heldWidth, true, heldText}
 	wait := column{"WAIT", byWait, waitWidth, true, func(e *board.Entry, _ time.Time) string { return waitText(e) }}
@@ -167,14 +169,23 @@ func columns(width int) []column {
 		trouble := column{"TROUBLE", byTrouble, troubleWidth, false, func(e *board.Entry, _ time.Time) string { return e.Trouble }}
 		fixed = append(fixed, trouble)
 	}
-	rest := width - gap - gap
+	rest := width - gap
 	for _, c := range fixed {
-		rest -= c.width + gap
+		rest -= gap + c.width
 	}
-	rest = max(rest, 2)
-	name := column{"NAME", byName, rest * 55 / 100, false, func(e *board.Entry, _ time.Time) string { return board.NameText(e.Name) }}
-	holder := column{"HOLDER", byHolder, rest - name.width, false, func(e *board.Entry, _ time.Time) string { return holderText(e) }}
-	return slices.Concat([]column{name}, fixed, []column{holder})
+	name := column{"NAME", byName, (rest - gap) * 55 / 100, false, func(e *board.Entry, _ time.Time) string { return board.NameText(e.Name) }}
+	holder := column{"HOLDER", byHolder, rest - gap - name.width, false, func(e *board.Entry, _ time.Time) string { return holderText(e) }}
+	if name.width >= leastName {
+		return slices.Concat([]column{name}, fixed, []column{holder})
+	}
+	for _, c := range []column{wait, lease} {
+		if rest < leastName {
+			fixed = slices.DeleteFunc(fixed, func(f column) bool { return f.order == c.order })
+			rest += gap + c.width
+		}
+	}
+	name.width = max(1, rest)
+	return slices.Concat([]column{name}, fixed)
 }
 
 func heldText(e *board.Entry, moment time.Time) string {
