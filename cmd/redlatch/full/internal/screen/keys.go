@@ -20,6 +20,7 @@ const help = `redlatch top
   s         sort by the next column
   1 to 6    sort by trouble, name, held, wait, lease or holder
   ctrl-L    redraw
+  ctrl-Z    suspend
   q         quit
 
   ! marks trouble: a wait cycle, a dead waiter in front, two kinds of lock under
@@ -46,6 +47,8 @@ func (v *view) press(key tcell.Key, text string) {
 	switch {
 	case key == tcell.KeyCtrlC:
 		v.err = &cli.ExitError{Code: cli.SignalCode(os.Interrupt)}
+	case key == tcell.KeyCtrlZ:
+		v.stop()
 	case key == tcell.KeyCtrlL:
 		v.screen.Sync()
 	case v.help:

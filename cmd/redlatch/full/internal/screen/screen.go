@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"os/signal"
 	"sync"
 	"time"
 
@@ -28,7 +30,11 @@ func Show(ctx context.Context, o top.Options) error {
 		suspend(s)
 		s.Fini()
 	}()
-	return newView(s, o).run(ctx)
+	v, continued := newView(s, o), make(chan os.Signal, 1)
+	notifyContinued(continued)
+	defer signal.Stop(continued)
+	v.continued = continued
+	return v.run(ctx)
 }
 
 // quiet is how long no key must arrive, within restore, before the terminal is restored.
@@ -58,6 +64,24 @@ func suspend(s tcell.Screen) {
 	_ = s.Suspend() // never fails
 }
 
+// stop gives the terminal to the shell. Without a shell, the process does not stop.
+func (v *view) stop() {
+	suspend(v.screen)
+	stopJob()
+	select {
+	case <-v.continued:
+	case <-time.After(quiet):
+	}
+	v.resume()
+}
+
+// resume sets up the terminal again.
+func (v *view) resume() {
+	suspend(v.screen)
+	v.err = v.screen.Resume()
+	v.resumed = true
+}
+
 const (
 	// redrawEvery is the interval at which leases and ages change.
 	redrawEvery = time.Second
@@ -70,8 +94,9 @@ type view struct {
 	screen tcell.Screen
 	top.Options
 
-	table table
-	lock  *page // nil while the table is shown
+	table     table
+	lock      *page // nil while the table is shown
+	continued <-chan os.Signal
 	// resumed is set after a pause until new data arrives.
 	resumed bool
 
@@ -102,6 +127,8 @@ func (v *view) run(ctx context.Context) error {
 			v.set(all)
 		case l := <-read.lock:
 			v.lock.lock, v.resumed = l, false
+		case <-v.continued:
+			v.resume()
 		case <-ticks.C:
 		}
 		if v.lock != shown || v.lock != nil && v.lock.fail != "" {
