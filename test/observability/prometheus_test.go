@@ -130,7 +130,7 @@ func TestAlertsFireOnlyInTheirScenario(t *testing.T) {
 		require.True(t, fires[r.Alert], "%s never fires", r.Alert)
 		require.True(t, silent[r.Alert], "%s is never silent", r.Alert)
 	}
-	require.Len(t, fires, 5)
+	require.Len(t, fires, 6)
 }
 
 func TestAlertsUseKnownMetricsAndLinkRunbook(t *testing.T) {
