@@ -119,9 +119,6 @@ func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 	} else if a.waiter.Granted(a); a.Engine.Replicas > 0 {
 		err = a.claim.Replicated(ctx)
 	}
-	if a.counted {
-		a.Engine.EndWait(&a.waiting)
-	}
 	a.stopTimer()
 	if a.waiter = nil; err != nil && a.claim != nil {
 		a.claim.Drop()
@@ -136,6 +133,7 @@ func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 }
 
 func (a *Acquisition) enter(ctx context.Context) error {
+	defer a.endWait()
 	granted, err := a.waiter.Enter(ctx, a)
 	if err != nil || granted {
 		return err
@@ -168,6 +166,12 @@ func (a *Acquisition) BeginWait(ctx context.Context) error {
 	a.Engine.Nest(ctx, &a.waiting, a.Kind.Key())
 	a.observeQueued()
 	return nil
+}
+
+func (a *Acquisition) endWait() {
+	if a.counted {
+		a.Engine.EndWait(&a.waiting)
+	}
 }
 
 // Claim returns the claim for the next attempt.

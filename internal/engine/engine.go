@@ -76,8 +76,9 @@ type Engine struct {
 
 	subscriptions, inDoubt atomic.Int64
 
-	waitMu  sync.Mutex // guards waiting
-	waiting map[*Waiting]struct{}
+	waitMu    sync.Mutex // guards the fields below
+	waiting   map[*Waiting]struct{}
+	announced map[string][]*nested // the waits inside an owner's holds, oldest first
 
 	leader   builtin.Leader // if nil, no calls run on callers' goroutines
 	attempts sync.Pool      // of *Attempt
@@ -90,7 +91,7 @@ type Engine struct {
 
 // New returns an engine. It does not perform any I/O.
 func New(cfg Config) *Engine {
-	e := &Engine{Config: cfg}
+	e := &Engine{Config: cfg, announced: map[string][]*nested{}}
 	e.init()
 	e.Clock.engine = e
 	e.publish = cfg.Transport.PublishCommand()
@@ -269,8 +270,8 @@ func (l *Lifecycle) Leave() {
 	}
 }
 
-// Go runs f, which must return soon, on a goroutine that Close waits for. If the client is closed, Go returns false
-// without running f.
+// Go runs f on a goroutine that Close waits for, so f must return soon after the client begins to close. If the client
+// is closed, Go returns false without running f.
 func (l *Lifecycle) Go(f func()) bool {
 	l.spawning.Lock()
 	defer l.spawning.Unlock()

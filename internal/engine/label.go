@@ -82,11 +82,12 @@ const (
 	labelRetry  = time.Second      // first pause after a failed write, doubled up to labelPeriod
 )
 
-// label writes a client's label every labelPeriod and after each reconnect, from the client's first acquisition until
-// it closes.
+// label writes a client's label from the client's first acquisition until it closes: every labelPeriod, after each
+// reconnect, and sooner after a failure.
 type label struct {
 	engine *Engine
 	begun  atomic.Bool
+	denied atomic.Bool // the user may not write labels; until one is written
 	ctx    context.Context //nolint:containedctx // ends the writing
 	stop   context.CancelFunc
 
@@ -136,6 +137,7 @@ func (l *label) run() {
 		case err == nil && failing > 0:
 			l.say(slog.LevelInfo, "redlatch: client label written again", "key", key)
 			failing = 0
+			l.denied.Store(false)
 		case err != nil:
 			if failing == 0 && l.ctx.Err() == nil {
 				l.say(slog.LevelWarn, "redlatch: cannot write the client's label: its locks cannot be attributed to it",
@@ -177,5 +179,8 @@ func (l *label) send(ctx context.Context, command string, args ...any) error {
 	a.Call.Command, a.Call.NumKeys = command, 1
 	a.Call.Args = append(a.Call.Args, args...)
 	_, err := a.run(ctx, l.engine.Command)
+	if transport.IsCode(err, "NOPERM") {
+		l.denied.Store(true)
+	}
 	return err
 }

@@ -3,12 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/transport"
 )
 
 // A wait inside a hold keeps the hold from ending, which can close a circle of waits. The server knows only the waiters
@@ -39,10 +37,20 @@ var lockKinds = map[string]bool{"plain": true, "fair": true, "fenced": true, "fa
 // OuterKey is the context key for the owners of a context's holds, a []string.
 type OuterKey struct{}
 
-// OuterOf returns the owners of the holds that ctx is inside.
+// OuterOf returns the owners of the holds that ctx is inside, as far as they are live.
 func OuterOf(ctx context.Context) []string {
 	owners, _ := ctx.Value(OuterKey{}).([]string)
 	return owners
+}
+
+func (e *Engine) outerOf(ctx context.Context) []string {
+	outer := slices.Concat(OuterOf(ctx), e.Outer)
+	slices.Sort(outer)
+	outer = slices.DeleteFunc(slices.Compact(outer), func(owner string) bool {
+		_, err := codec.ParseOwner(owner)
+		return err != nil
+	})
+	return outer[:min(len(outer), mostOuter)]
 }
 
 type nested struct {
@@ -50,20 +58,14 @@ type nested struct {
 	number int64
 	kind   string
 	key    string
-	outer  []string
+	ctx    context.Context //nolint:containedctx // the wait's context, whose holds may end
+	outer  []string        // the owners in Engine.announced that have this wait; guarded by Engine.waitMu
 	timer  *time.Timer
 	over   chan struct{}
 }
 
-func newNested(e *Engine, kind, key string, outer []string) *nested {
-	slices.Sort(outer)
-	outer = slices.DeleteFunc(slices.Compact(outer), func(owner string) bool {
-		_, err := codec.ParseOwner(owner)
-		return err != nil
-	})
-	n := &nested{
-		engine: e, number: e.waits.Add(1), kind: kind, key: key, outer: outer[:min(len(outer), mostOuter)], over: make(chan struct{}),
-	}
+func newNested(ctx context.Context, e *Engine, kind, key string) *nested {
+	n := &nested{engine: e, number: e.waits.Add(1), kind: kind, key: key, ctx: ctx, over: make(chan struct{})}
 	n.timer = time.AfterFunc(nestedAfter, func() { e.Go(n.run) })
 	return n
 }
@@ -73,34 +75,68 @@ func (n *nested) end() {
 	close(n.over)
 }
 
+// run announces the wait until it ends or the client begins to close, which ends all waits.
 func (n *nested) run() {
 	n.engine.Join() // the deletion belongs to the wait
 	defer n.engine.Leave()
 	for beat := 1; ; beat++ {
+		first, left := n.move(n.engine.outerOf(n.ctx))
 		text := fmt.Sprintf(NestedFormat, n.engine.ClientID, n.number, beat, n.kind, n.key)
-		err := n.each("SET", text, "PX", nestedLife.Milliseconds())
-		pause := nestedEvery
-		if transport.IsCode(err, "NOPERM") { // each attempt would be in the server's ACL LOG
-			pause = math.MaxInt64
+		if n.each("DEL", left); n.each("SET", first, text, "PX", nestedLife.Milliseconds()) {
+			break // each attempt would be in the server's ACL LOG
 		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(nestedEvery)
 		select {
 		case <-timer.C:
+			continue
 		case <-n.over:
-			timer.Stop()
-			if err == nil {
-				_ = n.each("DEL")
-			}
-			return
+		case <-n.engine.Closing():
 		}
+		timer.Stop()
+		break
 	}
+	_, left := n.move(nil)
+	n.each("DEL", left)
 }
 
-func (n *nested) each(command string, args ...any) error {
+// move makes outer the owners that the wait is inside. Only the oldest wait inside an owner is announced: first are the
+// owners whose oldest one this is, and left are those that no longer have any.
+func (n *nested) move(outer []string) (first, left []string) {
+	e := n.engine
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
 	for _, owner := range n.outer {
-		if err := n.engine.label.send(context.Background(), command, append([]any{NestedKey(owner)}, args...)...); err != nil {
-			return err
+		if slices.Contains(outer, owner) {
+			continue
+		}
+		e.announced[owner] = slices.DeleteFunc(e.announced[owner], func(other *nested) bool { return other == n })
+		if len(e.announced[owner]) == 0 {
+			delete(e.announced, owner)
+			left = append(left, owner)
 		}
 	}
-	return nil
+	for _, owner := range outer {
+		if !slices.Contains(e.announced[owner], n) {
+			e.announced[owner] = append(e.announced[owner], n)
+		}
+		if e.announced[owner][0] == n {
+			first = append(first, owner)
+		}
+	}
+	n.outer = outer
+	return first, left
+}
+
+// each runs a command for each owner's key. It stops at an error, and returns whether the user may not run it.
+func (n *nested) each(command string, owners []string, args ...any) (denied bool) {
+	label := &n.engine.label
+	for _, owner := range owners {
+		if label.denied.Load() {
+			break
+		}
+		if err := label.send(context.Background(), command, append([]any{NestedKey(owner)}, args...)...); err != nil {
+			break
+		}
+	}
+	return label.denied.Load()
 }

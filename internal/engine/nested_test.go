@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +17,18 @@ import (
 
 const outerOwner = "0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a12:7"
 
+func (l *labeled) begin(ctx context.Context, t *testing.T, kind, key string) *Waiting {
+	t.Helper()
+	w := &Waiting{Name: "job", Kind: kind}
+	require.NoError(t, l.BeginWait(w))
+	l.Nest(ctx, w, key)
+	return w
+}
+
+func inside(ctx context.Context, owners ...string) context.Context {
+	return context.WithValue(ctx, OuterKey{}, owners)
+}
+
 func TestNestedWaitAnnouncedUntilItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLabeled(t)
@@ -23,34 +38,133 @@ func TestNestedWaitAnnouncedUntilItEnds(t *testing.T) {
 			last = append([]any{c.Call.Key(0)}, c.Call.Args[1:]...)
 			return rule(c)
 		}
-		wait := func(ctx context.Context, kind, key string) *Waiting {
-			w := &Waiting{Name: "job", Kind: kind}
-			require.NoError(t, l.BeginWait(w))
-			l.Nest(ctx, w, key)
-			return w
-		}
-		inside := context.WithValue(t.Context(), OuterKey{}, []string{outerOwner, "no owner"})
+		inside := inside(t.Context(), outerOwner, "no owner")
 		l.Outer = []string{outerOwner}
-		short := wait(t.Context(), "plain", "job")
+		short := l.begin(t.Context(), t, "plain", "job")
 		time.Sleep(nestedAfter - 1)
 		l.EndWait(short)
 		l.Outer = nil
-		for _, w := range []*Waiting{wait(t.Context(), "plain", "job"), wait(inside, "permits", "job"), wait(inside, "plain", "another")} {
+		for _, w := range []*Waiting{
+			l.begin(t.Context(), t, "plain", "job"), l.begin(inside, t, "permits", "job"), l.begin(inside, t, "plain", "another"),
+		} {
 			defer l.EndWait(w)
 		}
-		w := wait(inside, "plain", "job")
+		w := l.begin(inside, t, "plain", "job")
 		time.Sleep(nestedAfter + nestedEvery)
 		require.Equal(t, []string{"9.999999999s SET", "12.999999999s SET"}, l.took())
 		require.Equal(t, []any{NestedKey(outerOwner), l.ClientID.String() + " 2 2 plain job", "PX", int64(10_000)}, last)
 		l.EndWait(w)
 		require.Equal(t, []string{"12.999999999s DEL"}, l.took())
-		l.fails.Store(&transport.ServerError{Text: "NOPERM this user has no permissions to access one of the keys"})
-		w = wait(inside, "plain", "job")
-		time.Sleep(time.Hour)
-		require.Equal(t, []string{"17.999999999s SET"}, l.took(), "each attempt would be logged by the server")
-		l.EndWait(w)
+	})
+}
+
+// Another wait inside the same hold must not replace or delete the announcement.
+func TestOldestNestedWaitIsAnnouncedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLabeled(t)
+		var last string
+		rule := l.tr.Answer
+		l.tr.Answer = func(c *faketransport.SentCall) (any, error, bool) {
+			if c.Name == "SET" {
+				last, _ = c.Call.Args[1].(string)
+			}
+			return rule(c)
+		}
+		ctx := inside(t.Context(), outerOwner)
+		first, second := l.begin(ctx, t, "plain", "job"), l.begin(ctx, t, "plain", "job")
+		time.Sleep(nestedAfter)
+		require.Equal(t, []string{"5s SET"}, l.took())
+		oldest := l.announced[outerOwner][0].number
+		if first.nested.number != oldest {
+			first, second = second, first
+		}
+		l.EndWait(first)
 		require.Empty(t, l.took())
-		require.NoError(t, l.Close())
+		time.Sleep(nestedEvery)
+		require.Equal(t, []string{"8s SET"}, l.took())
+		require.Contains(t, last, fmt.Sprintf(" %d 2 plain job", second.nested.number))
+		l.EndWait(second)
+		require.Equal(t, []string{"8s DEL"}, l.took())
+		require.Empty(t, l.announced)
+	})
+}
+
+// A hook of the observer may block before EndWait, or close the client.
+func TestCloseEndsAnnouncementOfStuckWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLabeled(t)
+		w := l.begin(inside(t.Context(), outerOwner), t, "plain", "job")
+		time.Sleep(nestedAfter)
+		require.Equal(t, []string{"5s SET"}, l.took())
+		require.Zero(t, closeTakes(t, l.Engine))
+		require.Equal(t, []string{"5s DEL"}, l.took())
+		l.EndWait(w)
+	})
+}
+
+func TestEndedOuterHoldIsNotAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLabeled(t)
+		ctx := &ending{Context: t.Context()}
+		w := l.begin(ctx, t, "plain", "job")
+		time.Sleep(nestedAfter)
+		synctest.Wait()
+		ctx.ended.Store(true)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"5s SET", "8s DEL"}, l.took())
+		l.EndWait(w)
+	})
+}
+
+type ending struct {
+	context.Context //nolint:containedctx // it is a context
+	ended           atomic.Bool
+}
+
+func (c *ending) Value(any) any {
+	if c.ended.Load() {
+		return nil
+	}
+	return []string{outerOwner}
+}
+
+// Each attempt would be logged by the server, under another key.
+func TestDeniedLabelEndsAnnouncements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLabeled(t)
+		l.LabelOptional = true
+		l.fails.Store(&transport.ServerError{Text: "NOPERM this user has no permissions to access one of the keys"})
+		ctx := inside(t.Context(), outerOwner)
+		for range 2 {
+			w := l.begin(ctx, t, "plain", "job")
+			time.Sleep(time.Minute)
+			l.EndWait(w)
+		}
+		require.Equal(t, []string{"5s SET"}, l.took())
+		l.Announce()
+		require.Equal(t, []string{"2m0s SET"}, l.took())
+		l.fails.Store(nil)
+		back := l.tr.Back
+		l.tr.Back = make(chan struct{})
+		close(back)
+		require.Equal(t, []string{"2m0s SET"}, l.took())
+		defer l.EndWait(l.begin(ctx, t, "plain", "job"))
+		time.Sleep(nestedAfter)
+		require.Equal(t, []string{"2m5s SET"}, l.took())
 		require.Empty(t, l.log.String())
 	})
+}
+
+func TestWaitersMayBeReadDuringNest(t *testing.T) {
+	t.Parallel()
+	l, seen := newLabeled(t), make(chan struct{})
+	go func() {
+		defer close(seen)
+		for len(l.WaitingNow()) == 0 {
+			runtime.Gosched()
+		}
+	}()
+	w := l.begin(inside(t.Context(), outerOwner), t, "plain", "job")
+	<-seen
+	l.EndWait(w)
 }

@@ -36,8 +36,7 @@ var errTooMany = errors.New("too many waiters: WithMaxWaiters limit reached")
 // Waiting is a waiting caller.
 type Waiting struct {
 	Name, Kind string
-	// nested is not nil if the wait is inside other holds.
-	nested *nested
+	nested     *nested // set by Nest
 }
 
 // BeginWait adds a waiting caller, or fails if there are too many. If it succeeds, the caller must call EndWait later
@@ -57,14 +56,15 @@ func (e *Engine) BeginWait(w *Waiting) error {
 
 // Nest announces that the wait for key is inside the holds of ctx, if any, until EndWait is called.
 func (e *Engine) Nest(ctx context.Context, w *Waiting, key string) {
-	outer := append(OuterOf(ctx), e.Outer...)
-	if len(outer) == 0 || e.Label == "" || !lockKinds[w.Kind] {
+	if len(OuterOf(ctx))+len(e.Outer) == 0 || e.Label == "" || !lockKinds[w.Kind] {
 		return
 	}
 	if name, err := e.Map(w.Name); err != nil || name != key { // a wait for several locks
 		return
 	}
-	w.nested = newNested(e, w.Kind, key, outer)
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	w.nested = newNested(ctx, e, w.Kind, key)
 }
 
 // EndWait removes a waiting caller.

@@ -43,7 +43,7 @@ func (h *Hold) prove(key proofKey) *Hold {
 }
 
 func (h *Hold) owners(all []string) []string {
-	if owner := h.ownership.owner; !owner.IsZero() {
+	if owner := h.ownership.owner; h.ended.Load() == nil && !owner.IsZero() {
 		all = append(all, owner.String())
 	}
 	return all
@@ -59,7 +59,7 @@ func (h *Hold) final() (end time.Time, ends bool) {
 type holder interface {
 	Err() error
 	prove(key proofKey) *Hold
-	// owners appends its owners as in Redis.
+	// owners appends its live owners as in Redis.
 	owners(all []string) []string
 	// final returns when the holder will end even if it is renewed. Without such a limit, ends is false.
 	final() (end time.Time, ends bool)

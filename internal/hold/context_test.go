@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -86,4 +87,24 @@ func TestGroupEndsWithFirstMember(t *testing.T) {
 	require.True(t, hold.EndAlone(holds[0]))
 	require.ErrorIs(t, group.Err(), redlatch.ErrMaxHold)
 	require.ErrorIs(t, holds[1].Err(), redlatch.ErrMaxHold)
+}
+
+func TestOnlyLiveHoldsAreOuter(t *testing.T) {
+	t.Parallel()
+	client := embeddedClient(t)
+	for end, given := range map[string]func(*rlock.Hold) error{
+		"unlocked":       (*rlock.Hold).Unlock,
+		"left to expire": (*rlock.Hold).LetExpire,
+	} {
+		h, err := rlock.New(client, end).TryLock(t.Context())
+		require.NoError(t, err)
+		group := &hold.Group{}
+		group.Add(hold.Of(h))
+		alone, together := context.WithoutCancel(h.Context(t.Context())), context.WithoutCancel(group.Context(t.Context()))
+		require.Len(t, engine.OuterOf(alone), 1)
+		require.Len(t, engine.OuterOf(together), 1)
+		require.NoError(t, given(h), end)
+		require.Empty(t, engine.OuterOf(alone), end)
+		require.Empty(t, engine.OuterOf(together), end)
+	}
 }
