@@ -87,7 +87,7 @@ const (
 type label struct {
 	engine *Engine
 	begun  atomic.Bool
-	denied atomic.Bool // the user may not write labels; until one is written
+	denied atomic.Bool     // the user may not write labels; until one is written
 	ctx    context.Context //nolint:containedctx // ends the writing
 	stop   context.CancelFunc
 

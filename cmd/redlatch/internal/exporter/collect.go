@@ -27,6 +27,8 @@ type collector struct {
 	server  *connect.Server
 	by      groups
 	pattern string // for names; "" matches all
+	// nameAfter is the age from which a holder is named. Each name is another time series.
+	nameAfter time.Duration
 
 	seen   *seen
 	absent absentees // at the last look
@@ -64,9 +66,6 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	if err == nil {
 		err = l.nameHolders(ctx)
 	}
-	if err == nil {
-		err = l.findCircles(ctx)
-	}
 	c.seen.turn(err == nil)
 	if err != nil {
 		return nil, nil, err
@@ -78,6 +77,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	l.unreadable = int64(unread.Keys)
 	l.at = time.Now()
 	l.took = l.at.Sub(began)
+	l.findCircles(ctx)
 	return &l.figures, notCounted, nil
 }
 
@@ -121,22 +121,24 @@ type group struct {
 	dead       int64         // owners without a subscriber at this look and the previous one
 	waiting    int64         // connections waiting for locks without a queue; a process has only one
 	oldest     time.Duration // age of the oldest hold
-	holder     string        // its owner; in figures, its client's label or short owner
+	holder     string        // its owner; in figures, its client's label, or library and ID
 	began      int64         // new holds since the first look
 }
 
 type figures struct {
-	at     time.Time // when the look ended
-	took   time.Duration
-	groups []group // in the order of groups.names
+	at     time.Time     // when the look ended
+	took   time.Duration // without the confirmation of circles
+	groups []group       // in the order of groups.names
 
 	keys       int64 // hashes and queues that were read
 	unreadable int64 // keys that the user may not read
 	unchecked  int64 // queued owners that were not checked for a subscriber
 	untracked  int64 // holds beyond maxHolds
+
+	circlesKnown bool
 }
 
-func (l *look) findCircles(ctx context.Context) error {
+func (l *look) findCircles(ctx context.Context) {
 	circles, err := inspect.CirclesOf(ctx, l.server, l.contended)
 	locks := map[string]bool{}
 	for _, c := range circles {
@@ -147,15 +149,19 @@ func (l *look) findCircles(ctx context.Context) error {
 	for name := range locks {
 		l.groups[l.by.of(name)].deadlocked++
 	}
-	return err
+	l.circlesKnown = err == nil
 }
 
 // nameHolders reads one label per group.
 func (l *look) nameHolders(ctx context.Context) error {
 	var owners []string
 	for i := range l.groups {
-		if owner := l.groups[i].holder; owner != "" {
-			owners = append(owners, owner)
+		g := &l.groups[i]
+		if g.oldest < l.nameAfter {
+			g.holder = ""
+		}
+		if g.holder != "" {
+			owners = append(owners, g.holder)
 		}
 	}
 	if len(owners) == 0 {
@@ -169,7 +175,8 @@ func (l *look) nameHolders(ctx context.Context) error {
 	for i := range l.groups {
 		g := &l.groups[i]
 		if g.holder != "" {
-			g.holder = cmp.Or(labels[g.holder], inspect.ShortOwner(g.holder))
+			client, _, _ := strings.Cut(inspect.ShortOwner(g.holder), ":")
+			g.holder = cmp.Or(labels[g.holder], client)
 		}
 	}
 	switch {

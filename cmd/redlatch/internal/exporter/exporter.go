@@ -66,7 +66,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if err != nil {
 				return cli.Usagef("--match: %w", err)
 			}
-			e.collector.by = groups
+			e.collector.by, e.collector.nameAfter = groups, time.Minute
 			if e.collector.server, err = g.Server(); err != nil {
 				return err
 			}
@@ -111,6 +111,9 @@ func (e *exporter) look(ctx context.Context) {
 		e.take(found, notCounted == nil, err)
 		e.report(notCounted, err)
 		took := time.Since(began)
+		if found != nil {
+			took = found.took
+		}
 		if inspect.Pause(ctx, max(e.every-took, inspect.PauseFactor*took)) != nil {
 			return
 		}

@@ -65,10 +65,6 @@ var gauges = []gauge{
 		func(g *group) float64 { return float64(g.stuck) },
 	},
 	{
-		"redlatch_server_locks_deadlocked", "gauge", "Locks in circles of waits: none of them is released until a wait or a lease ends.",
-		func(g *group) float64 { return float64(g.deadlocked) },
-	},
-	{
 		"redlatch_server_locks_mixed", "gauge", "Locks with clients that wait for them as another kind of lock.",
 		func(g *group) float64 { return float64(g.mixed) },
 	},
@@ -115,15 +111,21 @@ func (f *figures) write(t *text, deadKnown bool) {
 			t.number("redlatch_server_locks_held", float64(f.groups[i].held[inspect.Kind(kind)]), "group", f.groups[i].name, "kind", kind)
 		}
 	}
-	t.metric("redlatch_server_hold_oldest_info", "gauge", "The holder of the oldest hold, by its client's label; always 1.")
+	t.metric("redlatch_server_hold_oldest_info", "gauge", "The holder of the oldest hold, by its client's label, once it is a minute old; always 1.")
 	for i := range f.groups {
 		if holder := f.groups[i].holder; holder != "" {
 			t.number("redlatch_server_hold_oldest_info", 1, "group", f.groups[i].name, "holder", strings.ToValidUTF8(sanitize.Line(holder), "?"))
 		}
 	}
-	all := gauges
+	all := slices.Clone(gauges)
+	if f.circlesKnown {
+		all = append(all, gauge{
+			"redlatch_server_locks_deadlocked", "gauge", "Locks in circles of waits: none of them is released until a wait or a lease ends.",
+			func(g *group) float64 { return float64(g.deadlocked) },
+		})
+	}
 	if deadKnown {
-		all = append(all[:len(all):len(all)], gauge{
+		all = append(all, gauge{
 			"redlatch_server_waiters_dead", "gauge", "Queued owners without a subscriber in two scans: they block the queue.",
 			func(g *group) float64 { return float64(g.dead) },
 		})
