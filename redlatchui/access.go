@@ -117,9 +117,10 @@ type Attempt struct {
 	//   - "done": Redis did it
 	//   - "refused": nothing was done, because the holder or waiter is alive, the lock has changed hands,
 	//     or the form was incomplete
-	//   - "failed": Redis did not do it, or it is unknown whether it did
+	//   - "failed": Redis did not do it, or only some of it, or it is unknown whether it did
 	Outcome string
-	// Detail is the reason why the action was not done, or lists the notified clients.
+	// Detail is the reason why the action was not done, or lists the notified clients. For evict-all-dead, it begins
+	// with the number of evicted waiters.
 	Detail string
 }
 

@@ -39,7 +39,7 @@ type deed struct {
 	name  string
 	right Access
 	read  func(a *Attempt, form url.Values) error
-	// do returns the result as a sentence.
+	// do returns the result as a sentence, even with an error if some of it was done.
 	do func(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error)
 }
 
@@ -109,6 +109,9 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 	}
 	done, waiters, err = p.do(ctx, d, a)
 	a.Outcome, a.Detail = outcomeOf(err), waiters
+	if d.name == actionEvictAll { // Owners is bounded
+		a.Detail = strings.TrimSuffix(done+"; "+waiters, "; ")
+	}
 	if err != nil {
 		a.Detail = textOf(err)
 	}
@@ -147,6 +150,9 @@ func (p *Page) do(ctx context.Context, d deed, a *Attempt) (done, waiters string
 	done, waiters, err = d.do(ctx, target, a)
 	if outcomeOf(err) == outcomeFailed && ctx.Err() == nil {
 		err = p.source.Problem(err)
+	}
+	if err != nil && done != "" {
+		err = errors.New(done + ", then: " + sanitize.WithoutPrefix(textOf(err))) // even a refusal came too late
 	}
 	return done, waiters, err
 }
@@ -212,10 +218,8 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (done, waiters st
 	e := repair.Evict{Target: t, Name: a.Lock, Owner: a.Owners[0], Absent: repair.AbsentFor}
 	out, err := e.Run(ctx)
 	switch {
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, redlatch.ErrUncertain):
-		return "", "", errEnded
 	case err != nil:
-		return "", "", err
+		return "", "", ended(ctx, err)
 	case out.Next == "":
 		waiters = "the queue is empty"
 	case out.Woken:
@@ -229,11 +233,8 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (done, waiters st
 func doEvictAll(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error) {
 	e := repair.Evict{Target: t, Name: a.Lock, Absent: repair.AbsentFor}
 	out, woken, err := e.AllDead(ctx, inspect.LookedAt)
-	switch {
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, redlatch.ErrUncertain):
-		return "", "", errEnded
-	case err != nil:
-		return "", "", err
+	if len(out) == 0 {
+		return "", "", ended(ctx, err) // not nil
 	}
 	for _, w := range top(out, namedHolders) {
 		a.Owners = append(a.Owners, w.Text[:min(len(w.Text), linkedOwner)])
@@ -242,9 +243,17 @@ func doEvictAll(ctx context.Context, t repair.Target, a *Attempt) (done, waiters
 		waiters = "the lock is free, and the next waiter was notified: " + sanitize.Word(woken)
 	}
 	if len(out) == 1 {
-		return "the waiter " + board.OwnerText(out[0].Text, "") + " was evicted from the queue", waiters, nil
+		return "the waiter " + board.OwnerText(out[0].Text, "") + " was evicted from the queue", waiters, err
 	}
-	return fmt.Sprintf("%d waiters were evicted from the queue", len(out)), waiters, nil
+	return fmt.Sprintf("%d waiters were evicted from the queue", len(out)), waiters, err
+}
+
+// ended returns the error of an action that changed nothing, unless that is uncertain.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, redlatch.ErrUncertain) {
+		return errEnded
+	}
+	return err
 }
 
 const (

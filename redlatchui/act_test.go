@@ -297,12 +297,36 @@ func TestFormEvictsAllDeadWaiters(t *testing.T) {
 		require.Empty(t, all[0].Owners)
 		require.Len(t, all[1].Owners, 32)
 		require.Equal(t, "evict-all-dead done", all[1].Action+" "+all[1].Outcome)
+		require.Equal(t, "50 waiters were evicted from the queue; the lock is free, and the next waiter was notified: "+program.RedissonOwner, all[1].Detail)
 
 		status, text = post(t, page, address, form)
 		require.Equal(t, 409, status)
 		require.Contains(t, text, "no waiter was evicted: all have a subscriber")
 		require.Equal(t, []string{"begun", "refused"}, told.outcomes())
 		says(t, page, "/"+found[1], "There is no dead waiter near the front of the queue.")
+	})
+}
+
+// Waiters are evicted in batches of 100, after two looks.
+func TestEarlierBatchesReportedWithError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		page, told := acting(t, s)
+		for i := range 150 {
+			program.Enqueue(t, s, "job", fmt.Sprint("dead:", i), time.Hour)
+		}
+		s.failsAt = 4
+		status, text := post(t, page, "/evict-all-dead?name=job", url.Values{"reason": {"gone"}})
+		s.Heal()
+		require.Equal(t, 500, status)
+		require.Contains(t, text, "100 waiters were evicted from the queue, then: ")
+		require.NotContains(t, text, "before any change")
+		require.Len(t, program.QueueOf(t, s, "job"), 50)
+		all := told.take()
+		require.Equal(t, "failed", all[1].Outcome)
+		require.Contains(t, all[1].Detail, "100 waiters were evicted from the queue, then: ")
+		require.Len(t, all[1].Owners, 32)
 	})
 }
 

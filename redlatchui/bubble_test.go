@@ -24,6 +24,8 @@ type server struct {
 	stalls atomic.Bool
 	mu     sync.Mutex
 	sent   []byte // since the last call to count
+	// failsAt makes all commands fail from that PUBSUB on, counting from 1.
+	failsAt int
 }
 
 // counted is a client's connection to a server.
@@ -35,6 +37,11 @@ type counted struct {
 func (c counted) Write(p []byte) (int, error) {
 	c.to.mu.Lock()
 	c.to.sent = append(c.to.sent, p...)
+	if bytes.Contains(p, []byte("\r\nPUBSUB\r\n")) {
+		if c.to.failsAt--; c.to.failsAt == 0 {
+			c.to.FailWith("ERR out of order")
+		}
+	}
 	c.to.mu.Unlock()
 	if c.to.stalls.Load() {
 		return len(p), nil

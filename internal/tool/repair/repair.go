@@ -129,13 +129,13 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 }
 
 // AllDead evicts all dead waiters in the first places, and ignores Owner. It returns the results of
-// EvictDead, or a *Refusal if there are none.
+// EvictDead, or a *Refusal if there are none. With an error, it also returns those already evicted.
 func (e *Evict) AllDead(ctx context.Context, places int) (out []admin.Waiter, woken string, err error) {
 	if err = e.CheckIsLock(ctx, e.Name); err == nil {
 		out, woken, err = EvictDead(ctx, e.Client, inspect.Part{Name: e.Name, First: 1, Last: places}, e.Absent)
 	}
 	if errors.Is(err, admin.ErrNotCounted) {
-		return nil, "", refusef(RefusedUnknown, "lock %q: cannot detect dead waiters: %s", e.Name, inspect.NotCounted(err))
+		return out, woken, refusef(RefusedUnknown, "lock %q: cannot detect dead waiters: %s", e.Name, inspect.NotCounted(err))
 	}
 	if err == nil && len(out) == 0 {
 		return nil, "", refusef(RefusedAlive, "lock %q: no waiter was evicted: all have a subscriber", e.Name)
@@ -161,7 +161,7 @@ func (e *Evict) refused(err error) error {
 }
 
 // EvictDead evicts the waiters in a part of a queue that have no subscriber at two inspections. It returns them in
-// queue order, and the owner that was woken, if any.
+// queue order, and the owner that was woken, if any. With an error, it also returns those already evicted.
 func EvictDead(ctx context.Context, client *redlatch.Client, at inspect.Part, absent time.Duration) ([]admin.Waiter, string, error) {
 	dead, err := at.Absent(ctx, client, nil)
 	if err == nil && len(dead) > 0 {
@@ -176,7 +176,7 @@ func EvictDead(ctx context.Context, client *redlatch.Client, at inspect.Part, ab
 }
 
 // EvictAll evicts the owners without a subscriber. It returns the evicted waiters in queue order, and the owner that
-// was woken, if any.
+// was woken, if any. With an error, it also returns those already evicted.
 func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
 	l := hold.Of(rfairlock.New(client, at.Name))
 	kind, _ := l.Kind.(fairqueue.Inspected) // succeeds for a fair lock
@@ -187,12 +187,15 @@ func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, own
 		done, err = e.All(ctx, owners, at.Last)
 	}
 	if err != nil {
-		return nil, "", &redlatch.LockError{Op: "evict", Name: at.Name, Err: err}
+		err = &redlatch.LockError{Op: "evict", Name: at.Name, Err: err}
+	}
+	if done == nil {
+		return nil, "", err
 	}
 	out := make([]admin.Waiter, len(done.Out))
 	for i, o := range done.Out {
 		owner, _ := codec.ParseOwner(o.Was.Owner)
 		out[len(out)-1-i] = admin.Waiter{Owner: owner, Text: o.Was.Owner, Position: o.Index + 1, Deadline: o.Was.Deadline, Counted: true}
 	}
-	return out, done.Woken, nil
+	return out, done.Woken, err
 }

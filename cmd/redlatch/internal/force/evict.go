@@ -93,10 +93,10 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 				}
 				return err
 			})
-			if err != nil {
+			if some, is := done.(*allEvicted); err != nil && (!is || some == nil || some.EvictedCount == 0) {
 				return err
 			}
-			return format.Print(cmd, done, done.print)
+			return errors.Join(format.Print(cmd, done, done.print), err)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "even-if-alive", false,
@@ -216,6 +216,8 @@ type allEvicted struct {
 	EvictedCount int              `json:"evicted_count"`
 	QueueLength  int              `json:"queue_length"`
 	Next         *nextInQueue     `json:"next"`
+
+	partial bool // QueueLength and Next are unknown
 }
 
 func (a *allDead) args(cmd *cobra.Command, args []string) error {
@@ -267,11 +269,14 @@ func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name strin
 		at := inspect.Part{Name: name, First: max(1, last-a.atOnce+1), Last: last}
 		first, err := a.evictAt(ctx, client, at, out)
 		if err != nil {
+			out.partial, out.QueueLength = true, in.Waiting-out.EvictedCount
 			return out, err
 		}
 		woken = cmp.Or(first, woken) // there may not be dead waiters in earlier parts
 	}
-	return out, out.readNext(ctx, client, woken)
+	err = out.readNext(ctx, client, woken)
+	out.partial = err != nil
+	return out, err
 }
 
 // evictAt evicts waiters that are absent at two inspections. It returns the owner that was woken.
@@ -321,7 +326,7 @@ func (e *allEvicted) print(w io.Writer) {
 	if more := e.EvictedCount - len(e.Evicted); more > 0 {
 		fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more", more)))
 	}
-	if len(e.Evicted) > 0 {
+	if len(e.Evicted) > 0 && !e.partial {
 		e.Next.print(w)
 	}
 }

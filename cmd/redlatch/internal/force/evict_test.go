@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
 func TestEvictPrintsText(t *testing.T) {
@@ -256,6 +258,50 @@ func TestEvictAllDeadChecksTwice(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, done.EvictedCount)
 		require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, "job"))
+	})
+}
+
+// failing makes a server fail from its fourth count of subscribers on: the second after two looks.
+type failing struct {
+	net.Conn
+	s      *redistest.MiniServer
+	counts *int
+}
+
+func (f failing) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("\r\nPUBSUB\r\n")) {
+		if *f.counts++; *f.counts == 4 {
+			f.s.FailWith("ERR out of order")
+		}
+	}
+	return f.Conn.Write(p)
+}
+
+func TestEvictPrintsEvictedBeforeError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		counts := 0
+		client, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
+			c, err := s.DialNet(ctx, "", "")
+			return redis.NewConn(failing{c, s, &counts}, 0, 0), err
+		})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		for i := range 150 {
+			program.Enqueue(t, s, "job", program.LongOwner(i), time.Hour)
+		}
+		all := &allDead{atOnce: 1000, look: 3 * time.Second}
+		done, err := all.run(t.Context(), repair.Target{Client: client, Dial: s.Server.Dial}, "job")
+		s.Heal()
+		require.ErrorContains(t, err, `after 100 waiters of lock "job" were evicted: `)
+		var text bytes.Buffer
+		done.print(&text)
+		require.Contains(t, text.String(), `lock "job": 100 waiters were evicted from the queue`)
+		require.Contains(t, text.String(), program.LongOwner(149))
+		require.NotContains(t, text.String(), "the queue is empty", "the rest is unknown")
+		require.Equal(t, 50, done.QueueLength)
+		require.Len(t, program.QueueOf(t, s, "job"), 50)
 	})
 }
 
