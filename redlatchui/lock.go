@@ -160,7 +160,9 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 		page.MoreHolders = int(l.Number.Taken) - len(shown.Holders)
 	}
 	said := l.Verdict()
-	page.Why, page.Level = said.Text, said.Level
+	if page.Why, page.Level = said.Text, said.Level; page.Level == board.Fine && l.Old(time.Now()) {
+		page.Level = board.Calm // the holder was alive
+	}
 	page.figures(l, p.board.Series(board.OfLock, name))
 	if limits.Name(name) != nil {
 		page.Level = board.Calm

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/redlatchui"
+	"github.com/redlatch/redlatch/rlock"
 )
 
 func request(ctx context.Context, address, path string) *http.Request {
@@ -214,6 +216,32 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestStaleHolderIsNotShownAsAlive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		far := &server{MiniServer: s.MiniServer}
+		page := open(t, far, redlatchui.Options{})
+		hold, err := rlock.New(clientOf(t, s), "job").TryLock(t.Context(), rlock.WithWatchdog(15*time.Second))
+		require.NoError(t, err)
+		b := openTab(page, request(t.Context(), "192.0.2.1", "/events?name=job"))
+		level := func() string {
+			_, text := get(t, page, "/lock?name=job")
+			return regexp.MustCompile(`<p class="why (\w+)"`).FindStringSubmatch(text)[1]
+		}
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-b.events {
+		}
+		require.Equal(t, "fine", level())
+		far.stalls.Store(true)
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-b.events {
+		}
+		require.Equal(t, "calm", level())
+		far.stalls.Store(false)
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, page.Close())
+	})
 }
 
 func TestIdleStreamSendsEvents(t *testing.T) {
