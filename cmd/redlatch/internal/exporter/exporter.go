@@ -89,7 +89,7 @@ func (e *exporter) run(ctx context.Context, out io.Writer) error {
 	defer cancel(nil)
 	served := make(chan error, 1)
 	go func() {
-		err := cli.Serve(ctx, l, onlyLocal(l.Addr(), e.handler()), func() {})
+		err := cli.Serve(ctx, l, onlyLocal(l.Addr(), e.address, e.handler()), func() {})
 		cancel(err)
 		served <- err
 	}()
