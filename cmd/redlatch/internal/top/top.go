@@ -5,7 +5,6 @@ package top
 import (
 	"context"
 	"os"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -27,9 +26,6 @@ type Options struct {
 
 // Screen shows locks on the terminal until the user quits or ctx ends.
 type Screen func(ctx context.Context, o Options) error
-
-// memory is a soft limit for the garbage collector, because scans of many locks create much garbage.
-const memory = 96 << 20
 
 // New returns the constructor of the command top. A nil screen means that the program has no terminal view.
 func New(show Screen) cli.Constructor {
@@ -86,9 +82,7 @@ func run(ctx context.Context, srv *connect.Server, show Screen, o Options, every
 	if master, err := srv.Master(ctx); err == nil && master != "" {
 		o.Note = sanitize.Message(srv.OfReplica(master))
 	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memory)
-	}
+	cli.CollectOften()
 	return show(ctx, o)
 }
 

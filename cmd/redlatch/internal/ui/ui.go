@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +22,6 @@ import (
 )
 
 const defaultAddr = "127.0.0.1:8374"
-
-// memory is the heap size above which the garbage collector runs more often, unless GOMEMLIMIT is set.
-const memory = 120 << 20
 
 type server struct {
 	addr     string
@@ -112,9 +107,7 @@ func (s *server) checkActions() error {
 }
 
 func (s *server) run(ctx context.Context, srv *connect.Server) error {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(memory)
-	}
+	cli.CollectOften()
 	users, err := readAuth(s.authFile)
 	if err != nil {
 		return err
