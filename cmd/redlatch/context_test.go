@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,6 +65,56 @@ func TestNearestSourceNamesServer(t *testing.T) {
 		require.Equal(t, 2, got.Code, line)
 		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, says, line)
+	}
+}
+
+// The command of run may contain redlatch, which must not act on another server.
+func TestHeldCommandsInheritServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	env, _ := configured(t, `{current-context: prod, contexts: {prod: {redis: "redis://prod.invalid"}, dev: {redis: "`+s.URL()+`"}}}`)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	for _, c := range []struct {
+		env, flags []string
+		context    string
+	}{
+		{nil, []string{"--context", "dev"}, "dev"},
+		{nil, []string{"--redis", s.URL()}, ""},
+		{[]string{"REDLATCH_CONTEXT=prod"}, []string{"--context", "dev"}, "dev"},
+		{[]string{"REDLATCH_CONTEXT=prod"}, []string{"--redis", s.URL()}, ""},
+		{[]string{"REDLATCH_CONTEXT=dev"}, nil, "dev"},
+		{[]string{"REDIS_URL=" + s.URL()}, nil, ""},
+	} {
+		env := append(env[:len(env):len(env)], c.env...)
+		show := exe + " context show -o json"
+		run := program.StartWith(t, env, append(c.flags, "run", "job", "--", "sh", "-c", show)...).Outcome(2 * program.Soon)
+		script := exec.Command("sh", "-c", `eval "$(`+strings.Join(append([]string{exe}, c.flags...), " ")+` hold -s script)" && `+show+" && "+exe+" release")
+		script.Env = append(append(os.Environ(), program.Env+"=1"), env...)
+		out, err := script.Output()
+		require.NoError(t, err)
+		for _, text := range []string{run.Stdout, string(out)} {
+			var shown struct{ Redis, Name string }
+			require.NoError(t, json.Unmarshal([]byte(text), &shown), run.Stderr)
+			require.Equal(t, s.URL(), shown.Redis, c)
+			require.Equal(t, c.context, shown.Name, c)
+		}
+	}
+	got := program.StartWith(t, append(env, "REDIS_URL=redis://app.invalid", "REDLATCH_CONTEXT=prod"), "--redis", s.URL(), "run", "job", "--",
+		"sh", "-c", `echo "$REDIS_URL,$REDLATCH_CONTEXT"`).Outcome(2 * program.Soon)
+	require.Equal(t, program.Outcome{Stdout: "redis://app.invalid,\n"}, got, "the application's server")
+}
+
+// redlatch context use in a terminal must not move cron jobs.
+func TestRunAndHoldIgnoreCurrentContext(t *testing.T) {
+	t.Parallel()
+	env, _ := configured(t, servers)
+	for _, line := range []string{"run x -- echo ran", "hold x", "hold -s x"} {
+		got := program.StartWith(t, env, strings.Fields(line)...).Outcome(program.Soon)
+		require.Equal(t, 125, got.Code, line)
+		require.NotContains(t, got.Stdout, "ran")
+		require.Equal(t, "redlatch: context dev: run and hold do not use the current context: "+
+			"name the server with --context, --redis, REDLATCH_CONTEXT or REDIS_URL\n", got.Stderr, line)
 	}
 }
 

@@ -41,7 +41,7 @@ The first of these names the server:
   1. --redis or --context
   2. REDLATCH_CONTEXT
   3. REDIS_URL
-  4. the current context, set by redlatch context use
+  4. the current context, set by redlatch context use; run and hold reject it
   5. ` + "redis://127.0.0.1:6379" + `
 
 The other connection flags override the context's keys. If --redis or REDIS_URL
@@ -180,9 +180,9 @@ func newContextUse(g *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "use NAME",
 		Short: "Make a context the current one",
-		Long: `Makes NAME the current context, for all commands of this user that no flag,
-REDLATCH_CONTEXT or REDIS_URL directs to another server. It changes one line of
-the config file.`,
+		Long: `Makes NAME the current context, for all commands of this user except run and
+hold that no flag, REDLATCH_CONTEXT or REDIS_URL directs to another server. It
+changes one line of the config file.`,
 		Example:           `  redlatch context use dev`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteContexts,

@@ -21,7 +21,8 @@ const (
 	redisFlag    = "redis"
 	contextFlag  = "context"
 
-	fromCurrent = "current context"
+	// FromCurrent is the source of a server that redlatch context use selected.
+	FromCurrent = "current context"
 )
 
 // Chosen is the server that flags, environment and config file name.
@@ -90,7 +91,7 @@ func (g *Globals) choose() (*Chosen, error) {
 	case url != "":
 		return &Chosen{Context: config.Context{Redis: url}, From: urlEnv}, nil
 	}
-	return find("", fromCurrent)
+	return find("", FromCurrent)
 }
 
 // find returns the context with the given name. If name is "", it returns the current context or the default.
@@ -108,6 +109,25 @@ func find(name, from string) (*Chosen, error) {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	return &Chosen{Context: *c, Name: name, From: from}, nil
+}
+
+// Environment returns the variables that make commands started by this one use its server, except the flags for users and
+// TLS. It does not replace REDIS_URL, which may name another program's server, and does not reveal a password.
+func (g *Globals) Environment() (env []string) {
+	c, err := g.Choose()
+	switch {
+	case err != nil:
+	case c.Name != "":
+		env = []string{contextEnv + "=" + c.Name}
+	case c.From == "--"+redisFlag:
+		if os.Getenv(contextEnv) != "" {
+			env = []string{contextEnv + "="} // as if unset
+		}
+		if os.Getenv(urlEnv) == "" && !connect.Shows(c.Redis) {
+			env = append(env, urlEnv+"="+c.Redis)
+		}
+	}
+	return env
 }
 
 func (g *Globals) given(flag string) bool { return g.flags != nil && g.flags.Changed(flag) }

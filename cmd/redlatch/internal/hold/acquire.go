@@ -92,7 +92,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 	if err := limits.Name(name); err != nil {
 		return nil, err
 	}
-	srv, err := o.Server()
+	srv, err := o.server()
 	if err != nil {
 		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
 	}
@@ -116,6 +116,14 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 		return nil, err
 	}
 	return &held{lockFlags: o, hold: hold, lock: lock, since: time.Now(), srv: srv, client: client}, nil
+}
+
+// server ignores the current context: jobs run later and unattended, and another terminal may have changed it.
+func (o *lockFlags) server() (*connect.Server, error) {
+	if c, err := o.Choose(); err == nil && c.From == cli.FromCurrent {
+		return nil, errors.New("run and hold do not use the current context: name the server with --context, --redis, REDLATCH_CONTEXT or REDIS_URL")
+	}
+	return o.Server()
 }
 
 // setLabel must be called before the first lock writes the label.
@@ -273,7 +281,7 @@ func (h *held) environment() []string {
 	if outer := outer(); len(outer) > 0 {
 		env = append(env, envOuter+"="+strings.Join(outer, " "))
 	}
-	return env
+	return append(env, h.Environment()...)
 }
 
 type locker interface {

@@ -247,7 +247,7 @@ func execute(line string, env []string, limit time.Duration) error {
 func environ(more []string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(old string) bool {
 		name, _, _ := strings.Cut(old, "=")
-		return slices.Contains(variables, name)
+		return slices.Contains(variables, name) || slices.ContainsFunc(more, func(env string) bool { return strings.HasPrefix(env, name+"=") })
 	})
 	return append(env, more...)
 }
