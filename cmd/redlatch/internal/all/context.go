@@ -34,7 +34,7 @@ The keys of a context are the connection flags without their hyphens, and
 password-command, a program and its arguments. It runs without a shell and
 without input, for at most 10 seconds, and its output is the password. Relative
 paths start at the file's directory. A password, an unknown key, or a file that
-other users can write is an error.
+other users own or can write is an error.
 
 The first of these names the server:
 

@@ -103,6 +103,8 @@ func read(path string) ([]byte, error) {
 	// A user who can write the file can run commands as its reader and choose the server.
 	case runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o022 != 0:
 		return nil, fmt.Errorf("%s: other users can write this file: run chmod go-w on it", path)
+	case info.Mode().IsRegular() && ownedByOther(info):
+		return nil, fmt.Errorf("%s: another user owns this file: make a copy of your own", path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err == nil && len(text) > maxSize {
