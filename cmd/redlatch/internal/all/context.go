@@ -32,9 +32,10 @@ REDLATCH_CONFIG:
 
 The keys of a context are the connection flags without their hyphens, and
 password-command, a program and its arguments. It runs without a shell and
-without input, for at most 10 seconds, and its output is the password. Relative
-paths start at the file's directory. A password, an unknown key, or a file that
-other users own or can write is an error.
+without input, for at most 10 seconds, and its output is the password. It can't
+read from the terminal; hold -s runs it in the background. Relative paths start
+at the file's directory. A password, an unknown key, or a file that other users
+own or can write is an error.
 
 The first of these names the server:
 

@@ -60,8 +60,8 @@ func (g *Globals) register(root *cobra.Command) {
 
 // Server returns the server that the flags and the environment specify. Its errors have
 // [CodeUsage].
-func (g *Globals) Server() (*connect.Server, error) {
-	set, err := g.Settings()
+func (g *Globals) Server(ctx context.Context) (*connect.Server, error) {
+	set, err := g.Settings(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func ServerOf(set connect.Settings) (*connect.Server, error) {
 
 // Settings reads flags, environment, config file and password. It may print a warning and run a command, so call it
 // once. Its errors have [CodeUsage].
-func (g *Globals) Settings() (connect.Settings, error) {
+func (g *Globals) Settings(ctx context.Context) (connect.Settings, error) {
 	c, err := g.Choose()
 	if err != nil {
 		return connect.Settings{}, err
@@ -104,7 +104,7 @@ func (g *Globals) Settings() (connect.Settings, error) {
 			return connect.Settings{}, Usagef("%s: %s contains no password", where, c.PasswordFile)
 		}
 	case len(c.PasswordCommand) > 0:
-		if set.Password, err = c.PasswordCommand.Password(); err != nil {
+		if set.Password, err = c.PasswordCommand.Password(ctx); err != nil {
 			return connect.Settings{}, &ExitError{Code: CodeUsage, Err: err}
 		}
 	case !connect.HasPassword(set.Address):
@@ -128,7 +128,7 @@ func Connect(ctx context.Context, g *Globals, names ...string) (*connect.Server,
 	if slices.Contains(names, "") {
 		return nil, nil, &ExitError{Code: CodeUsage, Err: limits.Name("")}
 	}
-	srv, err := g.Server()
+	srv, err := g.Server(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -99,7 +99,7 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	if !g.Explicit() {
 		return connect.Settings{}, nil
 	}
-	set, err := g.Settings()
+	set, err := g.Settings(ctx)
 	if err != nil {
 		return set, err
 	}

@@ -67,7 +67,7 @@ func New(g *cli.Globals) *cobra.Command {
 				return cli.Usagef("--match: %w", err)
 			}
 			e.collector.by, e.collector.nameAfter = groups, time.Minute
-			if e.collector.server, err = g.Server(); err != nil {
+			if e.collector.server, err = g.Server(cmd.Context()); err != nil {
 				return err
 			}
 			return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error { return e.run(ctx, cmd.OutOrStdout()) })

@@ -92,13 +92,13 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 	if err := limits.Name(name); err != nil {
 		return nil, err
 	}
-	srv, err := o.server()
+	connecting, connected := o.connecting(ctx)
+	defer connected()
+	srv, err := o.server(connecting)
 	if err != nil {
 		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
 	}
-	connecting, connected := o.connecting(ctx)
 	client, err := srv.Open(connecting, redlatch.WithWatchdogTimeout(o.watchdog))
-	connected()
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +119,11 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 }
 
 // server ignores the current context: jobs run later and unattended, and another terminal may have changed it.
-func (o *lockFlags) server() (*connect.Server, error) {
+func (o *lockFlags) server(ctx context.Context) (*connect.Server, error) {
 	if c, err := o.Choose(); err == nil && c.From == cli.FromCurrent {
 		return nil, errors.New("run and hold do not use the current context: name the server with --context, --redis, REDLATCH_CONTEXT or REDIS_URL")
 	}
-	return o.Server()
+	return o.Server(ctx)
 }
 
 // setLabel must be called before the first lock writes the label.

@@ -106,7 +106,7 @@ func NewDoctor(g *cli.Globals) *cobra.Command {
 }
 
 func examined(cmd *cobra.Command, g *cli.Globals, prefix string, needs []string) (*report, error) {
-	srv, err := g.Server()
+	srv, err := g.Server(cmd.Context())
 	if err != nil {
 		return nil, err
 	}

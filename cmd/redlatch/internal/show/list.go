@@ -45,7 +45,7 @@ func NewList(g *cli.Globals) *cobra.Command {
 				return err
 			}
 			var err error
-			if l.from, err = g.Server(); err != nil {
+			if l.from, err = g.Server(cmd.Context()); err != nil {
 				return err
 			}
 			if _, err := cli.WarnOfReplica(cmd.Context(), l.from, l.errors); err != nil {

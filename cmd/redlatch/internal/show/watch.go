@@ -52,7 +52,7 @@ func NewWatch(g *cli.Globals) *cobra.Command {
 			if w.pattern == "" {
 				return &cli.ExitError{Code: cli.CodeUsage, Err: limits.Name(w.pattern)}
 			}
-			if w.srv, err = g.Server(); err != nil {
+			if w.srv, err = g.Server(cmd.Context()); err != nil {
 				return err
 			}
 			return cli.UntilSignal(cmd.Context(), w.run)

@@ -45,7 +45,7 @@ func New(show Screen) cli.Constructor {
 				if every < board.LeastEvery {
 					return cli.Usagef("--every must be at least %s", board.LeastEvery)
 				}
-				srv, err := g.Server()
+				srv, err := g.Server(cmd.Context())
 				if err != nil {
 					return err
 				}

@@ -49,7 +49,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if err := s.check(); err != nil {
 				return err
 			}
-			srv, err := g.Server()
+			srv, err := g.Server(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -34,19 +34,25 @@ func (c *Command) UnmarshalYAML(n *yaml.Node) error {
 
 // Password returns the output of a command without its last newline. The command has no standard input, so it cannot
 // consume the input of a script. Errors quote its standard error, but never its output.
-func (c Command) Password() (string, error) { return c.password(commandTime) }
+// It runs in its own process group, which is killed when ctx ends or after 10 seconds.
+func (c Command) Password(ctx context.Context) (string, error) { return c.password(ctx, commandTime) }
 
-func (c Command) password(limit time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func (c Command) password(ctx context.Context, limit time.Duration) (string, error) {
+	started := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var out, errs bounded
 	cmd := exec.CommandContext(ctx, c[0], c[1:]...) //nolint:gosec // the user's own configuration
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, commandGrace
+	endWithChildren(cmd)
 	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) { // it succeeded, and left a daemon such as an agent
+		err = nil
+	}
 	password := strings.TrimSuffix(strings.TrimSuffix(string(out.text), "\n"), "\r")
 	switch {
-	case ctx.Err() != nil:
-		err = fmt.Errorf("not finished after %v", limit)
+	case err != nil && ctx.Err() != nil:
+		err = fmt.Errorf("not finished after %v", time.Since(started).Round(time.Millisecond))
 	case err != nil:
 	case out.full:
 		err = fmt.Errorf("printed more than %d bytes", maxOutput)

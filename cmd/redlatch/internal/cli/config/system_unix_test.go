@@ -3,10 +3,14 @@
 package config
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,3 +40,35 @@ type owned struct {
 }
 
 func (o owned) Sys() any { return &syscall.Stat_t{Uid: uint32(o.uid)} }
+
+func TestPasswordCommandMayStartDaemon(t *testing.T) {
+	t.Parallel()
+	got, err := Command{"sh", "-c", "echo sesame; sleep 3 &"}.Password(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "sesame", got)
+}
+
+func TestPasswordCommandEndsWithChildren(t *testing.T) {
+	t.Parallel()
+	pids := filepath.Join(t.TempDir(), "pid")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for {
+			if text, _ := os.ReadFile(pids); strings.HasSuffix(string(text), "\n") {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	_, err := Command{"sh", "-c", "sleep 600 & echo $! >$0; wait", pids}.Password(ctx)
+	require.ErrorContains(t, err, "password-command sh: not finished after ")
+	text, err := os.ReadFile(pids)
+	require.NoError(t, err)
+	child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(child), "stat"))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	}, 10*time.Second, 5*time.Millisecond, "the child runs on")
+}
