@@ -60,7 +60,7 @@ func chartsMove(t *testing.T, in context.Context) {
 	updated(t, b)
 	if os.Getenv("REDLATCH_PICTURE") != "" {
 		s.Do(t, "DEL", "first")
-		workFor(t, s, 5*time.Minute)
+		redistest.InRealTime(t, "the charts of the picture show five minutes", func(testing.TB) { workFor(t, s, 5*time.Minute) })
 		keepForPage(t, b)
 	}
 }

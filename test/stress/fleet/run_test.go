@@ -189,6 +189,11 @@ func (f *fleet) list(command string, args ...any) []string {
 	return all
 }
 
+func (f *fleet) expires(key string) bool {
+	left, err := redis.Int64(f.ask("PTTL", key), nil)
+	return err == nil && left > 0
+}
+
 // begin starts the server and the clients.
 func (f *fleet) begin() {
 	f.began = time.Now()
@@ -326,7 +331,10 @@ func (f *fleet) visit() {
 // leftovers looks for keys, channels and connections on the server at the end.
 func (f *fleet) leftovers() {
 	for _, name := range f.list("KEYS", "*") {
-		if !strings.HasPrefix(name, "redisson_lock_token:") { // Redisson also leaves the counters
+		switch {
+		case strings.HasPrefix(name, "redisson_lock_token:"): // Redisson also leaves the counters
+		case strings.HasPrefix(name, "redlatch:label:") && f.expires(name): // of a killed client
+		default:
 			f.find("left behind", "key %s", name)
 		}
 	}

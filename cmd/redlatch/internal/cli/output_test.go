@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 var hostile = []string{
@@ -25,7 +27,7 @@ func anyName() *rapid.Generator[string] {
 
 func TestYAMLHoldsSameValuesAsJSON(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	rapid.Check(testlevel.Drawn{T: t}, func(t *rapid.T) {
 		type inner struct {
 			Owner string `json:"owner"`
 			Left  *int64 `json:"left_ms"`
@@ -89,7 +91,7 @@ func TestYAMLQuotesEveryString(t *testing.T) {
 func TestNameIsOneReversibleWord(t *testing.T) {
 	t.Parallel()
 	escape := regexp.MustCompile(`\\x([0-9a-f]{2})`)
-	rapid.Check(t, func(t *rapid.T) {
+	rapid.Check(testlevel.Drawn{T: t}, func(t *rapid.T) {
 		name := anyName().Draw(t, "name")
 		word := Name(name)
 		require.NotRegexp(t, `^-|[\s"']`, word)

@@ -106,10 +106,10 @@ to date. It changes nothing on the server.
   q         quit
 
 A scan reads all locks. The next one begins after --every, or after four times
-as long as it took if that is longer. Some seconds after one lock is shown, only
-that lock is read, once a second. With more than 20,000 locks, top keeps the
-first 20,000 in the chosen order. If the server does not answer, top shows the
-last data and its age until it does.
+as long as it took if that is longer. A few seconds after one lock is shown,
+only that lock is read, once a second. With more than 20,000 locks, top keeps
+the first 20,000 in the chosen order. If the server does not answer, top shows
+the last data and its age until it does.
 
 Colors follow the terminal's palette; NO_COLOR turns them off.
 
