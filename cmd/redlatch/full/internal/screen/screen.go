@@ -51,7 +51,6 @@ func suspend(s tcell.Screen) {
 		break
 	}
 	done := make(chan struct{})
-	defer close(done)
 	go func() {
 		for {
 			select {
@@ -62,6 +61,7 @@ func suspend(s tcell.Screen) {
 		}
 	}()
 	_ = s.Suspend() // never fails
+	done <- struct{}{}
 }
 
 // stop gives the terminal to the shell. Without a shell, the process does not stop.
