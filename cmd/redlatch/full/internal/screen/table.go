@@ -53,7 +53,7 @@ func (o order) compare(a, b board.Entry) int {
 // leaseRank puts holds without a lease after those with one, and free locks last.
 func leaseRank(e board.Entry) int {
 	switch {
-	case !isHeld(&e):
+	case !e.IsHeld():
 		return 2
 	case e.TTL < 0:
 		return 1
@@ -67,8 +67,6 @@ func holderKey(e *board.Entry) string {
 	}
 	return cmp.Or(e.Holders[0].Label, inspect.ShortOwner(e.Holders[0].Owner))
 }
-
-func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil && e.Number.Taken > 0 }
 
 // table selects rows of the last scan.
 type table struct {
@@ -201,7 +199,7 @@ func heldText(e *board.Entry, moment time.Time) string {
 
 func leaseText(e *board.Entry, moment time.Time) string {
 	switch {
-	case !isHeld(e):
+	case !e.IsHeld():
 		return ""
 	case e.TTL < 0:
 		return "none"
