@@ -20,6 +20,8 @@ var small = map[string]string{
 	"adapter/goredis/goredis.go":      "package goredis\n\nimport \"example.com/core\"\n\n// New locks.\nfunc New() { core.Lock() }\n",
 	"test/deep/go.mod":                "module example.com/core/test/deep\n\ngo 1.25.0\n\nrequire (\n\texample.com/core v0.0.0\n\texample.com/core/adapter/goredis v0.0.0\n)\n\nreplace (\n\texample.com/core => ../..\n\texample.com/core/adapter/goredis => ../../adapter/goredis\n)\n",
 	"test/deep/deep.go":               "package deep\n\nimport \"example.com/core/adapter/goredis\"\n\n// Try tries.\nfunc Try() { goredis.New() }\n",
+	"cmd/program/go.mod":              "module example.com/core/cmd/program\n\ngo 1.25.0\n\nrequire example.com/core v0.0.0\n\nreplace example.com/core => ../..\n",
+	"cmd/program/main.go":             "package main\n\nimport \"example.com/core\"\n\nfunc main() { core.Lock() }\n",
 	"tools/go.mod":                    "module example.com/core/tools\n\ngo 1.26.0\n",
 	"deploy/helm/redlatch/Chart.yaml": "apiVersion: v2\nversion: 0.0.1\nappVersion: 0.0.1\n",
 	"deploy/kubernetes/redlatch.yaml": "          image: \"ghcr.io/redlatch/redlatch:0.0.1\"\n",
@@ -90,6 +92,7 @@ func TestReleaseTagsAllModulesOnOneCommit(t *testing.T) {
 	require.Empty(t, do(t, r, "status", "--porcelain"))
 	require.Contains(t, do(t, r, "show", "HEAD:adapter/goredis/go.mod"), "require example.com/core v0.1.0\n")
 	require.Contains(t, do(t, r, "show", "HEAD:test/deep/go.mod"), "example.com/core/adapter/goredis v0.1.0\n")
+	require.Contains(t, do(t, r, "show", "HEAD:cmd/program/go.mod"), "example.com/core v0.1.0\n")
 	require.Regexp(t, `## \[Unreleased\]\n\n## \[0\.1\.0\] - \d{4}-\d\d-\d\d\n\n### Added`, do(t, r, "show", "HEAD:CHANGELOG.md"))
 	require.Equal(t, "apiVersion: v2\nversion: 0.1.0\nappVersion: 0.1.0\n", do(t, r, "show", "HEAD:deploy/helm/redlatch/Chart.yaml"))
 	require.Contains(t, do(t, r, "show", "HEAD:deploy/kubernetes/redlatch.yaml"), `redlatch:0.1.0"`)
@@ -125,6 +128,7 @@ func TestInvalidReleaseIsRejected(t *testing.T) {
 		{name: "another module path", version: "v2.0.0", says: "v2.0.0 needs module paths that end with /v2"},
 		{name: "empty changelog", file: "CHANGELOG.md", text: "## [Unreleased]\n\n## [0.0.1]\n\n- Locks.\n", version: "v0.1.0", says: "no entry below"},
 		{name: "module that does not build", file: "adapter/goredis/goredis.go", text: "package goredis\n\nfunc New() { none() }\n", version: "v0.1.0", says: "undefined: none"},
+		{name: "program that does not build", file: "cmd/program/main.go", text: "package main\n\nfunc main() { none() }\n", version: "v0.1.0", says: "undefined: none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -215,7 +215,7 @@ func (r *repo) needs(m module) []string {
 	return all
 }
 
-// write writes version into the modules and builds the published ones.
+// write writes version into the modules. It builds those that are published or make the programs.
 func (r *repo) write(version string) error {
 	for _, m := range r.modules {
 		for _, needed := range r.needs(m) {
@@ -234,8 +234,11 @@ func (r *repo) write(version string) error {
 	if err := errors.Join(r.head(version, time.Now()), r.deploy(version)); err != nil {
 		return err
 	}
-	for _, m := range r.published() {
-		if out, err := r.goCommand(filepath.Join(r.root, m.folder), "build", "-mod=readonly", "./..."); err != nil {
+	for _, m := range r.modules {
+		if !m.published() && !strings.HasPrefix(m.folder, "cmd/") {
+			continue
+		}
+		if out, err := r.goCommand(filepath.Join(r.root, m.folder), "build", "-mod=readonly", "-o", os.DevNull, "./..."); err != nil {
 			return fmt.Errorf("%s: %w: %s", m.path(), err, out)
 		}
 	}
