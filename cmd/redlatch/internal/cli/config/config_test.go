@@ -69,6 +69,9 @@ func TestFileErrorsNameLineAndKey(t *testing.T) {
 func FuzzFileNeverPanics(f *testing.F) {
 	f.Add(example)
 	f.Add("contexts: &a {x: *a}")
+	f.Add("contexts:\r  a: {redis: 'redis://h'}\rcurrent-context: a\r")
+	f.Add("\u2028#\u0085contexts:\u2029  a: {redis: 'redis://h'}\u2028current-context: a")
+	f.Add("contexts:\r\n  a: {redis: 'redis://h'}\r\ncurrent-context: a\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		f, err := parse("/etc/c.yaml", []byte(text))
 		if err != nil {

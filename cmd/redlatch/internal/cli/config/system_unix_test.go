@@ -72,3 +72,23 @@ func TestPasswordCommandEndsWithChildren(t *testing.T) {
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	}, 10*time.Second, 5*time.Millisecond, "the child runs on")
 }
+
+func TestUseKeepsOwnerOfFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(example), 0o600))
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid == 0 { // only root can give files away
+		uid, gid = 4711, 4712
+		require.NoError(t, os.Chown(path, uid, gid))
+	}
+	f, err := parse(path, []byte(example))
+	require.NoError(t, err)
+	require.NoError(t, f.Use("prod"))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	require.True(t, ok)
+	require.Equal(t, []uint32{uint32(uid), uint32(gid)}, []uint32{stat.Uid, stat.Gid})
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+}

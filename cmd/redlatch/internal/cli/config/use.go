@@ -34,6 +34,10 @@ func withCurrent(text []byte, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The YAML library counts these as ends of lines, too.
+	if bytes.ContainsAny(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), "\r\u0085\u2028\u2029") {
+		return nil, fmt.Errorf("unusual line ends: change its %s with an editor", currentKey)
+	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil || len(doc.Content) == 0 {
 		return nil, errors.New("has no contexts")
@@ -72,7 +76,7 @@ func replace(path string, text []byte) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // it is gone after the rename
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, giveTo(f, info), f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)
