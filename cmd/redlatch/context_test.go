@@ -68,6 +68,36 @@ func TestNearestSourceNamesServer(t *testing.T) {
 	}
 }
 
+// A password is only sent to its server and for its user.
+func TestPasswordBelongsToUserAndServer(t *testing.T) {
+	t.Parallel()
+	env, _ := configured(t, `contexts:
+  prod: {redis: "redis://prod.invalid", user: operator, password-file: secret}
+  address: {redis: "redis://operator@prod.invalid", password-command: [pass]}
+  open: {redis: "redis://open.invalid"}
+`)
+	env = append(env, "REDIS_PASSWORD=sesame")
+	for line, want := range map[string]string{
+		"--context prod":                             "file /",
+		"--context prod --user operator":             "file /",
+		"--context prod --user other":                "REDIS_PASSWORD",
+		"--context address --user operator":          "command pass",
+		"--context address --user other":             "REDIS_PASSWORD",
+		"--context open":                             "",
+		"--context open --user other":                "REDIS_PASSWORD",
+		"--context open --password-file /x":          "file /x",
+		"--redis redis://h":                          "REDIS_PASSWORD",
+		"--context prod --password-file /x":          "file /x",
+		"--context prod --user a --password-file /x": "file /x",
+	} {
+		got := program.StartWith(t, env, append(strings.Fields(line), "context", "show", "-o", "json")...).Outcome(program.Soon)
+		require.Zero(t, got.Code, got.Stderr)
+		var shown struct{ Password string }
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &shown))
+		require.True(t, strings.HasPrefix(shown.Password, want) && (want != "") == (shown.Password != ""), "%s: %s", line, shown.Password)
+	}
+}
+
 // The command of run may contain redlatch, which must not act on another server.
 func TestHeldCommandsInheritServer(t *testing.T) {
 	t.Parallel()

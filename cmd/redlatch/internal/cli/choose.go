@@ -31,6 +31,9 @@ type Chosen struct {
 	Name string
 	// From is the flag, variable or default that named the server.
 	From string
+
+	// ownUser is whether --user is given. REDIS_PASSWORD belongs to it, or to an address, but not to a context.
+	ownUser bool
 }
 
 // Password says where the password comes from, or returns "" if there is none.
@@ -42,10 +45,32 @@ func (c *Chosen) Password() string {
 		return "command " + c.PasswordCommand[0]
 	case connect.HasPassword(c.Redis):
 		return "in the address"
-	case os.Getenv(passwordEnv) != "":
+	case c.environmentPassword() != "":
 		return passwordEnv
 	}
 	return ""
+}
+
+func (c *Chosen) environmentPassword() string {
+	if c.Name != "" && !c.ownUser {
+		return ""
+	}
+	return os.Getenv(passwordEnv)
+}
+
+// as replaces the context's user, whose password is not that of another user.
+func (c *Chosen) as(user string) {
+	if user == "" {
+		return
+	}
+	old := c.User
+	if address, err := redisurl.Parse(c.Redis); err == nil {
+		old = cmp.Or(old, address.User)
+	}
+	if old != user {
+		c.PasswordFile, c.PasswordCommand = "", nil
+	}
+	c.User, c.ownUser = user, true
 }
 
 // Choose returns the server to use. It is named by a flag, or else by REDLATCH_CONTEXT, REDIS_URL or the config file,
@@ -59,8 +84,8 @@ func (g *Globals) Choose() (*Chosen, error) {
 	if err != nil {
 		return nil, &ExitError{Code: CodeUsage, Err: err}
 	}
-	c.User, c.CA = cmp.Or(g.user, c.User), cmp.Or(g.tls.CA, c.CA)
-	c.Cert, c.Key = cmp.Or(g.tls.Cert, c.Cert), cmp.Or(g.tls.Key, c.Key)
+	c.as(g.user)
+	c.CA, c.Cert, c.Key = cmp.Or(g.tls.CA, c.CA), cmp.Or(g.tls.Cert, c.Cert), cmp.Or(g.tls.Key, c.Key)
 	c.ServerName = cmp.Or(g.tls.ServerName, c.ServerName)
 	if g.given("tls-insecure-skip-verify") {
 		c.Insecure = g.tls.Insecure

@@ -108,7 +108,7 @@ func (g *Globals) Settings(ctx context.Context) (connect.Settings, error) {
 			return connect.Settings{}, &ExitError{Code: CodeUsage, Err: err}
 		}
 	case !connect.HasPassword(set.Address):
-		set.Password = os.Getenv(passwordEnv)
+		set.Password = c.environmentPassword()
 	}
 	return set, nil
 }
