@@ -284,10 +284,10 @@ func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
 		program.Listen(t, s, "y", javaA+":1")
 		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
 		// The lock's page reports this although no other page is open.
-		_, text := get(t, page, "/lock?name=x")
-		require.Contains(t, textOf(text), "It is in a wait cycle: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
+		text := says(t, page, "/lock?name=x", "wait cycle")
+		require.Contains(t, text, "It is in a wait cycle: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
 			"Redisson 0b8f3a12:2 waits for x, which Redisson 0b8f3a11:1 holds.")
-		require.Contains(t, textOf(text), "Deadlock: owners wait for each other "+circleOfA+" "+circleOfB)
+		require.Contains(t, text, "Deadlock: owners wait for each other "+circleOfA+" "+circleOfB)
 		text = says(t, page, "/who", "Deadlock: owners wait for each other")
 		require.Contains(t, text, circleOfA+" "+circleOfB)
 		for _, client := range []string{javaA, javaB} {

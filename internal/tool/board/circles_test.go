@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,7 +90,10 @@ func (m *scans) scan(locks ...string) (found *Locks) {
 }
 
 func TestCyclesNeedLiveWaitersInTwoScans(t *testing.T) {
-	t.Parallel()
+	synctest.Test(t, testCyclesNeedLiveWaiters)
+}
+
+func testCyclesNeedLiveWaiters(t *testing.T) {
 	const two, sure = "x A1 B1/y B1 A1", "A1 y B1, B1 x A1"
 	for what, steps := range map[string][]struct{ locks, circles string }{
 		"mutual":       {{two, ""}, {two, sure}},
@@ -97,6 +102,7 @@ func TestCyclesNeedLiveWaitersInTwoScans(t *testing.T) {
 	} {
 		m := newScans()
 		for i, step := range steps {
+			time.Sleep(5 * time.Second)
 			found := m.scan(strings.Split(step.locks, "/")...)
 			require.Equal(t, step.circles, shown(found.Circles), "%s, scan %d", what, i)
 			for _, e := range found.Entries {
@@ -132,10 +138,14 @@ func TestEachDeadFrontIsFound(t *testing.T) {
 }
 
 func TestClientCombinesHoldsAndWaitsOfOwners(t *testing.T) {
-	t.Parallel()
+	synctest.Test(t, testClientCombines)
+}
+
+func testClientCombines(t *testing.T) {
 	m := newScans()
 	locks := []string{"a A1", "x A1 B1 C1", "y B1 A1", "w C1 A2 A3"}
 	m.scan(locks...)
+	time.Sleep(5 * time.Second)
 	found := m.scan(locks...)
 	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	a := found.Client(clients["A"])

@@ -38,6 +38,7 @@ type watcher struct {
 	last   Lock
 	labels map[string]string
 	asked  bool      // another look will show whether a waiter is dead
+	inner  bool      // a holder announces a wait inside its hold
 	looked time.Time // when the last look of this run succeeded; zero if it failed
 }
 
@@ -71,7 +72,7 @@ func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) boo
 // first looks for a new viewer. It looks again if a second look reveals more.
 func (w *watcher) first(ctx context.Context) *Lock {
 	l := w.look(ctx)
-	began, circle := time.Now(), l.mayBeInCircle()
+	began, circle := time.Now(), l.Held() && (len(l.Queue) > 0 || w.inner)
 	if !circle && !w.asked {
 		return l
 	}
@@ -251,6 +252,7 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	for i := range now.Queue {
 		now.Queue[i].Label = labels[now.Queue[i].Owner]
 	}
+	w.inner, _ = inspect.Announced(w.conn, now.Holders)
 	now.Token, _ = inspect.Token(w.conn, w.name) // 0 if unknown
 	now.Kind = now.Kind.WithToken(now.Token)
 	if now.Kind == inspect.ReadWrite {

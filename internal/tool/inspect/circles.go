@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,6 +23,10 @@ const (
 	triedOwners = 256 // owners whose circles are searched for
 	// confirmFor is longer than two announcements of a wait are apart.
 	confirmFor = 8 * time.Second
+	// queuedFor is the time between two looks that find the same places in queues.
+	queuedFor = 5 * time.Second
+	// scanFor is the maximum time of CirclesWith to scan all keys.
+	scanFor = 4 * time.Second
 	// CirclePlaces limits the places of a queue that are part of circles.
 	CirclePlaces = 32
 )
@@ -234,22 +239,28 @@ func (all edges) shortest(name string) (c Circle) {
 }
 
 // Confirmation confirms circles that CircleReader.Again has found. Locks are not read at one moment, and an announced
-// wait may be over, so a circle is only certain if a later look finds the same owners, and every announcement was
-// renewed after the first look: in between, all of its holds and waits existed at the same time.
-type Confirmation struct{ first map[string]Circle }
+// wait may be over, so a circle is only certain if a later look finds the same owners, every announcement was renewed
+// after the first look, and places in queues were also found queuedFor earlier.
+type Confirmation struct{ first map[string]firstLook }
+
+type firstLook struct {
+	circle Circle
+	at     time.Time
+}
 
 // Confirm returns the certain circles. If pending is true, another look may confirm more.
 func (k *Confirmation) Confirm(found []Circle) (certain []Circle, pending bool) {
 	before := k.first
-	k.first = make(map[string]Circle, len(found))
+	k.first = make(map[string]firstLook, len(found))
 	for _, c := range found {
 		key := c.key()
 		first, seen := before[key]
 		if !seen {
-			first = c
+			first = firstLook{c, time.Now()}
 		}
 		k.first[key] = first
-		if seen && c.renewed(first) {
+		old := time.Since(first.at) >= queuedFor || !slices.ContainsFunc(c, func(s Step) bool { return s.Queued() })
+		if seen && old && c.renewed(first.circle) {
 			certain = append(certain, c)
 		} else {
 			pending = true
@@ -303,32 +314,47 @@ func CirclesOf(ctx context.Context, srv *connect.Server, locks []*Lock) (certain
 	return certain, nil
 }
 
-// CirclesWith returns the certain circles that a lock is part of. Only if it may be in one, it scans all keys.
+// ErrCut means that the search for circles did not read all keys in time.
+var ErrCut = errors.New("the search for deadlocks was cut off: there are too many keys")
+
+// Announced reports whether one of the holders announces a wait inside its hold.
+func Announced(c redis.Conn, holders []Holder) (bool, error) {
+	var calls []call
+	for _, h := range holders {
+		calls = append(calls, command("GETRANGE", engine.NestedKey(bareOwner(h.Owner)), 0, engine.MaxNested-1))
+	}
+	replies, err := ask(c, calls)
+	return slices.ContainsFunc(replies, func(reply any) bool { return innerOf(text(reply)) != nil }), err
+}
+
+// CirclesWith returns the certain circles that a lock is part of. Only if it may be in one, it scans all keys. It may
+// return ErrCut.
 func CirclesWith(ctx context.Context, srv *connect.Server, name string, holders []Holder, waiters bool) (with []Circle, err error) {
 	if !waiters {
 		return nil, nil
 	}
 	suspect := slices.ContainsFunc(holders, func(h Holder) bool { return isThread(bareOwner(h.Owner)) })
 	err = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
-		var calls []call
-		for _, h := range holders {
-			calls = append(calls, command("GETRANGE", engine.NestedKey(bareOwner(h.Owner)), 0, engine.MaxNested-1))
-		}
-		replies, err := ask(c, calls)
-		suspect = suspect || slices.ContainsFunc(replies, func(reply any) bool { return innerOf(text(reply)) != nil })
+		announced, err := Announced(c, holders)
+		suspect = suspect || announced
 		return err
 	})
 	if err != nil || !suspect {
 		return nil, err
 	}
 	var locks []*Lock
-	_, err = RunOnMasters(ctx, srv, Request{Places: CirclePlaces, NoLabels: true, Found: func(l *Lock) error {
+	scanning, cancel := context.WithTimeout(ctx, scanFor)
+	defer cancel()
+	_, err = RunOnMasters(scanning, srv, Request{Places: CirclePlaces, NoLabels: true, Found: func(l *Lock) error {
 		if l.Contended() {
 			locks = append(locks, l)
 		}
 		return nil
 	}})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() == nil && scanning.Err() != nil:
+		return nil, ErrCut
+	case err != nil:
 		return nil, err
 	}
 	all, err := CirclesOf(ctx, srv, locks)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -227,7 +229,10 @@ func TestCirclesMatchBruteForce(t *testing.T) {
 }
 
 func TestConfirmationNeedsTwoLooksAndNewAnnouncements(t *testing.T) {
-	t.Parallel()
+	synctest.Test(t, testConfirmation)
+}
+
+func testConfirmation(t *testing.T) {
 	look := func(id string, written int64) []Circle {
 		locks := lockSet("x a: B", "y B")
 		announce(locks, 'a', &Inner{Lock: "y", ID: id, Written: written})
@@ -235,18 +240,21 @@ func TestConfirmationNeedsTwoLooksAndNewAnnouncements(t *testing.T) {
 	}
 	var k Confirmation
 	for i, step := range []struct {
+		after   time.Duration
 		found   []Circle
 		certain bool
 	}{
-		{look("1", 4), false},
-		{look("1", 4), false}, // perhaps its process has died
-		{look("1", 5), true},
-		{look("1", 5), true},
-		{look("2", 6), false}, // another wait
-		{look("2", 7), true},
-		{nil, false},
-		{look("2", 8), false},
+		{0, look("1", 4), false},
+		{queuedFor, look("1", 4), false}, // perhaps its process has died
+		{0, look("1", 5), true},
+		{0, look("1", 5), true},
+		{0, look("2", 6), false}, // another wait
+		{queuedFor - 1, look("2", 7), false},
+		{1, look("2", 7), true},
+		{0, nil, false},
+		{queuedFor, look("2", 8), false},
 	} {
+		time.Sleep(step.after)
 		certain, pending := k.Confirm(step.found)
 		require.Equal(t, step.certain, len(certain) > 0, i)
 		require.Equal(t, len(step.found) > 0 && !step.certain, pending, i)

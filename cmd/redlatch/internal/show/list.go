@@ -108,16 +108,14 @@ func (l *lister) list(ctx context.Context) error {
 	default:
 		out.end(total)
 	}
-	if err := l.sayDeadlocks(ctx); err != nil {
-		return err
-	}
+	l.sayDeadlocks(ctx)
 	if l.away != nil {
 		return fmt.Errorf("the list is incomplete: %w", l.away)
 	}
 	return nil
 }
 
-func (l *lister) sayDeadlocks(ctx context.Context) error {
+func (l *lister) sayDeadlocks(ctx context.Context) {
 	circles, err := inspect.CirclesOf(ctx, l.from, l.contended)
 	for _, c := range circles {
 		said := "deadlock: "
@@ -126,7 +124,9 @@ func (l *lister) sayDeadlocks(ctx context.Context) error {
 		}
 		l.message("%s`redlatch status %s` shows it", said, inspect.Args(c[0].Lock))
 	}
-	return err
+	if err != nil && ctx.Err() == nil {
+		l.message("warning: cannot search for deadlocks: %v", err)
+	}
 }
 
 func (l *lister) collect(ctx context.Context, report reporter) ([]*inspect.Lock, int, error) {
@@ -242,8 +242,8 @@ hyphen are written as \xNN, which printf %b decodes.
 Names that are not valid UTF-8 are also shown in base64. status, watch, evict
 and unlock accept them with --base64.
 
-Circles of waits among the listed names are reported on standard error after
-the list. If there may be one, that takes a few seconds.
+Circles of waits among all names that match PATTERN are reported on standard
+error after the list. If there may be one, that takes a few seconds.
 
 --stuck lists free locks with queued owners. --dead-waiters lists locks with
 waiters that had no subscriber in two checks one second apart, among the first

@@ -201,7 +201,7 @@ func (q *question) ask(ctx context.Context, srv *connect.Server, client *redlatc
 	}
 	lock.ReplicaOf = q.master
 	lock.readDetails(ctx, srv)
-	lock.findDeadlock(ctx, srv)
+	lock.findDeadlock(ctx, srv, q.errors)
 	return lock, nil
 }
 
@@ -249,7 +249,7 @@ connections that wait for it as the other kind.
 "circle" shows a deadlock: each owner waits for a lock that the next one holds.
 status finds the circles that the lock is part of, as described in the runbook,
 docs/operations.md. If there may be one, it scans all keys and takes a few
-seconds longer.
+seconds longer. It stops a scan that takes longer than 4 s, and says so.
 
 Exit codes:
   0  the locks were shown, held or free
@@ -284,10 +284,13 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 }
 
 // findDeadlock finds nothing if it cannot read all locks.
-func (s *status) findDeadlock(ctx context.Context, srv *connect.Server) {
+func (s *status) findDeadlock(ctx context.Context, srv *connect.Server, errOut io.Writer) {
 	with, err := inspect.CirclesWith(ctx, srv, s.Name, s.Holders, s.length() > 0 || s.waiting > 0)
 	if err == nil && len(with) > 0 {
 		s.Deadlock = with[0]
+	}
+	if errors.Is(err, inspect.ErrCut) {
+		cli.Messagef(errOut, "%v", err)
 	}
 }
 
