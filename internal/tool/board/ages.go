@@ -28,7 +28,9 @@ type Age struct {
 type ages struct {
 	mu      sync.Mutex
 	locks   map[uint64]sighting // by name
-	scanned time.Time           // when the last complete scan began
+	start   time.Time           // before all moments
+	scanned moment              // when the last complete scan began
+	full    bool                // a lock was left out since the last scan ended
 }
 
 const dated = 1 << 18
@@ -42,21 +44,21 @@ type sighting struct {
 	more  bool       // there are other holders
 }
 
-// moment is a Unix time in nanoseconds, or 0 for the zero time.
-type moment int64
+// mostHolds limits the holds of a lock, if its looks show only some of them.
+const mostHolds = 256
 
-func momentOf(t time.Time) moment {
+// moment is the time since ages.start by the monotonic clock, or 0 for the zero time. Moments of looks are larger than
+// all durations that are compared with them.
+type moment time.Duration
+
+func (a *ages) moment(t time.Time) moment {
 	if t.IsZero() {
 		return 0
 	}
-	return moment(t.UnixNano())
-}
-
-func (m moment) time() time.Time {
-	if m == 0 {
-		return time.Time{}
+	if a.start.IsZero() {
+		a.start = t.Add(-time.Hour)
 	}
-	return time.Unix(0, int64(m))
+	return moment(t.Sub(a.start))
 }
 
 // millis is a lease in milliseconds.
@@ -109,12 +111,13 @@ func (a *ages) sees(name string, l *look) ([]Age, changes) {
 	if a.locks == nil {
 		a.locks = map[uint64]sighting{}
 	}
-	key := hash(name)
+	key, at := hash(name), a.moment(l.at)
 	before, known := a.locks[key]
-	if known && l.at.Sub(before.at.time()) > remembers {
+	forgotten := known && at-before.at > moment(remembers)
+	if forgotten {
 		before = sighting{}
 	}
-	now := sighting{at: momentOf(l.at), token: l.token, group: hash(Group(name)), ttl: millisOf(l.ttl), more: l.more, holds: make([]seenHold, len(l.holders))}
+	now := sighting{at: at, token: l.token, group: hash(Group(name)), ttl: millisOf(l.ttl), more: l.more, holds: make([]seenHold, len(l.holders))}
 	if l.shared {
 		now.ttl = -1
 	}
@@ -122,7 +125,8 @@ func (a *ages) sees(name string, l *look) ([]Age, changes) {
 	all := make([]Age, len(l.holders))
 	for i, h := range l.holders {
 		now.holds[i] = a.hold(&before, h, l, late)
-		all[i] = now.holds[i].age()
+		began, exact := now.holds[i].began()
+		all[i] = Age{Since: a.start.Add(time.Duration(began)), Exact: exact}
 	}
 	sortHolds := func() {
 		slices.SortFunc(now.holds, func(a, b seenHold) int { return cmp.Compare(a.owner, b.owner) })
@@ -130,34 +134,40 @@ func (a *ages) sees(name string, l *look) ([]Age, changes) {
 	sortHolds()
 	if l.more {
 		for _, hold := range before.holds {
-			if _, is := find(now.holds[:len(l.holders)], hold.owner); !is {
+			if _, is := find(now.holds[:len(l.holders)], hold.owner); !is && len(now.holds) < mostHolds {
 				now.holds = append(now.holds, hold)
 			}
 		}
 		sortHolds()
 	}
-	if !late && (known || len(a.locks) < dated) {
+	switch {
+	case late:
+		return all, changes{}
+	case known || len(a.locks) < dated:
 		a.locks[key] = now
+	default:
+		a.full = true
 	}
-	if late {
+	if forgotten {
 		return all, changes{}
 	}
 	return all, a.changes(&before, &now, l)
 }
 
 func (a *ages) changes(before, now *sighting, l *look) (c changes) {
+	last := a.moment(l.last)
 	switch unseen := before.at == 0; {
-	case l.last.IsZero() || l.more || before.more:
+	case last == 0 || l.more || before.more:
 		return c
-	case unseen && a.scanned.Before(l.last):
+	case unseen && a.scanned < last:
 		return c
 	case unseen:
 		return changes{acquired: int32(len(now.holds))}
-	case before.at < momentOf(l.last):
+	case before.at < last:
 		return c
 	}
 	for _, hold := range before.holds {
-		if _, is := find(now.holds, hold.owner); !is && before.expired(&hold, l.at) {
+		if _, is := find(now.holds, hold.owner); !is && before.expired(&hold, now.at) {
 			c.expired++
 		}
 	}
@@ -171,26 +181,21 @@ func (a *ages) changes(before, now *sighting, l *look) (c changes) {
 
 // expired reports whether a hold that is gone was not renewed when due, and its lease has passed. A release at the
 // end of a lease looks the same.
-func (s *sighting) expired(h *seenHold, now time.Time) bool {
-	return s.ttl >= 0 && h.most > 0 && s.ttl < h.most/2 && !s.at.time().Add(s.ttl.duration()).After(now)
+func (s *sighting) expired(h *seenHold, now moment) bool {
+	return s.ttl >= 0 && h.most > 0 && s.ttl < h.most/2 && s.at+moment(s.ttl.duration()) <= now
 }
 
 func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seenHold {
-	seen := a.scanned
-	if at := before.at.time(); at.After(seen) {
-		seen = at
-	}
-	left := millisOf(l.ttl)
-	fresh := seenHold{since: momentOf(l.at), owner: hash(h.Owner), left: left, most: left, count: hash(string(h.Count))}
-	fresh.exact = !late && l.at.Sub(seen) <= takenWithin
+	at, left := a.moment(l.at), millisOf(l.ttl)
+	fresh := seenHold{since: at, owner: hash(h.Owner), left: left, most: left, count: hash(string(h.Count))}
+	fresh.exact = !late && at-max(a.scanned, before.at) <= moment(takenWithin)
 	i, is := find(before.holds, fresh.owner)
 	if !is || !late && (l.anew || l.token > 0 && before.token > 0 && l.token != before.token) {
 		return fresh
 	}
 	known := before.holds[i]
 	if known.count != fresh.count || l.shared { // a re-entry also sets the lease
-		age := known.age()
-		known.since, known.exact = momentOf(age.Since), age.Exact
+		known.since, known.exact = known.began()
 		known.count, known.left, known.most = fresh.count, -1, -1
 	}
 	if known.left >= 0 {
@@ -199,14 +204,14 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 	return known
 }
 
-// age returns the age of a hold. The acquisition and renewals set the lease to the same length, so the part missing
+// began returns when a hold began, and whether that is exact. The acquisition and renewals set the lease to the same length, so the part missing
 // at first sight had passed. If the lease grew by more than a third, its length changed.
-func (h *seenHold) age() Age {
+func (h *seenHold) began() (since moment, exact bool) {
 	left, most := h.left.duration(), h.most.duration()
 	if h.exact || h.left < 0 || most > left+left/2+time.Second {
-		return Age{Since: h.since.time(), Exact: h.exact}
+		return h.since, h.exact
 	}
-	return Age{Since: h.since.time().Add(left - most)}
+	return h.since + moment(left-most), false
 }
 
 // ended records the end of a scan. all means that the scan found all locks that were held when it began. It calls
@@ -214,19 +219,21 @@ func (h *seenHold) age() Age {
 func (a *ages) ended(began, last time.Time, all bool, changed func(lock, group uint64, c changes)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if all {
-		a.scanned = began
+	at, before := a.moment(began), a.moment(last)
+	if all = all && !a.full; all {
+		a.scanned = at
 	}
+	a.full = false
 	for key, s := range a.locks {
-		if s.at >= momentOf(began) {
+		if s.at >= at {
 			continue
 		}
 		delete(a.locks, key)
-		if !all || last.IsZero() || s.at < momentOf(last) {
+		if !all || before == 0 || s.at < before {
 			continue
 		}
 		for i := range s.holds {
-			if s.expired(&s.holds[i], time.Now()) {
+			if s.expired(&s.holds[i], at) {
 				changed(key, s.group, changes{expired: 1})
 			}
 		}

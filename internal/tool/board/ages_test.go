@@ -1,6 +1,7 @@
 package board
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -108,4 +109,57 @@ func TestAbsenceIsForgotten(t *testing.T) {
 	require.Equal(t, Unknown, p.sees("x", "A", 0, at(200+remembers.Seconds()+1)))
 	require.Equal(t, Alive, p.sees("x", "A", 1, at(1000)))
 	require.Equal(t, Unknown, p.sees("x", "A", 0, at(1001)))
+}
+
+func TestFullRecordCountsNothingTwice(t *testing.T) {
+	t.Parallel()
+	a := ages{locks: map[uint64]sighting{}}
+	a.ended(at(0), time.Time{}, true, nil)
+	for key := range uint64(dated) {
+		a.locks[key] = sighting{at: a.moment(at(1000))}
+	}
+	sum := int32(0)
+	for second := range 5 {
+		l := seenAt(float64(second)+.5, 30, "A")
+		l.last = at(float64(second))
+		_, c := a.sees("new", l)
+		sum += c.acquired
+		a.ended(at(float64(second)+1), l.last, true, func(uint64, uint64, changes) { t.Error("all locks are held") })
+	}
+	require.EqualValues(t, 1, sum)
+	require.Len(t, a.locks, dated)
+}
+
+func TestForgottenHoldIsNotAcquired(t *testing.T) {
+	t.Parallel()
+	var a ages
+	a.sees("x", seenAt(0, 30, "A"))
+	a.ended(at(0), time.Time{}, true, nil)
+	l := seenAt(remembers.Seconds()+1, 30, "A")
+	l.last = at(0)
+	_, c := a.sees("x", l)
+	require.Zero(t, c)
+}
+
+func TestLeaseThatEndsInScanIsNotExpired(t *testing.T) {
+	t.Parallel()
+	for began, want := range map[float64]int32{29: 0, 31: 1} {
+		var a ages
+		a.sees("x", seenAt(0, 30, "A"))
+		a.sees("x", seenAt(28, 2, "A"))
+		sum := int32(0)
+		a.ended(at(began), at(28), true, func(_, _ uint64, c changes) { sum += c.expired })
+		require.Equal(t, want, sum)
+	}
+}
+
+func TestPartlySeenHoldsAreBounded(t *testing.T) {
+	t.Parallel()
+	var a ages
+	for i := range 2 * mostHolds {
+		l := seenAt(float64(i), 30, fmt.Sprint(i))
+		l.more = true
+		a.sees("x", l)
+	}
+	require.Len(t, a.locks[hash("x")].holds, mostHolds)
 }

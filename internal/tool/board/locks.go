@@ -57,9 +57,9 @@ type Locks struct {
 	Total   int
 	// Troubled counts known troubles, also of locks that were not kept.
 	Troubled int
-	Clients []Client
-	Circles []inspect.Circle
-	Unread  inspect.Unread
+	Clients  []Client
+	Circles  []inspect.Circle
+	Unread   inspect.Unread
 	// Uncounted is the reason why subscribers cannot be counted.
 	Uncounted string
 	// Held and Waiting also count locks and waiters that were not kept.
