@@ -1,6 +1,7 @@
 package board
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,8 @@ const (
 	Points = int(Past / Slot)
 	// These limit the groups and locks with a series. A watched lock always has one.
 	seriesOfGroups, seriesOfLocks = 1000, 2000
+	// mostGroups limits the groups whose locks a scan counts.
+	mostGroups = 4 * seriesOfGroups
 )
 
 // Point is what was seen during one Slot.
@@ -53,56 +56,69 @@ func Group(name string) string {
 	return ""
 }
 
-// track is a ring of points, indexed by the number of their Slot since 1970.
+// tick counts the Slots since an arbitrary time. It is 0 for the zero time.
+type tick int64
+
+// track is a ring of points, indexed by their slots.
 type track struct {
-	points [Points]Point
-	newest int64
-	active time.Time
+	points         [Points]Point
+	newest, active tick
 }
 
-func slotOf(at time.Time) int64 { return at.UnixMilli() / Slot.Milliseconds() }
-
-// at returns the point for a time, or nil if it is too old.
-func (t *track) at(when time.Time) *Point {
-	n := slotOf(when)
-	if n-t.newest >= int64(Points) {
+// at returns the point of a slot, or nil if it is too old.
+func (t *track) at(n tick) *Point {
+	if n-t.newest >= tick(Points) {
 		t.points = [Points]Point{}
 		t.newest = n
 	}
 	for t.newest < n {
 		t.newest++
-		t.points[t.newest%int64(Points)] = Point{}
+		t.points[t.newest%tick(Points)] = Point{}
 	}
-	if t.newest-n >= int64(Points) {
+	if t.newest-n >= tick(Points) {
 		return nil
 	}
-	return &t.points[n%int64(Points)]
+	return &t.points[n%tick(Points)]
 }
 
 type gauges struct{ held, waiters int32 }
 
-// sees records a look. last is the time of the previous look, whose numbers also apply to the slots in between.
-func (t *track) sees(when, last time.Time, g gauges) {
-	if before := t.at(last); before != nil && before.Known && last.After(when.Add(-Past)) {
-		held, waiters := before.Held, before.Waiters
-		for last = last.Add(Slot); slotOf(last) < slotOf(when); last = last.Add(Slot) {
-			p := t.at(last)
-			p.Known, p.Held, p.Waiters = true, max(p.Held, held), max(p.Waiters, waiters)
+// sees records a look. last is the slot of the previous look, whose numbers also apply to the slots in between.
+func (t *track) sees(n, last tick, g gauges) {
+	if n-last < tick(Points) {
+		if before := t.at(last); before != nil && before.Known {
+			held, waiters := before.Held, before.Waiters
+			for last++; last < n; last++ {
+				p := t.at(last)
+				p.Known, p.Held, p.Waiters = true, max(p.Held, held), max(p.Waiters, waiters)
+			}
 		}
 	}
-	if p := t.at(when); p != nil {
+	if p := t.at(n); p != nil {
 		p.Known, p.Held, p.Waiters = true, max(p.Held, g.held), max(p.Waiters, g.waiters)
 	}
 	if g.waiters > 0 {
-		t.active = when
+		t.active = n
 	}
 }
 
 // history is safe for concurrent use.
 type history struct {
 	mu            sync.Mutex
+	start         time.Time // the beginning of slot 0
 	all           track
 	groups, locks map[uint64]*track // by the hash of the name
+}
+
+// slot uses the monotonic clock. Slots begin at multiples of Slot by the system clock as of the first call.
+func (h *history) slot(t time.Time) tick {
+	if t.IsZero() {
+		return 0
+	}
+	if h.start.IsZero() {
+		h.start = t.Add(-time.Duration(t.UnixNano())%Slot - 10*Past)
+	}
+	return tick(t.Sub(h.start) / Slot)
 }
 
 // ensure returns nil if there are too many tracks.
@@ -119,18 +135,20 @@ func ensure(tracks *map[uint64]*track, name uint64, most int) *track {
 	return t
 }
 
+// changed starts tracks only up to half the limit, to keep room for queues.
 func (h *history) changed(lock, group uint64, when time.Time, c changes) {
 	if c == (changes{}) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range []*track{&h.all, ensure(&h.groups, group, seriesOfGroups), ensure(&h.locks, lock, seriesOfLocks)} {
+	n := h.slot(when)
+	for _, t := range []*track{&h.all, ensure(&h.groups, group, seriesOfGroups/2), ensure(&h.locks, lock, seriesOfLocks/2)} {
 		if t == nil {
 			continue
 		}
-		t.active = when
-		if p := t.at(when); p != nil {
+		t.active = n
+		if p := t.at(n); p != nil {
 			p.Acquired += c.acquired
 			p.Expired += c.expired
 		}
@@ -141,46 +159,62 @@ func (h *history) changed(lock, group uint64, when time.Time, c changes) {
 func (h *history) watched(name string, when, last time.Time, g gauges) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := ensure(&h.locks, hash(name), seriesOfLocks+keptLocks)
+	n, key := h.slot(when), hash(name)
+	t := ensure(&h.locks, key, seriesOfLocks+keptLocks)
+	if t == nil {
+		drop(h.locks, n)
+		t = ensure(&h.locks, key, seriesOfLocks+keptLocks)
+	}
 	if t == nil {
 		return
 	}
-	t.sees(when, last, g)
-	t.active = when
+	t.sees(n, h.slot(last), g)
+	t.active = n
 }
 
-// scanned records a scan. last is the time of the previous scan, or zero.
+// scanned records a scan. last is the time of the previous scan, or zero. If not all masters were scanned, it records
+// no numbers.
 func (h *history) scanned(l *Locks, last time.Time) {
-	locks := make(map[uint64]gauges, len(l.Entries))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.all.sees(l.At, last, gauges{int32(l.Held), int32(min(l.Waiting, mostWaiters))})
+	n, before := h.slot(l.At), h.slot(last)
+	if l.Unread.Away == nil {
+		h.numbers(l, n, before)
+	}
+	drop(h.groups, n)
+	drop(h.locks, n)
+}
+
+func (h *history) numbers(l *Locks, n, last tick) {
+	h.all.sees(n, last, gauges{int32(l.Held), int32(min(l.Waiting, mostWaiters))})
 	for i := range l.Entries {
 		e := &l.Entries[i]
 		key, g := hash(e.Name), gaugesOf(e)
-		locks[key] = g
 		if t := ensure(&h.groups, hash(Group(e.Name)), seriesOfGroups); t != nil {
-			t.active = l.At
+			t.active = n
 		}
 		if g.waiters > 0 {
 			ensure(&h.locks, key, seriesOfLocks)
 		}
+		if t := h.locks[key]; t != nil {
+			t.sees(n, last, g)
+		}
 	}
-	record(h.groups, l.groups, l.Unread.Away == nil, l.At, last)
-	record(h.locks, locks, l.Unread.Away == nil && l.Total == len(l.Entries), l.At, last)
+	for key, t := range h.groups {
+		if g, is := l.groups[key]; is || len(l.groups) < mostGroups {
+			t.sees(n, last, g.gauges)
+		}
+	}
+	if l.Total == len(l.Entries) { // others have neither holders nor waiters
+		for _, t := range h.locks {
+			t.sees(n, last, gauges{})
+		}
+	}
 }
 
-// record adds numbers, and drops tracks without activity. If whole is set, names that were not found have neither
-// holders nor waiters.
-func record(tracks map[uint64]*track, found map[uint64]gauges, whole bool, when, last time.Time) {
-	for name, t := range tracks {
-		if g, is := found[name]; is || whole {
-			t.sees(when, last, g)
-		}
-		if when.Sub(t.active) > Past {
-			delete(tracks, name)
-		}
-	}
+// drop removes tracks without activity.
+func drop(tracks map[uint64]*track, now tick) {
+	maps.DeleteFunc(tracks, func(_ uint64, t *track) bool { return now-t.active >= tick(Points) })
 }
 
 func gaugesOf(e *Entry) gauges {
@@ -203,7 +237,15 @@ func (b *Board) Series(of, name string) *Series {
 	h := &b.seen.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := map[string]*track{OfAll: &h.all, OfGroup: h.groups[hash(name)], OfRow: h.locks[hash(name)], OfLock: h.locks[hash(name)]}[of]
+	var t *track
+	switch of {
+	case OfAll:
+		t = &h.all
+	case OfGroup:
+		t = h.groups[hash(name)]
+	default:
+		t = h.locks[hash(name)]
+	}
 	if t == nil || t.newest == 0 {
 		return nil
 	}
@@ -215,17 +257,17 @@ const late = 4
 
 func (h *history) series(t *track, whole bool, now time.Time) *Series {
 	end := t.newest
-	if n := slotOf(now); n-end > late {
+	if n := h.slot(now); n-end > late {
 		end = n
 	}
-	s := &Series{End: time.UnixMilli((end + 1) * Slot.Milliseconds())}
+	s := &Series{End: h.start.Add(time.Duration(end+1) * Slot)}
 	for i := range s.Points {
-		n := end - int64(Points-1-i)
-		if n <= t.newest && n > t.newest-int64(Points) {
-			s.Points[i] = t.points[(n%int64(Points)+int64(Points))%int64(Points)]
+		n := end - tick(Points-1-i)
+		if n <= t.newest && n > t.newest-tick(Points) {
+			s.Points[i] = t.points[n%tick(Points)]
 		}
-		if whole && n <= h.all.newest && n > h.all.newest-int64(Points) {
-			s.Points[i].Known = s.Points[i].Known || h.all.points[n%int64(Points)].Known
+		if whole && n <= h.all.newest && n > h.all.newest-tick(Points) {
+			s.Points[i].Known = s.Points[i].Known || h.all.points[n%tick(Points)].Known
 		}
 	}
 	return s

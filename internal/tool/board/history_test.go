@@ -1,6 +1,7 @@
 package board
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -120,12 +121,14 @@ func TestSeriesHaveGapsWithoutViewers(t *testing.T) {
 
 func TestSlowScansLeaveNoGaps(t *testing.T) {
 	t.Parallel()
-	var tr track
-	tr.sees(at(0), time.Time{}, gauges{3, 1})
-	tr.sees(at(22), at(0), gauges{5, 0})
-	tr.sees(at(60), time.Time{}, gauges{4, 0})
-	h := history{all: tr}
-	series := h.series(&tr, false, at(60))
+	var h history
+	sees := func(second float64, last time.Time, g gauges) *Series {
+		h.all.sees(h.slot(at(second)), h.slot(last), g)
+		return h.series(&h.all, false, at(second))
+	}
+	sees(0, time.Time{}, gauges{3, 1})
+	sees(22, at(0), gauges{5, 0})
+	series := sees(60, time.Time{}, gauges{4, 0})
 	var held []int32
 	for _, p := range series.Points[Points-13:] {
 		held = append(held, p.Held)
@@ -133,8 +136,7 @@ func TestSlowScansLeaveNoGaps(t *testing.T) {
 	require.Equal(t, []int32{3, 3, 3, 3, 5, 0, 0, 0, 0, 0, 0, 0, 4}, held)
 	require.Equal(t, at(0), series.Since())
 	require.Equal(t, at(65), series.End)
-	tr.sees(at(1000), at(60), gauges{4, 0})
-	require.Equal(t, Point{Known: true, Held: 4}, sum(h.series(&tr, false, at(1000))), "the rest is too old")
+	require.Equal(t, Point{Known: true, Held: 4}, sum(sees(1000, at(60), gauges{4, 0})), "the rest is too old")
 }
 
 func TestOnlyUnrenewedHoldsExpire(t *testing.T) {
@@ -192,4 +194,47 @@ func TestNamesSortNaturally(t *testing.T) {
 	slices.SortFunc(got, CompareNames)
 	require.Equal(t, want, got)
 	require.Zero(t, CompareNames("a10", "a10"))
+}
+
+func TestShortHoldsLeaveRoomForQueues(t *testing.T) {
+	t.Parallel()
+	var h history
+	for i := range uint64(2 * seriesOfLocks) {
+		h.changed(i, i, at(0), changes{acquired: 1})
+	}
+	l := &Locks{Seen: Seen{At: at(1)}}
+	l.add(entryOf(&inspect.Lock{Name: "queue:a", Waiting: 7}), ByTrouble)
+	h.scanned(l, time.Time{})
+	require.NotNil(t, h.locks[hash("queue:a")])
+	require.NotNil(t, h.groups[hash("queue:")])
+}
+
+func TestUnreadLocksAreNotRecordedAsFree(t *testing.T) {
+	t.Parallel()
+	var h history
+	l := &Locks{Seen: Seen{At: at(0)}}
+	l.add(entryOf(&inspect.Lock{Name: "a:x", Waiting: 7}), ByTrouble)
+	h.scanned(l, time.Time{})
+	away := &Locks{Seen: Seen{At: at(10)}, Unread: inspect.Unread{Away: errors.New("a master does not reply")}}
+	h.scanned(away, at(0))
+	many := &Locks{Seen: Seen{At: at(20)}}
+	for i := range mostGroups + 1 {
+		many.add(entryOf(&inspect.Lock{Name: fmt.Sprint("other", i, ":x")}), ByTrouble)
+	}
+	h.scanned(many, at(10))
+	last := slices.Index(h.all.points[:], Point{Known: true, Waiters: 7})
+	require.Equal(t, Point{}, h.all.points[(last+2)%Points], "the second scan")
+	require.Equal(t, Point{}, h.groups[hash("a:")].points[(last+4)%Points], "the group may not have been counted")
+	require.Equal(t, Point{Known: true}, h.locks[hash("a:x")].points[(last+4)%Points], "all locks are kept")
+}
+
+func TestWatchedLocksReplaceInactiveOnes(t *testing.T) {
+	t.Parallel()
+	var h history
+	for i := range seriesOfLocks + keptLocks + 1 {
+		h.watched(fmt.Sprint(i), at(0), time.Time{}, gauges{})
+	}
+	require.Len(t, h.locks, seriesOfLocks+keptLocks)
+	h.watched("new", at(Past.Seconds()+5), time.Time{}, gauges{})
+	require.Len(t, h.locks, 1)
 }

@@ -64,9 +64,22 @@ type Locks struct {
 	Uncounted string
 	// Held and Waiting also count locks and waiters that were not kept.
 	Held, Waiting int
-	groups        map[uint64]gauges // by the hash of the name
+	groups        map[uint64]total // by the hash of the name
 	// pending requests another scan to confirm a trouble.
 	pending bool
+}
+
+// total counts the locks of a group.
+type total struct {
+	gauges
+	locks int
+}
+
+// Group returns the numbers of all locks, held locks and waiters of a group, also of those that were not kept, or false
+// if there are too many groups.
+func (l *Locks) Group(prefix string) (locks, held, waiters int, ok bool) {
+	g, ok := l.groups[hash(prefix)]
+	return g.locks, int(g.held), int(g.waiters), ok
 }
 
 // CountsChanges reports whether there are few enough locks to see acquisitions and expired leases.
@@ -88,10 +101,10 @@ func (l *Locks) sum(e *Entry) {
 	l.Waiting += int(e.Waiters())
 	group, g := hash(Group(e.Name)), gaugesOf(e)
 	if l.groups == nil {
-		l.groups = map[uint64]gauges{}
+		l.groups = map[uint64]total{}
 	}
-	if sum, known := l.groups[group]; known || len(l.groups) < 4*seriesOfGroups {
-		l.groups[group] = gauges{sum.held + g.held, sum.waiters + g.waiters}
+	if sum, known := l.groups[group]; known || len(l.groups) < mostGroups {
+		l.groups[group] = total{gauges{sum.held + g.held, sum.waiters + g.waiters}, sum.locks + 1}
 	}
 }
 
