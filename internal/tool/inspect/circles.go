@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -312,19 +311,6 @@ func CirclesOf(ctx context.Context, srv *connect.Server, locks []*Lock) (certain
 		}
 	}
 	return certain, nil
-}
-
-// ErrCut means that the search for circles did not read all keys in time.
-var ErrCut = errors.New("the search for deadlocks was cut off: there are too many keys")
-
-// Announced reports whether one of the holders announces a wait inside its hold.
-func Announced(c redis.Conn, holders []Holder) (bool, error) {
-	var calls []call
-	for _, h := range holders {
-		calls = append(calls, command("GETRANGE", engine.NestedKey(bareOwner(h.Owner)), 0, engine.MaxNested-1))
-	}
-	replies, err := ask(c, calls)
-	return slices.ContainsFunc(replies, func(reply any) bool { return innerOf(text(reply)) != nil }), err
 }
 
 // CirclesWith returns the certain circles that a lock is part of. Only if it may be in one, it scans all keys. It may

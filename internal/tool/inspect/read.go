@@ -65,6 +65,16 @@ func (s *scan) readInner(locks []*Lock) error {
 	return nil
 }
 
+// Announced reports whether one of the holders announces a wait inside its hold.
+func Announced(c redis.Conn, holders []Holder) (bool, error) {
+	var calls []call
+	for _, h := range holders {
+		calls = append(calls, command("GETRANGE", engine.NestedKey(bareOwner(h.Owner)), 0, engine.MaxNested-1))
+	}
+	replies, err := ask(c, calls)
+	return slices.ContainsFunc(replies, func(reply any) bool { return innerOf(text(reply)) != nil }), err
+}
+
 func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {
 	calls := make([]call, len(names))
 	for i, name := range names {

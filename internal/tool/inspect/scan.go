@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -22,6 +23,9 @@ const (
 	batch      = 200
 	remembered = 1 << 18 // locks; SCAN may repeat keys, but each lock is reported once
 )
+
+// ErrCut means that the search for circles did not read all keys in time.
+var ErrCut = errors.New("the search for deadlocks was cut off: there are too many keys")
 
 // Request configures a scan.
 type Request struct {

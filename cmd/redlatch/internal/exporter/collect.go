@@ -138,20 +138,6 @@ type figures struct {
 	circlesKnown bool
 }
 
-func (l *look) findCircles(ctx context.Context) {
-	circles, err := inspect.CirclesOf(ctx, l.server, l.contended)
-	locks := map[string]bool{}
-	for _, c := range circles {
-		for _, s := range c {
-			locks[s.Lock] = true
-		}
-	}
-	for name := range locks {
-		l.groups[l.by.of(name)].deadlocked++
-	}
-	l.circlesKnown = err == nil
-}
-
 // nameHolders reads one label per group.
 func (l *look) nameHolders(ctx context.Context) error {
 	var owners []string

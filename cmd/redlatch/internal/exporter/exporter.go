@@ -223,3 +223,17 @@ const exporterExamples = `  redlatch exporter
   redlatch exporter --listen :9797 --every 1m     # to all interfaces
   redlatch exporter 'app:*'                       # only locks of app:
   curl -s localhost:9797/metrics`
+
+func (l *look) findCircles(ctx context.Context) {
+	circles, err := inspect.CirclesOf(ctx, l.server, l.contended)
+	locks := map[string]bool{}
+	for _, c := range circles {
+		for _, s := range c {
+			locks[s.Lock] = true
+		}
+	}
+	for name := range locks {
+		l.groups[l.by.of(name)].deadlocked++
+	}
+	l.circlesKnown = err == nil
+}

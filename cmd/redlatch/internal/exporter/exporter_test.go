@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,7 +20,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // start starts the exporter, and returns it and its address.
@@ -201,36 +199,6 @@ func TestOldestHoldNamesHolder(t *testing.T) {
 	require.Contains(t, look(), info+program.LabelText+`"}`)
 	s.Do(t, "SET", engine.LabelKey(holder.Client()), "a\"\n")
 	require.Contains(t, look(), info+`\"a\\\"\\n\""}`)
-}
-
-func TestFailedDeadlockSearchKeepsOtherMetrics(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "a", program.RedissonOwner, 1)
-	srv, err := connect.New(connect.Settings{Address: s.URL()})
-	require.NoError(t, err)
-	l := &look{collector: &collector{server: srv, nameAfter: time.Minute}, figures: figures{groups: []group{{name: "all", holder: program.RedissonOwner}}}}
-	require.NoError(t, l.nameHolders(t.Context()))
-	require.Empty(t, l.groups[0].holder, "it is too young")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	l.contended = circle()
-	l.findCircles(ended)
-	var text text
-	l.write(&text, true)
-	require.NotContains(t, text.String(), "deadlocked")
-	require.Contains(t, text.String(), "redlatch_server_queue_length")
-}
-
-// circle is two locks whose holders are queued for the other one.
-func circle() (locks []*inspect.Lock) {
-	owners := []string{program.RedissonOwner, program.LongOwner(1)}
-	for i, name := range []string{"a", "b"} {
-		locks = append(locks, &inspect.Lock{
-			Name: name, Kind: inspect.Fair, Queue: 1, Places: owners[1-i : 2-i], Holders: []inspect.Holder{{Owner: owners[i]}},
-		})
-	}
-	return locks
 }
 
 func TestInvalidWaiterNamesKeepOtherMetrics(t *testing.T) {
