@@ -242,7 +242,8 @@ func escaped(text string, beyond func(rune) string) string {
 	return b.String()
 }
 
-// Name returns a lock's name as one word for -o name. It writes special bytes as \xNN, which printf %b decodes.
+// Name returns a lock's name as one word for -o name. It writes special bytes as \0NNN in octal, which every shell's
+// printf %b decodes.
 func Name(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -250,12 +251,12 @@ func Name(name string) string {
 		switch {
 		case r == unicode.ReplacementChar && !strings.HasPrefix(name[i:], string(r)): // not UTF-8
 			size = 1
-		case unicode.IsGraphic(r) && !unicode.IsSpace(r) && !strings.ContainsRune(`"'\`, r) && (r != '-' || i > 0):
+		case unicode.IsGraphic(r) && !unicode.IsSpace(r) && !strings.ContainsRune(`"'\*?[`, r) && (r != '-' || i > 0):
 			b.WriteRune(r)
 			continue
 		}
 		for _, c := range []byte(name[i : i+size]) {
-			fmt.Fprintf(&b, `\x%02x`, c)
+			fmt.Fprintf(&b, `\0%03o`, c)
 		}
 	}
 	return b.String()

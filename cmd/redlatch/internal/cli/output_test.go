@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -90,22 +91,26 @@ func TestYAMLQuotesEveryString(t *testing.T) {
 
 func TestNameIsOneReversibleWord(t *testing.T) {
 	t.Parallel()
-	escape := regexp.MustCompile(`\\x([0-9a-f]{2})`)
+	escape := regexp.MustCompile(`\\0([0-7]{3})`)
 	rapid.Check(testlevel.Drawn{T: t}, func(t *rapid.T) {
 		name := anyName().Draw(t, "name")
 		word := Name(name)
-		require.NotRegexp(t, `^-|[\s"']`, word)
+		require.NotRegexp(t, `^-|[\s"'*?[]`, word)
 		for _, r := range word {
 			require.True(t, unicode.IsGraphic(r) && !unicode.IsSpace(r), "%U", r)
 		}
 		require.Equal(t, name, escape.ReplaceAllStringFunc(word, func(e string) string {
-			b, err := strconv.ParseUint(e[2:], 16, 8)
+			b, err := strconv.ParseUint(e[2:], 8, 8)
 			require.NoError(t, err)
 			return string([]byte{byte(b)})
 		}))
 	})
 	require.Equal(t, "orders:42/日本-🔒", Name("orders:42/日本-🔒"))
-	require.Equal(t, `\x2df\x20victim\x0ax\x22`, Name("-f victim\nx\""))
+	const odd = "-f victim\nx\"7*?[/é\xff"
+	require.Equal(t, `\0055f\0040victim\0012x\00427\0052\0077\0133/é\0377`, Name(odd))
+	out, err := exec.Command("sh", "-c", `for word in $1; do printf %b "$word"; done`, "sh", Name(odd)).Output()
+	require.NoError(t, err)
+	require.Equal(t, odd, string(out))
 }
 
 func TestLastFormatFlagCounts(t *testing.T) {

@@ -236,8 +236,8 @@ lock per line) and -o yaml print locks in scan order unless --sort, --limit or
 
 -o wide prints one line per lock, with full owners and labels; with
 --no-headers, the lines can be split at blanks. -o name prints only names, one
-word per line: blanks, quotes, backslashes, control characters and a leading
-hyphen are written as \xNN, which printf %b decodes.
+word per line: blanks, quotes, backslashes, *, ?, [, control characters and a
+leading hyphen are written in octal as \0NNN, which printf %b decodes.
 
 Names that are not valid UTF-8 are also shown in base64. status, watch, evict
 and unlock accept them with --base64.

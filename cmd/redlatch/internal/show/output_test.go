@@ -60,7 +60,7 @@ func TestListFormatsKeepOneLinePerLock(t *testing.T) {
 	}
 	s.Do(t, "SET", "pool", 3)
 	s.Do(t, "ZADD", protocol.PermitsKey("pool"), time.Now().Add(time.Hour).UnixMilli(), "0123456789abcdef")
-	const word = `\x2df\x0a\x20victim\x20\x22x\xe2\x80\xae`
+	const word = `\0055f\0012\0040victim\0040\0042x\0342\0200\0256`
 	require.Equal(t, word+"\nno\norders:2\npool\n", program.OK(t, s.URL(), "list", "-o", "name"))
 	lines := strings.Split(program.OK(t, s.URL(), "list", "-o", "wide"), "\n")
 	require.Len(t, lines, 4+3, "a heading, a total and an end: %q", lines)
