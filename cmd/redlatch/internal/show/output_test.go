@@ -2,6 +2,7 @@ package show
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,25 @@ func TestStatusOfSeveralNamesExitsWithWorst(t *testing.T) {
 	require.Equal(t, "free", locks[2].Name)
 	require.NoError(t, json.Unmarshal([]byte(program.OK(t, s.URL(), "status", "-o", "json", "held")), &locks[0]), "one lock is an object")
 	require.Contains(t, program.OK(t, s.URL(), "status", "-o", "yaml", "held", "free"), "\n- name: \"free\"\n")
+}
+
+func TestStatusErrorKeepsOtherNames(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "mine", program.SomeOwner, 1)
+	s.Do(t, "ACL", "SETUSER", "reader", "on", ">sesame", "+@all", "~mine", "~*:{mine}*", "&*")
+	url := strings.Replace(s.URL(), "://", "://reader:sesame@", 1)
+	for format, says := range map[string]string{
+		"": `lock "mine" is held`, "-o=json": `"name": "mine"`, "-o=yaml": `name: "mine"`, "-o=wide": "mine", "-o=name": "mine",
+	} {
+		for _, names := range [][]string{{"mine", "theirs"}, {"theirs", "mine"}} {
+			got := program.Finish(t, url, slices.Concat([]string{"status", "--for=10ms"}, strings.Fields(format), names)...)
+			require.Equal(t, 1, got.Code)
+			require.Contains(t, got.Stdout, says)
+			program.OneLine(t, got.Stderr)
+			require.Contains(t, got.Stderr, "NOPERM")
+		}
+	}
 }
 
 func TestListFormatsKeepOneLinePerLock(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // aMoment is how long to watch a free lock with a queue, because it may just be changing hands.
@@ -97,20 +98,25 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, names []string) er
 	if q.master, err = cli.WarnOfReplica(ctx, srv, q.errors); err != nil {
 		return err
 	}
-	a := answers{question: q, out: cmd.OutOrStdout(), array: len(names) > 1}
+	a := answers{question: q, out: cmd.OutOrStdout(), array: len(names) > 1, docs: []any{}}
 	for _, name := range names {
 		q.name = name
 		s, err := q.ask(ctx, srv, client)
-		if err != nil {
-			err = cli.Explained(ctx, srv, name, err)
-			var other *inspect.NotLock
-			if !errors.As(err, &other) {
-				return err
-			}
-			a.docs = append(a.docs, other)
-		} else {
+		if err == nil {
 			a.add(s)
-			err = q.exit(s)
+			a.exit(g, q.exit(s))
+			continue
+		}
+		gone := !rejected(err)
+		err = cli.Explained(ctx, srv, name, err)
+		var other *inspect.NotLock
+		switch {
+		case errors.As(err, &other):
+			a.docs = append(a.docs, other)
+		case !a.array:
+			return err
+		case gone: // the next names would fail, too
+			return errors.Join(err, a.end())
 		}
 		a.exit(g, err)
 	}
@@ -118,6 +124,13 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, names []string) er
 		return err
 	}
 	return a.worst
+}
+
+// rejected reports whether the server replied to the request that failed.
+func rejected(err error) bool {
+	var refusal *transport.ServerError
+	var reply redis.Error
+	return errors.As(err, &refusal) || errors.As(err, &reply) || errors.Is(err, redlatch.ErrWrongType)
 }
 
 // exit returns the error that sets the exit code for a lock.
