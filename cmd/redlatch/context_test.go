@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,6 +96,33 @@ func TestPasswordBelongsToUserAndServer(t *testing.T) {
 		var shown struct{ Password string }
 		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &shown))
 		require.True(t, strings.HasPrefix(shown.Password, want) && (want != "") == (shown.Password != ""), "%s: %s", line, shown.Password)
+	}
+}
+
+// A hint that leads to another server would make the operator act there.
+func TestHintsLeadToContext(t *testing.T) {
+	t.Parallel()
+	master, replica := redistest.Start(t), redistest.Start(t)
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(master.URL(), "redis://"))
+	require.NoError(t, err)
+	master.Do(t, "LPUSH", "list", 1)
+	replica.Do(t, "REPLICAOF", host, port)
+	env, _ := configured(t, `contexts:
+  of us: {redis: "`+master.URL()+`"}
+  replica: {redis: "`+replica.URL()+`"}
+  down: {redis: "redis://127.0.0.1:1"}
+`)
+	for line, says := range map[string]string{
+		"--context=replica unlock --force --yes x":         "use its master: set the context's redis key to redis://",
+		"--context=down status x":                          "or set the context's redis key; ",
+		"--context=of+us evict x " + program.RedissonOwner: "`redlatch --context 'of us' status` shows the queue",
+	} {
+		args := strings.Fields(line)
+		args[0] = strings.ReplaceAll(args[0], "+", " ")
+		got := program.StartWith(t, env, args...).Outcome(2 * program.Soon)
+		require.NotZero(t, got.Code)
+		require.Contains(t, got.Stderr, says, line)
+		require.NotContains(t, got.Stderr, "--redis", line)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -177,12 +178,22 @@ func (g *Globals) Named() string {
 	return g.Target()
 }
 
-// InContext adds the name of the context to an error.
-func (g *Globals) InContext(err error) error {
+// InContext returns the text of an error. It adds the name of the context, and its hints lead there.
+func (g *Globals) InContext(err error) string {
 	if g.chosen == nil || g.chosen.Name == "" {
-		return err
+		return err.Error()
 	}
-	return fmt.Errorf("context %s: %w", sanitize.Word(g.chosen.Name), err)
+	const key = "the context's redis key"
+	hints := strings.NewReplacer("--redis or REDIS_URL", key, ", with --redis ", ": set "+key+" to ")
+	return "context " + sanitize.Word(g.chosen.Name) + ": " + g.Hint(hints.Replace(err.Error()))
+}
+
+// Hint adds --context to the commands in a text, if this command has it.
+func (g *Globals) Hint(text string) string {
+	if g.chosen == nil || g.chosen.From != "--"+contextFlag {
+		return text
+	}
+	return strings.ReplaceAll(text, "`redlatch ", "`redlatch --context "+sanitize.Quote(g.chosen.Name)+" ")
 }
 
 // CompleteContexts completes the names of contexts.

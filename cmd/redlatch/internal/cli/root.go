@@ -50,7 +50,7 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 		return 0
 	}
 	if exit.Err != nil {
-		Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(g.InContext(err).Error())))
+		Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(g.InContext(err))))
 	}
 	return exit.Code
 }

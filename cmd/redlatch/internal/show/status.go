@@ -181,7 +181,7 @@ func (a *answers) exit(g *cli.Globals, err error) {
 	case free && a.worst == nil, !a.array:
 		a.worst = err
 	case !free:
-		cli.Messagef(a.errors, "%s", sanitize.Message(g.InContext(err).Error()))
+		cli.Messagef(a.errors, "%s", sanitize.Message(g.InContext(err)))
 		a.worst = &cli.ExitError{Code: cli.CodeFailed}
 	}
 }
