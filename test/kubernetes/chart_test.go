@@ -124,6 +124,9 @@ func TestObjectsSelectEachOther(t *testing.T) {
 			require.Equal(t, c.Ports[0].ContainerPort, port.Port)
 			require.Equal(t, port.Port, s.policies[name].Spec.Ingress[0].Ports[0].Port.IntVal)
 		}
+		for name, service := range s.services {
+			require.Equal(t, strings.HasSuffix(name, "-exporter"), service.Spec.PublishNotReadyAddresses, "Prometheus must see redlatch_exporter_up 0")
+		}
 		for name, m := range s.monitors {
 			require.Equal(t, s.services[name].Labels, m.Spec.Selector.MatchLabels)
 			require.Equal(t, s.services[name].Spec.Ports[0].Name, m.Spec.Endpoints[0].Port)
@@ -202,6 +205,13 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"ui: {allow: [destroy], auth: {existingSecret: page}}\nredis: {user: operator}": "allow",
 		"serviceMonitor: {enabled: true}\nexporter: {enabled: false}":                   "serviceMonitor.enabled needs exporter.enabled",
 		"redis: {url: 'redis://:sesame@redis:6379'}":                                    "redis.url contains a password",
+		"redis: {url: 'redis-sentinel://s1/m?sentinel_password=sesame'}":                "redis.url contains a password",
+		"redis: {url: 'redis-sentinel://s1/m?db=1&sentinel_password=sesame'}":           "redis.url contains a password",
+		"redis: {existingSecret: ''}":                                                   "redis.user needs redis.existingSecret",
+		"ui: {auth: {existingSecret: page}}":                                            "ui.auth.existingSecret needs ui.hosts",
+		"image: {tag: -1}":                                                              "tag",
+		"image: {tag: '.1'}":                                                            "tag",
+		"image: {tag: '@sha256:aa'}":                                                    "tag",
 		"redis: {url: redis}":                                                           "url",
 		"redis: {password: sesame}":                                                     "password",
 		"exporter: {match: [orders]}":                                                   "match",

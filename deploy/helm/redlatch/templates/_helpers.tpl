@@ -21,8 +21,11 @@ metadata:
 name and number, empty if no other pod may connect; and probe, of this port. */}}
 {{- define "redlatch.deployment" -}}
 {{- $values := .root.Values }}
-{{- if regexMatch "://[^/]*:[^/]*@" $values.redis.url }}
+{{- if regexMatch "://[^/]*:[^/]*@|[?&]sentinel_password=" $values.redis.url }}
 {{- fail "redis.url contains a password: put it into the Secret redis.existingSecret" }}
+{{- end }}
+{{- if and (eq $values.redis.user "onlooker") (not $values.redis.existingSecret) }}
+{{- fail "redis.user needs redis.existingSecret, a Secret with its password; for the default user without a password, set both to \"\"" }}
 {{- end }}
 {{- $secrets := .secrets }}
 {{- $args := concat (list .component) .args }}
@@ -113,6 +116,9 @@ apiVersion: v1
 kind: Service
 {{ include "redlatch.metadata" . }}
 spec:
+  {{- if eq .component "exporter" }}
+  publishNotReadyAddresses: true # redlatch_exporter_up 0 reports that Redis is down
+  {{- end }}
   selector:
     {{- include "redlatch.labels" . | nindent 4 }}
   ports:
