@@ -51,21 +51,18 @@ func TestPasswordCommandMayStartDaemon(t *testing.T) {
 func TestPasswordCommandEndsWithChildren(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pid")
+	require.NoError(t, syscall.Mkfifo(pids, 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
+	read := make(chan string, 1)
 	go func() {
-		defer cancel()
-		for {
-			if text, _ := os.ReadFile(pids); strings.HasSuffix(string(text), "\n") {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+		text, _ := os.ReadFile(pids) // until the shell has written it
+		read <- string(text)
+		cancel()
 	}()
 	_, err := Command{"sh", "-c", "sleep 600 & echo $! >$0; wait", pids}.Password(ctx)
 	require.ErrorContains(t, err, "password-command sh: not finished after ")
-	text, err := os.ReadFile(pids)
-	require.NoError(t, err)
-	child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	text := <-read
+	child, err := strconv.Atoi(strings.TrimSpace(text))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(child), "stat"))
