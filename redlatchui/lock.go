@@ -189,7 +189,7 @@ func (page *lockPage) figures(l *board.Lock, s *board.Series) {
 	if l.Held() {
 		h.Now = "held"
 	}
-	h.Title = fmt.Sprintf("Held in the last 5 minutes: %s, now %s", h.Note, h.Now)
+	h.Title = fmt.Sprintf("Held %s: %s, now %s", page.Figures.During, h.Note, h.Now)
 }
 
 func top[T any](some []T, n int) []T { return some[:min(len(some), n)] }

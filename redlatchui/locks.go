@@ -106,6 +106,7 @@ type group struct {
 	Count, InTrouble, Held int
 	Queued                 int64
 	Since                  time.Time // when the oldest hold began
+	whole                  bool      // the numbers are those of all locks of the group
 }
 
 func (p *Page) locks(r *http.Request) (template string, _ any, err error) {
@@ -149,13 +150,16 @@ func (page *locksPage) fill(all *board.Locks) {
 	some := page.of(all.Entries)
 	page.Found = len(some)
 	groups := page.groups(some)
+	for i := range groups {
+		groups[i].count(all, page)
+	}
 	page.figures(all, groups)
 	if page.By == byPrefix {
 		page.ByPrefix = part(page, groups)
 		return
 	}
 	page.Rows = part(page, some)
-	groups = slices.DeleteFunc(groups, func(g group) bool { return g.Prefix == "" || g.Count == 1 || g.Count == len(some) })
+	groups = slices.DeleteFunc(groups, func(g group) bool { return g.Prefix == "" || g.Count == 1 || len(groups) == 1 })
 	slices.SortFunc(groups, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), board.CompareNames(a.Prefix, b.Prefix))
 	})
@@ -167,7 +171,7 @@ func (page *locksPage) figures(all *board.Locks, groups []group) {
 	switch {
 	case page.Only == numbers:
 		return
-	case len(groups) == 1 && groups[0].Prefix != "" && groups[0].query == page.Query:
+	case len(groups) == 1 && groups[0].Prefix != "" && groups[0].query == page.Query && groups[0].whole:
 		page.Figures = page.GroupFigures(groups[0])
 	default:
 		page.Figures = figuresOf("All locks", page.series(board.OfAll, ""), all.Held, all.Waiting)
@@ -177,9 +181,18 @@ func (page *locksPage) figures(all *board.Locks, groups []group) {
 	}
 }
 
-// GroupFigures returns nil if there are too many groups.
+// count sets the numbers of a group to those in its charts, which also count locks that were not kept, unless the page
+// shows only some of its locks.
+func (g *group) count(all *board.Locks, page *locksPage) {
+	locks, held, waiters, known := all.Group(g.Prefix)
+	if g.whole = known && page.Only == "" && (page.Query == "" || page.Query == g.query); g.whole {
+		g.Count, g.Held, g.Queued = locks, held, int64(waiters)
+	}
+}
+
+// GroupFigures returns nil if there are too many groups, or if the page shows only some of the group's locks.
 func (page *locksPage) GroupFigures(g group) *figures {
-	if page.Only == numbers {
+	if !g.whole {
 		return nil
 	}
 	return figuresOf(board.NameText(g.Prefix), page.series(board.OfGroup, g.Prefix), g.Held, int(g.Queued))
@@ -187,7 +200,12 @@ func (page *locksPage) GroupFigures(g group) *figures {
 
 // RowFigures returns nil for a lock without activity.
 func (page *locksPage) RowFigures(e board.Entry) *figures {
-	return figuresOf(board.NameText(e.Name), page.series(board.OfRow, e.Name), 0, int(e.Waiters()))
+	s := page.series(board.OfRow, e.Name)
+	if s == nil {
+		return nil
+	}
+	f, _ := rowFiguresOf(board.NameText(e.Name), s, int(e.Waiters()))
+	return f
 }
 
 func (c *choice) groups(some []board.Entry) (all []group) {

@@ -30,6 +30,8 @@ type figures struct {
 	Held, Waiters, Acquired, Expired *spark
 	// Since is the beginning of the record if it is less than five minutes ago.
 	Since string
+	// During is the time of the record in words.
+	During string
 }
 
 // All returns the charts in order, without those that have no data.
@@ -46,21 +48,26 @@ func figuresOf(of string, s *board.Series, held, waiters int) *figures {
 	if s == nil {
 		return nil
 	}
-	f := &figures{Of: of}
-	when := "in 5 min"
-	if since := s.Since(); !since.IsZero() && s.End.Sub(since) < board.Past {
-		f.Since = since.UTC().Format(time.TimeOnly) + " UTC"
-		when = "in " + board.Span(s.End.Sub(since))
-	}
-	f.Held = gauge("Locks held", "held", s, held, func(p *board.Point) int32 { return p.Held })
-	f.Waiters = gauge("Waiters", "waiters", s, waiters, func(p *board.Point) int32 { return p.Waiters })
-	f.Acquired = counter("Acquisitions", "acquired", when, s, func(p *board.Point) int32 { return p.Acquired })
+	f, when := rowFiguresOf(of, s, waiters)
+	f.Held = gauge("Locks held", "held", f.During, s, held, func(p *board.Point) int32 { return p.Held })
 	f.Expired = counter("Leases expired", "expired", when, s, func(p *board.Point) int32 { return p.Expired })
 	return f
 }
 
+// rowFiguresOf returns only the charts in the row of a lock.
+func rowFiguresOf(of string, s *board.Series, waiters int) (f *figures, when string) {
+	f, when = &figures{Of: of, During: "in the last 5 minutes"}, "in 5 min"
+	if since := s.Since(); !since.IsZero() && s.End.Sub(since) < board.Past {
+		f.Since = since.UTC().Format(time.TimeOnly) + " UTC"
+		f.During, when = "since "+f.Since, "in "+board.Span(s.End.Sub(since))
+	}
+	f.Waiters = gauge("Waiters", "waiters", f.During, s, waiters, func(p *board.Point) int32 { return p.Waiters })
+	f.Acquired = counter("Acquisitions", "acquired", when, s, func(p *board.Point) int32 { return p.Acquired })
+	return f, when
+}
+
 // gauge draws a number over time.
-func gauge(name, style string, s *board.Series, now int, value func(*board.Point) int32) *spark {
+func gauge(name, style, during string, s *board.Series, now int, value func(*board.Point) int32) *spark {
 	low, high := int32(now), int32(now)
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Known {
@@ -76,7 +83,7 @@ func gauge(name, style string, s *board.Series, now int, value func(*board.Point
 			c.Note = grouped(int64(low)) + " to " + grouped(int64(high))
 		}
 	}
-	c.Title = fmt.Sprintf("%s in the last 5 minutes: %s, now %s", name, c.Note, c.Now)
+	c.Title = fmt.Sprintf("%s %s: %s, now %s", name, during, c.Note, c.Now)
 	var area, line strings.Builder
 	for from := 0; from < len(s.Points); from++ {
 		if !s.Points[from].Known {

@@ -37,29 +37,33 @@ func TestChartsFollowLocksAndGroups(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		_, text := get(t, page, "/")
 		require.Equal(t, []string{
-			"Locks held in the last 5 minutes: 2 to 3, now 3", "Waiters in the last 5 minutes: up to 1, now 1",
+			"Locks held since 00:00:00 UTC: 2 to 3, now 3", "Waiters since 00:00:00 UTC: up to 1, now 1",
 			"Acquisitions: 1 in 15 s", "Leases expired: 0 in 15 s",
 		}, charts(text)[:4])
-		require.Contains(t, textOf(text), "All locks, the last 5 minutes, seen since 00:00:00 UTC")
+		require.Contains(t, text, "<bdi>All locks</bdi>, the last 5 minutes, seen since 00:00:00 UTC")
 		require.Len(t, charts(text), 6, "orders:2 has charts in its row")
 
 		for address, titles := range map[string][]string{
-			"/?q=orders%3A%2A": {"Locks held in the last 5 minutes: 1 to 2, now 2", "Waiters in the last 5 minutes: up to 1, now 1", "Acquisitions: 1 in 15 s"},
-			"/?q=stock%3A%2A":  {"Locks held in the last 5 minutes: always 1, now 1", "Waiters in the last 5 minutes: none, now 0", "Acquisitions: 0 in 15 s"},
-			"/?q=o":            {"Locks held in the last 5 minutes: 2 to 3, now 3"},
+			"/?q=orders%3A%2A": {"Locks held since 00:00:00 UTC: 1 to 2, now 2", "Waiters since 00:00:00 UTC: up to 1, now 1", "Acquisitions: 1 in 15 s"},
+			"/?q=stock%3A%2A":  {"Locks held since 00:00:00 UTC: always 1, now 1", "Waiters since 00:00:00 UTC: none, now 0", "Acquisitions: 0 in 15 s"},
+			"/?q=o":            {"Locks held since 00:00:00 UTC: 2 to 3, now 3"},
 		} {
 			_, text := get(t, page, address)
 			require.Equal(t, titles, charts(text)[:len(titles)], address)
 		}
 		_, text = get(t, page, "/?by=prefix")
-		require.Subset(t, charts(text)[4:], []string{"Locks held in the last 5 minutes: 1 to 2, now 2", "Acquisitions: 1 in 15 s"})
+		require.Subset(t, charts(text)[4:], []string{"Locks held since 00:00:00 UTC: 1 to 2, now 2", "Acquisitions: 1 in 15 s"})
+		_, text = get(t, page, "/?by=prefix&q=1")
+		require.Len(t, charts(text), 4, "a part of a group has no charts")
+		_, text = get(t, page, "/?q=orders%3A%2A&only=trouble")
+		require.Equal(t, "Locks held since 00:00:00 UTC: 2 to 3, now 3", charts(text)[0])
 		_, text = get(t, page, "/?only=numbers")
 		require.Empty(t, charts(text))
 
 		get(t, page, "/lock?name=orders:2")
 		time.Sleep(2 * time.Second)
 		_, text = get(t, page, "/lock?name=orders:2")
-		require.Regexp(t, `^\[Held in the last 5 minutes: held in \d of \d intervals, now held Waiters in the last 5 minutes: always 1, now 1 Acquisitions: 1 in`,
+		require.Regexp(t, `^\[Held since 00:00:05 UTC: held in \d of \d intervals, now held Waiters since 00:00:05 UTC: always 1, now 1 Acquisitions: 1 in`,
 			fmt.Sprint(charts(text)))
 	})
 }

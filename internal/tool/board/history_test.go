@@ -238,3 +238,15 @@ func TestWatchedLocksReplaceInactiveOnes(t *testing.T) {
 	h.watched("new", at(Past.Seconds()+5), time.Time{}, gauges{})
 	require.Len(t, h.locks, 1)
 }
+
+func TestGroupsCountLocksThatAreNotKept(t *testing.T) {
+	t.Parallel()
+	var l Locks
+	for i := range 2*kept + 1 {
+		l.add(entryOf(&inspect.Lock{Name: fmt.Sprint("a:", i), Waiting: 2}), ByTrouble)
+	}
+	l.cut(ByTrouble)
+	locks, held, waiters, known := l.Group("a:")
+	require.Equal(t, []any{2*kept + 1, 0, 4*kept + 2, true}, []any{locks, held, waiters, known})
+	require.Len(t, l.Entries, kept)
+}

@@ -209,6 +209,7 @@ func TestAuditRecordsOutcomeTimes(t *testing.T) {
 		require.NoError(t, s.audit(t.Context(), redlatchui.Attempt{User: "ops", Outcome: "done"}))
 		lines := strings.Split(said.String(), "\n")
 		require.Contains(t, lines[0], began.Format(time.RFC3339)+" ops")
+		require.Contains(t, lines[0], `of lock ""; reason`, "there are no owners")
 		require.Contains(t, lines[1], began.Add(4*time.Second).Format(time.RFC3339)+" ops")
 	})
 }

@@ -153,12 +153,16 @@ func (s *server) audit(_ context.Context, a redlatchui.Attempt) error {
 	for i, owner := range a.Owners {
 		owners[i] = sanitize.Word(owner)
 	}
+	from := ""
+	if len(owners) > 0 { // those of evict-all-dead are not known before
+		from = " from " + strings.Join(owners, ", ")
+	}
 	said := a.Outcome
 	if a.Detail != "" {
 		said += ": " + sanitize.Message(a.Detail)
 	}
-	cli.Messagef(s.errors, "audit: %s %s from %s: %s of lock %q from %s; reason %q; %s", time.Now().UTC().Format(time.RFC3339), sanitize.Word(a.User),
-		sanitize.Word(a.Remote), a.Action, a.Lock, strings.Join(owners, ", "), a.Reason, said)
+	cli.Messagef(s.errors, "audit: %s %s from %s: %s of lock %q%s; reason %q; %s", time.Now().UTC().Format(time.RFC3339), sanitize.Word(a.User),
+		sanitize.Word(a.Remote), a.Action, a.Lock, from, a.Reason, said)
 	return nil
 }
 
