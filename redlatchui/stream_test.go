@@ -231,11 +231,13 @@ func TestStaleHolderIsNotShownAsAlive(t *testing.T) {
 			_, text := get(t, page, "/lock?name=job")
 			return regexp.MustCompile(`<p class="why (\w+)"`).FindStringSubmatch(text)[1]
 		}
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-b.events {
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+			<-b.events
 		}
 		require.Equal(t, "fine", level())
 		far.stalls.Store(true)
-		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-b.events {
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+			<-b.events
 		}
 		require.Equal(t, "calm", level())
 		far.stalls.Store(false)
