@@ -39,7 +39,7 @@ type File struct {
 	text []byte
 }
 
-// Context names a server. Its keys are the connection flags. Paths are relative to the file's directory.
+// Context names a server. Its keys are the connection flags. Paths are relative to the file's directory, or begin with ~/.
 type Context struct {
 	Redis           string  `yaml:"redis"`
 	User            string  `yaml:"user"`
@@ -166,6 +166,11 @@ func checkKeys(n *yaml.Node) error {
 }
 
 func below(dir, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}

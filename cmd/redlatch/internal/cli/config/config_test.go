@@ -98,6 +98,12 @@ func TestPathsStartAtFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/etc/redlatch/secret", g.Contexts["a"].PasswordFile)
 	require.Equal(t, Command{"/etc/redlatch/secret", "./x"}, g.Contexts["a"].PasswordCommand)
+	home, err := os.UserHomeDir()
+	require.NoError(t, err)
+	g, err = parse("/etc/redlatch/c.yaml", []byte("contexts: {a: {password-file: ~/secret, password-command: [~/secret, ~/x]}}"))
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(home, "secret"), g.Contexts["a"].PasswordFile)
+	require.Equal(t, Command{filepath.Join(home, "secret"), "~/x"}, g.Contexts["a"].PasswordCommand)
 	_, err = f.Find("prd")
 	require.EqualError(t, err, "context prd is not in /etc/redlatch/c.yaml, which has dev, prod")
 }
