@@ -57,6 +57,8 @@ func TestNearestSourceNamesServer(t *testing.T) {
 		"--context dev --redis redis://h":   "--redis and --context are mutually exclusive",
 		"--context= ":                       "--redis and --context must not be empty",
 		"--redis= ":                         "--redis and --context must not be empty",
+		"--context dev --user= ":            "--user and --password-file must not be empty",
+		"--context dev --password-file= ":   "--user and --password-file must not be empty",
 		"--context prd":                     "--context: context prd is not in " + path + ", which has dev, prod",
 		"--context prod":                    "context prod: password-file: open /no/such/secret: no such file",
 		"--context dev --user x":            "context dev: --user needs a password",

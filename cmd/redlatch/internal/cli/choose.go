@@ -108,6 +108,8 @@ func (g *Globals) choose() (*Chosen, error) {
 	// An empty variable in a script must not select another server.
 	case g.given(redisFlag) && g.Redis == "", g.given(contextFlag) && g.context == "":
 		return nil, errors.New("--redis and --context must not be empty")
+	case g.given("user") && g.user == "", g.given("password-file") && g.passwordFile == "":
+		return nil, errors.New("--user and --password-file must not be empty")
 	case g.Redis != "" && g.given(contextFlag):
 		return nil, errors.New("--redis and --context are mutually exclusive")
 	case g.Redis != "":

@@ -50,7 +50,11 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 		return 0
 	}
 	if exit.Err != nil {
-		Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(g.InContext(err))))
+		text := exit.Err.Error()
+		if lost := out.Err(); lost == nil || !errors.Is(exit.Err, lost) {
+			text = g.InContext(exit.Err)
+		}
+		Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(text)))
 	}
 	return exit.Code
 }
