@@ -85,7 +85,6 @@ type jsonFlag Output
 
 func (o *jsonFlag) String() string { return strconv.FormatBool(o.format == formatJSON) }
 func (*jsonFlag) Type() string     { return "bool" }
-func (*jsonFlag) IsBoolFlag() bool { return true }
 func (o *jsonFlag) Set(s string) error {
 	on, err := strconv.ParseBool(s)
 	switch {

@@ -49,9 +49,9 @@ live worker acquires the lock. Finally, the demo compares the counter with the
 reports of the processes. The summary also shows whether a live worker was
 overtaken, based on the server's queue at each release.
 
-The server runs inside this program unless --redis names another one; REDIS_URL
-is ignored. On another server, the demo uses only keys redlatch-demo:* and
-removes them afterwards.
+The server runs inside this program unless --redis or --context names another
+one; the environment is ignored. On another server, the demo uses only keys
+redlatch-demo:* and removes them afterwards.
 
 Exit codes:
   0      the result is correct

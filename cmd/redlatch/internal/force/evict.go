@@ -49,7 +49,8 @@ type evicted struct {
 	inspect.Waiter
 	Next *nextInQueue `json:"next"`
 
-	absent int // waiters without a subscriber among the first inspect.LookedAt
+	hint   func(string) string // adds the context to commands
+	absent int                 // waiters without a subscriber among the first inspect.LookedAt
 }
 
 type nextInQueue struct {
@@ -89,7 +90,7 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 				if all.on {
 					done, err = all.run(ctx, t, name)
 				} else {
-					done, err = evictOne(ctx, &repair.Evict{Target: t, Name: name, Owner: args[1], EvenIfAlive: force})
+					done, err = evictOne(ctx, g.Hint, &repair.Evict{Target: t, Name: name, Owner: args[1], EvenIfAlive: force})
 				}
 				return err
 			})
@@ -116,12 +117,12 @@ func notEvicted(err error) error {
 	return &cli.ExitError{Code: 1, Err: err}
 }
 
-func evictOne(ctx context.Context, e *repair.Evict) (*evicted, error) {
+func evictOne(ctx context.Context, hint func(string) string, e *repair.Evict) (*evicted, error) {
 	done, err := e.Run(ctx)
 	if err != nil {
 		return nil, notEvicted(err)
 	}
-	out := &evicted{Named: inspect.NameOf(e.Name), Waiter: inspect.WaiterOf(&done.Waiter, time.Now())}
+	out := &evicted{hint: hint, Named: inspect.NameOf(e.Name), Waiter: inspect.WaiterOf(&done.Waiter, time.Now())}
 	if done.Next == "" {
 		return out, nil
 	}
@@ -176,7 +177,7 @@ func (e *evicted) print(w io.Writer) {
 	fmt.Fprintln(w, cli.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
 	printWaiter(w, &e.Waiter)
 	e.Next.print(w)
-	command := "`redlatch evict --all-dead " + inspect.Args(e.Name) + "`"
+	command := e.hint("`redlatch evict --all-dead " + inspect.Args(e.Name) + "`")
 	switch {
 	case e.absent == 1:
 		fmt.Fprint(w, cli.Indented("left", "1 waiter has no subscriber: "+command+" evicts it if it is dead"))

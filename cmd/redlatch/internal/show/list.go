@@ -24,12 +24,13 @@ type lister struct {
 	unread int // keys that the last scan could not read
 	// contended contains the locks that may be part of circles of waits.
 	contended []*inspect.Lock
-	away      error // why the last scan could not reach a master
+	away      error               // why the last scan could not reach a master
+	hint      func(string) string // adds the context to commands
 }
 
 // NewList returns the command list.
 func NewList(g *cli.Globals) *cobra.Command {
-	l := &lister{}
+	l := &lister{hint: g.Hint}
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN]",
 		Short:   "List all clients' locks on the server",
@@ -203,7 +204,7 @@ func progress(w io.Writer, every time.Duration) reporter {
 }
 
 func (l *lister) message(format string, args ...any) {
-	cli.Messagef(l.errors, format, args...)
+	cli.Messagef(l.errors, "%s", l.hint(fmt.Sprintf(format, args...)))
 }
 
 const listHelp = `Lists the locks of Redlatch and Redisson whose names match PATTERN, or all

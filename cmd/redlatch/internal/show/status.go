@@ -103,6 +103,9 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, names []string) er
 		q.name = name
 		s, err := q.ask(ctx, srv, client)
 		if err == nil {
+			if lock, is := s.(*status); is {
+				lock.Note = g.Hint(lock.Note)
+			}
 			a.add(s)
 			a.exit(g, q.exit(s))
 			continue

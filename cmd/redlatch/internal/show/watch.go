@@ -22,6 +22,7 @@ type watcher struct {
 	pattern string
 	single  bool // pattern is the name of a single lock
 	format  cli.Output
+	emitted bool
 	length  time.Duration // 0 means no limit
 
 	srv    *connect.Server
@@ -100,7 +101,11 @@ func (w *watcher) run(ctx context.Context) error {
 	if !w.single {
 		helpers.Go(func() { w.find(inner, found) })
 	}
-	return f.run(inner, heard, found)
+	err = f.run(inner, heard, found)
+	if !w.emitted && (err == nil || ctx.Err() != nil) {
+		w.format.NoItems(w.out)
+	}
+	return err
 }
 
 func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, error) {
@@ -151,6 +156,7 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 
 func (w *watcher) emit(event any, line string) {
 	if w.format.Structured() {
+		w.emitted = true
 		_ = w.format.Item(w.out, event) // cli.Execute ends the command
 		return
 	}
