@@ -49,7 +49,7 @@ func figuresOf(of string, s *board.Series, held, waiters int) *figures {
 		return nil
 	}
 	f, when := rowFiguresOf(of, s, waiters)
-	f.Held = gauge("Locks held", "held", f.During, s, held, func(p *board.Point) int32 { return p.Held })
+	f.Held = f.gauge("Locks held", "held", s, held, func(p *board.Point) int32 { return p.Held })
 	f.Expired = counter("Leases expired", "expired", when, s, func(p *board.Point) int32 { return p.Expired })
 	return f
 }
@@ -61,13 +61,13 @@ func rowFiguresOf(of string, s *board.Series, waiters int) (f *figures, when str
 		f.Since = since.UTC().Format(time.TimeOnly) + " UTC"
 		f.During, when = "since "+f.Since, "in "+board.Span(s.End.Sub(since))
 	}
-	f.Waiters = gauge("Waiters", "waiters", f.During, s, waiters, func(p *board.Point) int32 { return p.Waiters })
+	f.Waiters = f.gauge("Waiters", "waiters", s, waiters, func(p *board.Point) int32 { return p.Waiters })
 	f.Acquired = counter("Acquisitions", "acquired", when, s, func(p *board.Point) int32 { return p.Acquired })
 	return f, when
 }
 
 // gauge draws a number over time.
-func gauge(name, style, during string, s *board.Series, now int, value func(*board.Point) int32) *spark {
+func (f *figures) gauge(name, style string, s *board.Series, now int, value func(*board.Point) int32) *spark {
 	low, high := int32(now), int32(now)
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Known {
@@ -83,7 +83,7 @@ func gauge(name, style, during string, s *board.Series, now int, value func(*boa
 			c.Note = grouped(int64(low)) + " to " + grouped(int64(high))
 		}
 	}
-	c.Title = fmt.Sprintf("%s %s: %s, now %s", name, during, c.Note, c.Now)
+	c.Title = fmt.Sprintf("%s %s: %s, now %s", name, f.During, c.Note, c.Now)
 	var area, line strings.Builder
 	for from := 0; from < len(s.Points); from++ {
 		if !s.Points[from].Known {
