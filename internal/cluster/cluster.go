@@ -29,18 +29,18 @@ type Cluster struct {
 
 	mu        sync.Mutex // not held across I/O or while a done callback runs
 	closed    bool
-	running   bool                // refresher and settler have started
+	running   bool
 	table     [slots]*node        // nil if the master is unknown
 	replicas  map[string][]string // by the master's address
-	refreshed chan struct{}       // closed after the next refresh
-	err       error               // why the last refresh failed
-	waiting   []*routedCall       // calls waiting for a refresh
+	refreshed chan struct{}
+	err       error
+	waiting   []*routedCall
 	subs      map[*subscription]struct{}
 	unsettled []*subscription  // may have to move to another node
 	nodes     map[string]*node // by address
 	byTag     map[int64]*node
 	tags      int64
-	changed   chan struct{} // see Reconnected
+	changed   chan struct{}
 	lost      chan struct{}
 	lacks     [kinds]bool // the servers do not know this kind of subscription
 }

@@ -48,10 +48,10 @@ type node struct {
 	copies *replication.Batcher
 
 	// Guarded by Cluster.mu.
-	pending     int // calls in progress
+	pending     int
 	channelSubs int
 	left        time.Time // when it was demoted or created; zero for a master
-	served      bool      // it is or was a master
+	served      bool
 }
 
 // node returns the node at addr, and creates it if necessary. It does not do I/O. It is called with

@@ -105,7 +105,6 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	})
 }
 
-// informants returns the masters and then the other seeds, both in random order.
 func (c *Cluster) informants() []*node {
 	seeds := c.cfg.Seeds
 	c.mu.Lock()
@@ -134,7 +133,6 @@ func shuffle(nodes []*node) {
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 }
 
-// finish stores the result of a refresh, and resumes the calls and subscriptions that were waiting.
 func (c *Cluster) finish(spans []span, err error) {
 	c.mu.Lock()
 	if c.closed {
@@ -165,7 +163,6 @@ func (c *Cluster) finish(spans []span, err error) {
 // ErrUnserved means that no node names a master for a slot.
 var ErrUnserved = errors.New("no cluster node serves the slot")
 
-// unserved returns the error for a slot without a known master after a refresh that ended with err.
 func unserved(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: %w", transport.ErrNotSent, ErrUnserved)

@@ -21,8 +21,8 @@ type routedCall struct {
 	sync   *syncing // nil unless the call waits for replicas
 	slot   int      // -1 if any node will do
 	hops   int
-	node   *node // where it was sent last
-	asking bool  // node is importing the slot
+	node   *node
+	asking bool // node is importing the slot
 	// If any node will do, away contains the nodes to which the call could not be sent, and why is the first error.
 	away []*node
 	why  error
@@ -40,8 +40,6 @@ func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *rout
 	return t
 }
 
-// depart sends the call to its master. If the master is unknown, it queues the call until a refresh. It returns false
-// if the call was not sent.
 func (t *routedCall) depart() bool {
 	c := t.c
 	c.mu.Lock()
@@ -123,7 +121,6 @@ func (t *routedCall) arrived(reply any, err error) {
 	t.done(nil, err)
 }
 
-// elsewhere sends the call to a master that has not been tried yet, or ends it with the first error.
 func (t *routedCall) elsewhere(err error) {
 	c := t.c
 	if t.away = append(t.away, t.node); t.why == nil {

@@ -27,12 +27,12 @@ type subscription struct {
 	// while another mutex is held, or in a callback of a subscriber.
 	moving sync.Mutex
 
-	mu          sync.Mutex         // may be locked with Cluster.mu held
-	channelSubs [kinds]*channelSub // nil if none
+	mu          sync.Mutex // may be locked with Cluster.mu held
+	channelSubs [kinds]*channelSub
 	established bool
 	gap         bool // to be reported when all channel subscriptions are acknowledged
 	broken      bool // a channel subscription has failed and must be replaced
-	hops        int  // redirections since all were acknowledged
+	hops        int
 	over        bool
 	err         error
 }
@@ -190,7 +190,6 @@ func (s *subscription) fail(err error) {
 	s.failLocked(err)
 }
 
-// failPending ends s unless it is established, and reports whether it has ended.
 func (s *subscription) failPending(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -334,7 +333,6 @@ func (c *Cluster) evictLocked(err error) {
 	}
 }
 
-// unsubscribed handles the loss of n's connection for subscriptions of kind k.
 func (c *Cluster) unsubscribed(n *node, k kind) {
 	c.mu.Lock()
 	for s := range c.subs {

@@ -71,10 +71,10 @@ type Failover struct {
 
 	ctx     context.Context //nolint:containedctx // ends with Close
 	cancel  context.CancelFunc
-	once    sync.Once // starts watch
+	once    sync.Once
 	wg      sync.WaitGroup
 	suspect chan struct{} // cap 1; receives a value when a reply shows that the server is not a master
-	refused sync.Once     // for logging that the server rejects the subscription
+	refused sync.Once
 }
 
 var (
@@ -119,7 +119,6 @@ func (f *Failover) heeding(done transport.Done) transport.Done {
 	}
 }
 
-// heedRefusal makes watch query the Sentinels if err shows that the server is a replica.
 func (f *Failover) heedRefusal(err error) {
 	if err != nil && transport.IsCode(err, "READONLY") {
 		select {
@@ -186,8 +185,6 @@ func (f *Failover) watch() {
 	}
 }
 
-// unsubscribed logs once that the server rejects the subscription, and queries the Sentinels after
-// a pause.
 func (f *Failover) unsubscribed(err error) {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {

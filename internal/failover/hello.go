@@ -76,7 +76,7 @@ type helloListener struct {
 type news struct {
 	received bool
 	master   string // the address of a first claim or a failover
-	failed   error  // why the subscription failed
+	failed   error
 }
 
 var _ pubsub.Sink = (*helloListener)(nil)

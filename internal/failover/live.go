@@ -91,7 +91,6 @@ func (c *liveConn) Close() error {
 	return c.ConnWithTimeout.Close()
 }
 
-// leadTo reports whether there is a connection and all connections and dials lead to addr.
 func (l *live) leadTo(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +104,6 @@ func (l *live) leadTo(addr string) bool {
 	return some
 }
 
-// cut closes connections and dials to servers other than addr, and returns how many it closed.
 func (l *live) cut(addr string) int {
 	made, dials := l.elsewhere(addr)
 	for _, c := range dials {
@@ -117,7 +115,6 @@ func (l *live) cut(addr string) int {
 	return len(made) + len(dials)
 }
 
-// elsewhere records that addr is the master, and returns the connections and dials to other servers.
 func (l *live) elsewhere(addr string) (made, dials []*liveConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,7 +26,7 @@ type Sentinels struct {
 	name string
 	dial func(ctx context.Context, addr string) (redis.Conn, error)
 
-	given []string // always queried
+	given []string
 
 	mu      sync.Mutex // not held across I/O
 	learned []string   // others, in the order in which they were last named or last answered
@@ -56,7 +56,7 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	}
 	came := make(chan word, len(addrs))
 	var asking sync.WaitGroup
-	defer asking.Wait() // returns soon after cancel
+	defer asking.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, addr := range addrs {
@@ -97,7 +97,6 @@ func (s *Sentinels) known() []string {
 	return slices.Concat(s.given, s.learned)
 }
 
-// learn adds Sentinels and, if there are too many, drops the least recent ones.
 func (s *Sentinels) learn(addrs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

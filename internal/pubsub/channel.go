@@ -26,7 +26,7 @@ type channel struct {
 
 	asked      bool
 	acked      bool // asked, and all commands have been answered
-	unanswered int  // number of commands
+	unanswered int
 	alone      bool // must not share a SUBSCRIBE, since a shared one failed
 	paused     bool // refused temporarily, until table.resume
 	dirty      bool
@@ -95,7 +95,7 @@ func (k kind) String() string {
 // An op is a command that has not been answered completely.
 type op struct {
 	kind     kind
-	greeting bool // the first PING on its connection
+	greeting bool
 	again    bool // refused temporarily, and not for the first time
 	args     []any
 	rest     []*channel    // not acknowledged yet, in order

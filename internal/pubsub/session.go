@@ -21,7 +21,6 @@ import (
 // get an error.
 const maxMute = 3
 
-// run connects whenever there are channels, until Close.
 func (s *Subscriber) run() {
 	defer close(s.done)
 	pause := clock.Backoff{Min: s.cfg.BackoffMin, Max: s.cfg.BackoffMax}
@@ -59,7 +58,6 @@ func (s *Subscriber) run() {
 	}
 }
 
-// awaitDemand waits until there is a channel. It returns false after Close.
 func (s *Subscriber) awaitDemand() bool {
 	for !s.demand() {
 		select {
@@ -138,11 +136,11 @@ type session struct {
 	born time.Time
 
 	heard  atomic.Int64 // when something last arrived, in nanoseconds since born
-	useful atomic.Bool  // an answer for a channel has arrived
+	useful atomic.Bool
 
 	once   sync.Once
-	err    error         // the first reason to end; set by once
-	broken chan struct{} // closed when the reader has ended
+	err    error // the first reason to end; set by once
+	broken chan struct{}
 }
 
 // serve uses conn until it breaks or the Subscriber is closed. useful reports whether the server answered a
@@ -186,7 +184,6 @@ func (s *Subscriber) detach() {
 	s.table.detach()
 }
 
-// write sends commands and keeps the connection alive, until it breaks or the Subscriber is closed.
 func (x *session) write() error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

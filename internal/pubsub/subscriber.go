@@ -55,7 +55,7 @@ type Subscriber struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wake   chan struct{} // cap 1; receives a value when run has work
-	done   chan struct{} // closed when run has ended or will not start
+	done   chan struct{}
 
 	// mu guards the fields below, channels and listeners. It is never held while waiting for anything.
 	mu      sync.Mutex
@@ -167,7 +167,7 @@ func (s *Subscriber) Reconnect() {
 func (s *Subscriber) Close() error {
 	s.cancel()
 	if x := s.shut(); x != nil {
-		x.end(transport.ErrClosed) // ends a blocked write
+		x.end(transport.ErrClosed)
 	}
 	<-s.done
 	return nil
@@ -228,7 +228,7 @@ type listener struct {
 	ready  chan struct{} // closed when established or failed; nil if never pending
 
 	ch          *channel // nil after close or failure
-	place       int      // index in ch.listeners
+	place       int
 	established bool
 	err         error
 }

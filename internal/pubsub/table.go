@@ -10,14 +10,14 @@ import (
 // table holds the channels and the commands for them. It doesn't do I/O. Subscriber.mu guards it.
 type table struct {
 	channels map[string]*channel
-	most     int        // maximum number of channels in a command
-	attached bool       // if false, dirty and ops are empty
-	pingDue  bool       // the writer must PING
+	most     int
+	attached bool // if false, dirty and ops are empty
+	pingDue  bool
 	greet    bool       // the PING that is due is the connection's first
 	dirty    []*channel // wanted and asked may differ
 	ops      []*op      // unanswered commands, oldest first
 
-	paused   []*channel    // refused temporarily
+	paused   []*channel
 	resumeAt time.Duration // age of the connection; if 0, see resume
 }
 
@@ -66,7 +66,6 @@ func (t *table) mark(c *channel) {
 	}
 }
 
-// attach begins a new connection: PING is sent and all channels are subscribed.
 func (t *table) attach() {
 	t.attached, t.pingDue, t.greet = true, true, true
 	for _, c := range t.channels {
@@ -124,7 +123,6 @@ func (t *table) pong() {
 	}
 }
 
-// acknowledge handles a subscribe or unsubscribe message. It reports whether the message answers a command.
 func (t *table) acknowledge(k kind, name string) bool {
 	o := t.oldest()
 	if o == nil || o.kind != k || o.rest[0].name != name {
@@ -194,7 +192,6 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 // in Valkey after slots have moved.
 func unsubscribedAlready(err *transport.ServerError) bool { return transport.IsCode(err, "NOSUB") }
 
-// refuseChannel fails a channel's listeners, unless a later command for it is unanswered.
 func (t *table) refuseChannel(c *channel, err error) {
 	if c.unanswered--; c.unanswered > 0 {
 		return
@@ -257,7 +254,6 @@ func (t *table) count() (listeners, pending int) {
 	return listeners, pending
 }
 
-// pauseTime is how long a channel pauses after a temporary refusal.
 const pauseTime = time.Second
 
 func passing(err *transport.ServerError) bool {
@@ -268,7 +264,6 @@ func passing(err *transport.ServerError) bool {
 	return ofSlot(err)
 }
 
-// ofSlot reports whether err may affect only the channel's slot.
 func ofSlot(err *transport.ServerError) bool {
 	return transport.IsCode(err, "CLUSTERDOWN") || transport.IsCode(err, "TRYAGAIN")
 }

@@ -32,8 +32,7 @@ type Config struct {
 	// Lease is the default lease, or 0 if the client does not acquire locks.
 	Lease       time.Duration
 	DialTimeout time.Duration
-	// ClientName is the name of the connections, if not empty.
-	ClientName string
+	ClientName  string
 	// Logger logs when connections are made or lost, and when the server rejects a command.
 	Logger *slog.Logger
 	// Reconnected, if not nil, is called with "commands" or "subscriptions" when a connection has replaced a lost
@@ -90,7 +89,6 @@ func (c *Config) Naming() func(dial Dial) Dial {
 	}
 }
 
-// setName sends CLIENT SETNAME. It closes conn if it returns an error.
 func setName(ctx context.Context, conn redis.Conn, name string, refused func(error)) (redis.Conn, error) {
 	// Commands on conn don't end with ctx.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -118,7 +116,6 @@ func (c *Config) logRefusal(err error) {
 
 // NodeError is an error from one server, in a cluster or behind Sentinels.
 type NodeError struct {
-	// Addr is host:port.
 	Addr string
 	Err  error
 }
