@@ -75,7 +75,7 @@ func (f *Fair) Release(c *transport.Call, now, owner, lease any, target int64) {
 // ReleaseShared fills c with [FairReleaseShared].
 func (f *Fair) ReleaseShared(c *transport.Call, latch string, now, owner, lease any) {
 	f.fill(c, FairReleaseShared, latch, now, owner, lease, f.Publish, protocol.MessageUnlock, latchMillis)
-	c.NumKeys++ // the latch
+	c.NumKeys++
 }
 
 // ForceRelease fills c with [FairForceRelease].

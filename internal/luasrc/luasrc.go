@@ -27,7 +27,6 @@ var files embed.FS
 // first line of the script.
 const undeclared = "--!df flags=allow-undeclared-keys\n"
 
-// load returns the script in the named file, preceded by the given texts and the fragments that it uses.
 func load(name string, before ...string) *transport.Script {
 	joined := map[string]bool{}
 	text := strings.Join(before, "") + join(files, name+".lua", joined)
@@ -50,7 +49,6 @@ const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
 end
 `
 
-// join returns the text of a file, preceded by the fragments that it uses and that are not yet in joined.
 func join(files fs.FS, file string, joined map[string]bool) string {
 	text, err := fs.ReadFile(files, file)
 	if err != nil {
@@ -67,7 +65,6 @@ func join(files fs.FS, file string, joined map[string]bool) string {
 	return all.String()
 }
 
-// fragments returns the names that are listed in the line "-- Uses:".
 func fragments(text string) []string {
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "--") {

@@ -9,7 +9,7 @@ import (
 
 // The scripts for the plain lock. A count is shared if several processes may use the same owner.
 var (
-	Acquire       = load("acquire", guard) // acquires or reenters a lock
+	Acquire       = load("acquire", guard)
 	Reenter       = load("reenter")        // reenters a lock; may run twice with a target
 	Release       = load("release")        // lowers an unshared count to a target; may run late or twice
 	ReleaseShared = load("release_shared") // lowers a shared count by one, with Redisson's latch
@@ -19,7 +19,7 @@ var (
 	Renew         = load("renew")     // extends leases of plain and fair locks
 	Replicate     = load("replicate") // rewrites a plain or fair lock unchanged, for WAIT
 	Foreign       = load("foreign")   // detects a hash that another program wrote
-	KindOf        = load("kind_of")   // returns the kind of object that is stored under a key
+	KindOf        = load("kind_of")
 )
 
 const tell = "1"
@@ -27,7 +27,6 @@ const tell = "1"
 // latchMillis is the TTL of a latch in milliseconds. Redisson never uses a shorter one.
 var latchMillis any = int64(16_000)
 
-// fill sets the script and appends the arguments of c, which must be empty. The first args are the keys.
 func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
 	c.Script, c.NumKeys = script, keys
 	c.Args = append(c.Args, args...)

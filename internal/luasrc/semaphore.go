@@ -9,11 +9,11 @@ import (
 var (
 	PermitAcquire   = load("permit_acquire", guard) // acquires permits with new IDs
 	PermitRelease   = load("permit_release", guard) // releases permits by their IDs; may run late or twice
-	PermitRenew     = load("permit_renew")          // extends the leases of permits
-	PermitReplicate = load("permit_replicate")      // rewrites the leases of permits unchanged for WAIT
-	PermitCount     = load("permit_count")          // counts the available and the acquired permits
-	PermitSet       = load("permit_set", guard)     // sets the number of permits, including acquired ones; may run twice
-	PermitInspect   = load("permit_inspect")        // reads a semaphore and its acquired permits
+	PermitRenew     = load("permit_renew")
+	PermitReplicate = load("permit_replicate") // rewrites the leases of permits unchanged for WAIT
+	PermitCount     = load("permit_count")
+	PermitSet       = load("permit_set", guard) // sets the number of permits, including acquired ones; may run twice
+	PermitInspect   = load("permit_inspect")
 )
 
 // The scripts for a semaphore that only counts its permits. The last two also work for permits with IDs.
@@ -61,7 +61,6 @@ const IDSize = 16
 // concatenated IDs, each of which is [IDSize] bytes long, and now is in milliseconds since 1970.
 type Permits struct {
 	Counter
-	// Permits is the key of the sorted set as a string.
 	Permits any
 }
 
@@ -103,7 +102,7 @@ func FillPermitRenew(c *transport.Call, now int64, n int, permits func(i int) (k
 var (
 	LatchSet       = load("latch_set", guard)        // sets the count of a latch that has none
 	LatchCountDown = load("latch_count_down", guard) // lowers the count by one; must not run twice
-	LatchDelete    = load("latch_delete", guard)     // deletes the count
+	LatchDelete    = load("latch_delete", guard)
 )
 
 // Latch fills calls to the scripts for one count-down latch.

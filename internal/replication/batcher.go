@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	// batchMax is the maximum number of calls that share one WAIT.
 	batchMax = 1024
 	idleTime = time.Minute
 )
@@ -58,7 +57,7 @@ type Batcher struct {
 	closed  bool
 
 	// Owned by the run goroutine.
-	link     *link // or nil
+	link     *link
 	replaced <-chan struct{}
 	pause    clock.Backoff // after a failed dial or a useless connection
 }
@@ -137,9 +136,8 @@ func (b *Batcher) take() []*request {
 	return batch
 }
 
-// serve sends calls until each of them has ended. It may send calls again on a new connection.
 func (b *Batcher) serve(batch []*request) {
-	var lost error // why calls are sent again
+	var lost error
 	for len(batch) > 0 {
 		fresh, err := b.connect()
 		if err != nil {
@@ -201,7 +199,6 @@ func (b *Batcher) judge() {
 	b.pause.Reset()
 }
 
-// connect makes sure that there is a connection, and reports whether it made a new one.
 func (b *Batcher) connect() (fresh bool, err error) {
 	if b.outdated() {
 		b.hangUp()

@@ -19,7 +19,7 @@ type request struct {
 	until    time.Time
 	done     func(any, int64, error)
 	asking   bool // send ASKING first, since the server does not own the slot yet
-	sent     int  // how often it was sent and may have run
+	sent     int
 	eval     bool // send the script's text, since the server did not know the script
 
 	reply   any                    // of the latest exchange
@@ -31,14 +31,12 @@ type link struct {
 	conn     redis.Conn
 	stop     func() bool                  // unregisters the function that closes conn when the context ends
 	known    map[*transport.Script]string // digests of the scripts that were sent on conn
-	answered bool                         // the server has answered a command
-	readOnly bool                         // the server has replied READONLY
+	answered bool
+	readOnly bool
 }
 
-// errFull means that the server's connection limit is reached and nothing has run.
 var errFull = errors.New("the server's connection limit is reached")
 
-// newLink returns a link that closes conn when ctx ends.
 func newLink(ctx context.Context, conn redis.Conn) *link {
 	return &link{
 		conn:  conn,
@@ -102,7 +100,6 @@ func notRun(batch []*request) {
 	}
 }
 
-// settle ends the answered calls, and returns the calls whose script was unknown.
 func settle(batch []*request, v verdict) (again []*request) {
 	for _, r := range batch {
 		switch {
@@ -132,7 +129,6 @@ func unproven(batch []*request) (again []*request) {
 	return again
 }
 
-// withdraw ends the abandoned calls, and returns the others. lost is the reason why calls are sent again, or nil.
 func withdraw(batch []*request, lost error) []*request {
 	sent := make([]*request, 0, len(batch))
 	for _, r := range batch {
@@ -216,7 +212,6 @@ func (l *link) receive() (reply any, refusal *transport.ServerError, err error) 
 	return reply, refusal, nil
 }
 
-// silent returns a timeout error if timer has closed the connection.
 func silent(err error, limit time.Duration, timer *time.Timer) error {
 	if timer.Stop() {
 		return err
@@ -224,7 +219,6 @@ func silent(err error, limit time.Duration, timer *time.Timer) error {
 	return fmt.Errorf("no reply within %v", limit)
 }
 
-// unknown reports whether the server did not know the script when its digest was sent.
 func (r *request) unknown() bool {
 	return r.refusal != nil && !r.eval && r.call.Script != nil && r.refusal.Code() == "NOSCRIPT"
 }

@@ -56,7 +56,7 @@ func Refused(reply any) Refusal {
 	if len(parts) > 1 {
 		text, isText := bulk(parts[1])
 		r.Free = isText && text == ""
-		text, _ = protocol.WriterOf(text) // of a read/write lock
+		text, _ = protocol.WriterOf(text)
 		owner, err := codec.ParseOwner(text)
 		if err == nil {
 			r.Holder = owner
@@ -71,7 +71,6 @@ func Refused(reply any) Refusal {
 	return r
 }
 
-// owned matches the colon and number of an owner.
 var owned = regexp.MustCompile(`:-?\d`)
 
 // Foreign decodes the reply to a check of whether another program uses the key. If foreign is true, field is a field of
@@ -97,7 +96,7 @@ func Token(reply any) (token int64, granted bool, err error) {
 		token = r
 	default:
 		text, _ := bulk(reply)
-		token, _ = parseDecimal(text) // 0 if it is not a number
+		token, _ = parseDecimal(text)
 	}
 	if token < 1 {
 		return 0, false, badReply("token", reply)

@@ -69,7 +69,7 @@ type Lease struct {
 	due     time.Time // when the renewal was due before a doubt hastened it, or zero
 	retry   time.Duration
 	index   int
-	pending bool // a renewal is in flight
+	pending bool
 	tried   bool
 	watched bool
 }

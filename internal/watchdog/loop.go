@@ -50,7 +50,7 @@ type Loop struct {
 	oldest  *Lease
 	newest  *Lease
 	armed   time.Time // when the goroutine will wake, or zero if it is not going to
-	added   bool      // a lease was added since the goroutine last woke
+	added   bool
 	results []result
 	empty   chan struct{} // closed when the schedule is empty, for Drain
 	started bool
@@ -258,7 +258,7 @@ func (w *Loop) run() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-w.doubt: // before any later results
+		case <-w.doubt:
 			w.suspect(time.Now())
 		default:
 		}

@@ -63,7 +63,6 @@ func (w *Loop) suspect(now time.Time) {
 	}
 }
 
-// hasten makes all leases due that were last confirmed by a call sent before now.
 func (w *Loop) hasten(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +88,6 @@ func (w *Loop) tell(l *Lease, now time.Time) {
 	w.log("redlatch: lock lost: the lease was not renewed in time", args...)
 }
 
-// jumped reports whether the wall clock has gained on the monotonic clock.
 func (w *Loop) jumped(now time.Time) bool {
 	last := w.last
 	w.last = now
@@ -98,7 +96,6 @@ func (w *Loop) jumped(now time.Time) bool {
 
 func ranAhead(wall, mono time.Duration) bool { return wall-mono > 20*time.Millisecond }
 
-// sweep moves the leases that have expired by the wall clock to the front of the schedule.
 func (w *Loop) sweep(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +135,6 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 
 func (l *Lease) renewable() bool { return l.confirmed() && !l.pending }
 
-// early returns how long before it is due a lease may be renewed to share a script.
 func (l *Lease) early() time.Duration {
 	if l.retry > 0 {
 		return 0
@@ -230,7 +226,6 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 	return lost
 }
 
-// reschedule sets when the loop checks the lease again, but no later than the lease's end.
 func (w *Loop) reschedule(l *Lease, at time.Time) {
 	l.next = at
 	if end := l.Ends(); end.Before(at) {
