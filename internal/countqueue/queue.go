@@ -34,14 +34,14 @@ type queue struct {
 
 	mu      sync.Mutex // guards the fields below
 	state   acquire.QueueState
-	free    int64 // permits left at the last reply
+	free    int64
 	arrived uint64
 	waiting []*caller // in call order
 	asking  *caller   // has the turn in the round; nil between rounds
 	rounds  uint64
 	again   bool                   // another round is due after this one
 	sub     transport.Subscription // of the first waiting caller, or nil
-	expiry  *time.Timer            // begins a round when a lease ends
+	expiry  *time.Timer
 
 	// silence never delivers events. It stands in for the subscription of callers that are woken by others, so that the
 	// loop doesn't assume a gap. There is one for each queue because a channel belongs to a synctest bubble.
@@ -89,7 +89,6 @@ func (q *queue) remove(c *caller) (left transport.Subscription) {
 
 func (q *queue) isFirst(c *caller) bool { return len(q.waiting) > 0 && q.waiting[0] == c }
 
-// promote wakes the new first caller. If there is none, it begins a round instead.
 func (q *queue) promote() {
 	if q.sub == nil {
 		q.begin(nil)
@@ -117,7 +116,6 @@ func (q *queue) turn(c, self *caller) {
 	}
 }
 
-// next gives the turn to the next caller that fits and has not tried in this round.
 func (q *queue) next() {
 	q.asking = nil
 	if q.again {
@@ -133,7 +131,6 @@ func (q *queue) next() {
 	}
 }
 
-// fits reports whether there are enough permits for c, and c may overtake the callers ahead of it.
 func (q *queue) fits(c *caller) bool {
 	if c.n > q.free {
 		return false

@@ -32,7 +32,7 @@ type caller struct {
 	woken bool
 
 	// Guarded by queue.mu.
-	number uint64        // order of the calls
+	number uint64
 	asked  uint64        // the last round in which it tried, or never
 	owes   bool          // its turn ended without a reply, so it or another caller must try again
 	wake   chan struct{} // buffered
@@ -74,7 +74,6 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	return false, false
 }
 
-// isWanted reports whether a waiting caller fits and will try.
 func (q *queue) isWanted() bool {
 	for _, w := range q.waiting {
 		if q.fits(w) {
@@ -84,7 +83,6 @@ func (q *queue) isWanted() bool {
 	return false
 }
 
-// precedes reports whether a waiting caller comes before c regardless of the number of permits.
 func (q *queue) precedes(c *caller) bool {
 	for _, w := range q.waiting {
 		if w.n <= c.n || w.strict || c.strict {

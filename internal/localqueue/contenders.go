@@ -15,7 +15,6 @@ const (
 	seenFor = 5 * time.Second
 	// foreignFor is how long another kind of client is expected to return after it was seen.
 	foreignFor = time.Minute
-	// countedFor is how long a count of the subscribers is valid.
 	countedFor = time.Second
 )
 
@@ -26,7 +25,7 @@ const (
 type contenders struct {
 	self      uuid.UUID
 	counted   time.Time // time of the last count; zero if the number is a guess
-	foreignAt time.Time // when another kind of client was last seen
+	foreignAt time.Time
 	seen      []contender
 }
 
@@ -132,7 +131,6 @@ func (q *queue) due(now time.Time) bool {
 	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
 }
 
-// count records how many other processes are waiting; counted is false if n is a guess.
 func (q *queue) count(n int, counted bool) {
 	q.mu.Lock()
 	q.others, q.contenders.counted = n, time.Time{}

@@ -20,8 +20,8 @@ type queue struct {
 	queues *queues
 	refs   int // guarded by queues.mu
 
-	mu         sync.Mutex             // guards the fields below and some fields of the callers; held briefly
-	busy       bool                   // a caller has the turn
+	mu         sync.Mutex // guards the fields below and some fields of the callers; held briefly
+	busy       bool
 	waiting    list.List              // of *caller
 	sub        transport.Subscription // kept while a caller is waiting for the lock
 	state      acquire.QueueState
@@ -33,7 +33,7 @@ type queue struct {
 	contenders contenders
 	pace       time.Duration // estimated duration of a turn without delays
 	poll       *time.Timer   // nil until a caller has had to wait
-	polls      bool          // poll is running
+	polls      bool
 }
 
 type lockID struct{ kind, key string }

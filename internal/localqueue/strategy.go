@@ -140,7 +140,7 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	if c.turn {
 		return true, 0
 	}
-	return false, 1 // poll immediately
+	return false, 1
 }
 
 func (c *caller) Broken() error {

@@ -39,15 +39,15 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 type caller struct {
 	*strategy
 	queue *queue
-	wake  chan struct{} // buffered
+	wake  chan struct{}
 	sub   transport.Subscription
 	woken bool
 
 	// Guarded by queue.mu.
-	parked bool // in one of the queue's lists
+	parked bool
 	first  bool // the next writer must wait until the caller has tried
 	asked  bool // it was refused, so it is not a new reader
-	turn   bool // has the writers' turn
+	turn   bool
 }
 
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
@@ -213,7 +213,6 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	}
 }
 
-// letIn makes the waiting readers try after c was granted the lock.
 func (q *queue) letIn(c *caller) {
 	if q.leader == nil {
 		return
@@ -285,7 +284,7 @@ func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool
 	asks := q.state.Held && len(q.writers) > 0 && q.writers[0] == c
 	q.mu.Unlock()
 	if !asks {
-		return false, nil // another caller tries
+		return false, nil
 	}
 	return a.Peek(ctx)
 }

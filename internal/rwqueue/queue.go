@@ -46,16 +46,16 @@ type queue struct {
 
 	mu      sync.Mutex // guards the fields below
 	state   acquire.QueueState
-	writers []*caller // waiting for the turn, in order
+	writers []*caller
 	readers []*caller // parked
 	leader  *caller   // the subscribed reader; nil if none was refused
 	writer  *caller   // has the turn, was refused, and is waiting
 	turn    bool      // a writer has the turn or will get it next
 	asking  int       // readers that try before the next writer
-	reading int       // number of read locks that this process holds
-	burst   int       // readers let in since began
+	reading int
+	burst   int // readers let in since began
 	began   time.Time
-	drained time.Time // when the last reader in this process left
+	drained time.Time
 	turns   int       // since the last pause for other processes
 	first   time.Time // when the first of these turns ended
 }
@@ -256,7 +256,7 @@ func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	if c.queue.leader != nil {
-		n-- // this process's leader is not counted
+		n--
 	}
 	return n > 0
 }
