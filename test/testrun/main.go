@@ -98,7 +98,6 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	return err
 }
 
-// again reruns, without the race detector, the tests that were skipped because of it, and replaces their results.
 func (r *run) again(ctx context.Context, seen *outcome) error {
 	left := seen.because(testlevel.NotWithRace)
 	_, _ = fmt.Fprintf(r.out, "\nWithout the race detector:\n")

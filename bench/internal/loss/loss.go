@@ -138,7 +138,7 @@ func (c Cell) play(tb testing.TB, ctx context.Context, s *Sampler) []Outcome {
 	until := struck.Add(c.patience())
 	over := s.watch(sights, until)
 	c.Way.strike(r)
-	tb.Cleanup(func() { c.Way.repair(r) }) // runs before the clients are closed
+	tb.Cleanup(func() { c.Way.repair(r) })
 	if watcher.conn != nil {
 		if err := watcher.compete(until); err != nil {
 			tb.Fatalf("the rival: %v", err)
@@ -202,7 +202,7 @@ type account struct {
 	cell          Cell
 	struck, until time.Time
 	free          map[string]time.Time // when the rival found each key free
-	expiries      map[string]time.Time // nil if the server loses the keys
+	expiries      map[string]time.Time
 }
 
 func (a account) outcomes(tb testing.TB, keys []string, sights []*sight) []Outcome {

@@ -64,7 +64,7 @@ type Runner struct {
 	Log      io.Writer
 
 	launcher *host.Launcher
-	addr     string      // where clients connect to the server
+	addr     string
 	cluster  host.Server // set if the case has Masters
 	kept     map[string]*session
 	runs     int
@@ -95,7 +95,6 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	return samples, nil
 }
 
-// mate returns the index of Redisson's plain lock, or -1.
 func (r *Runner) mate() int {
 	return slices.IndexFunc(r.Entrants, func(e Entrant) bool { return e.Label == "redisson" })
 }

@@ -59,10 +59,9 @@ type Spec struct {
 	// Separate gives each waiter of Idle its own lock.
 	Separate bool `json:"separate,omitempty"`
 	// Warmup and Duration are in milliseconds.
-	Warmup   int64 `json:"warmup"`
-	Duration int64 `json:"duration"`
-	// Profile is the file for a CPU profile, or "".
-	Profile string `json:"profile,omitempty"`
+	Warmup   int64  `json:"warmup"`
+	Duration int64  `json:"duration"`
+	Profile  string `json:"profile,omitempty"`
 }
 
 func (s Spec) warmup() time.Duration   { return time.Duration(s.Warmup) * time.Millisecond }

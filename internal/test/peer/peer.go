@@ -221,7 +221,6 @@ func Find(tb testing.TB, root, release, loss string) Program {
 	return program
 }
 
-// find returns an error that wraps ErrMissing and tells users how to install the missing part.
 func find(root, version string) (Program, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {

@@ -67,7 +67,6 @@ var untidy = []struct {
 	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
 }
 
-// note matches a note in the output of status, whose line breaks vary.
 var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 
 func tidy(text string, ids []string) string {
@@ -91,7 +90,6 @@ func Fits(t *testing.T, text string) {
 	Narrow(t, text)
 }
 
-// rightAligned replaces a time in the next-to-last column and keeps the column's width.
 func rightAligned(s string) string {
 	words := strings.Fields(s)
 	end := strings.Index(s, words[0]) + len(words[0])

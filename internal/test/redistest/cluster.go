@@ -26,11 +26,11 @@ const (
 // Cluster is a Redis or Valkey Cluster on loopback addresses. It is safe for concurrent use, except for methods that
 // move slots or promote replicas.
 type Cluster struct {
-	nodes    []*Server // masters first, then replicas
+	nodes    []*Server
 	busPorts []int
 
-	mu      sync.Mutex      // guards guesses
-	guesses map[int]*Server // slot -> last known owner
+	mu      sync.Mutex // guards guesses
+	guesses map[int]*Server
 }
 
 // StartCluster starts the given number of masters, each with the given number of replicas. It waits until every node

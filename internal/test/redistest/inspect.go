@@ -172,7 +172,6 @@ func (s *Server) dialOptions() []redis.DialOption {
 	}
 }
 
-// dialOwn dials a connection that Clients does not count.
 func (s *Server) dialOwn(ctx context.Context) (redis.Conn, error) {
 	opts := append(s.dialOptions(), redis.DialReadTimeout(ioTimeout), redis.DialClientName(ownName))
 	return redis.DialContext(ctx, "tcp", s.Addr(), opts...)

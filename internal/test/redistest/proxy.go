@@ -25,8 +25,8 @@ const (
 type Proxy struct {
 	tb   testing.TB
 	addr string
-	port *port          // reserved even while the proxy refuses connections
-	wg   sync.WaitGroup // the accept loop and the links
+	port *port // reserved even while the proxy refuses connections
+	wg   sync.WaitGroup
 
 	mu           sync.Mutex // guards the fields below and the links' queues; never held across I/O
 	target       string
@@ -42,7 +42,7 @@ type Proxy struct {
 
 type cut struct {
 	link *link
-	left int // number of bytes that still pass
+	left int
 }
 
 // NewProxy starts a proxy for the server at targetAddr (host:port). It is closed when the test ends.

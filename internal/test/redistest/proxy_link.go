@@ -14,7 +14,7 @@ type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
 	pipes  [2]*pipe
-	dead   <-chan struct{} // closed by kill
+	dead   <-chan struct{}
 	kill   func()
 
 	mu     sync.Mutex // guards server; never held across I/O
@@ -28,7 +28,7 @@ type pipe struct {
 
 	// Guarded by the proxy's mu.
 	queue []segment
-	ended bool   // whether the last segment of the queue is the end of the connection
+	ended bool
 	tail  []byte // the last bytes read, for texts that are split across reads
 }
 
@@ -47,7 +47,6 @@ func newLink(p *Proxy, client *net.TCPConn, dead <-chan struct{}, kill func()) *
 	return l
 }
 
-// run forwards bytes until both directions have ended, and then closes both sides. kill cancels ctx.
 func (l *link) run(ctx context.Context) {
 	defer l.kill()
 	c, err := (&net.Dialer{Timeout: startTimeout}).DialContext(ctx, "tcp", l.proxy.leadsTo())
@@ -78,7 +77,6 @@ func (l *link) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// reset cuts the client's side with RST. Unless keepServer is set, it also cuts the server's side.
 func (l *link) reset(keepServer bool) {
 	cutOff(l.client)
 	if keepServer {

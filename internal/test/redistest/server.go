@@ -260,8 +260,7 @@ func (s *Server) release() {
 type process struct {
 	cmd     *exec.Cmd
 	started chan error
-	done    chan struct{} // closed when the process has exited and been waited for
-
+	done    chan struct{}
 }
 
 func spawn(binary string, args []string, logPath string, cpus []int) (*process, error) {
@@ -302,7 +301,7 @@ func (p *process) kill() {
 }
 
 var shared struct {
-	managed atomic.Bool // whether Main is running and will stop the server
+	managed atomic.Bool
 	once    sync.Once
 	server  *Server
 	err     error

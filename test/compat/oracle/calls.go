@@ -188,7 +188,6 @@ func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
 	return strconv.ParseInt(call.Argv[i], 10, 64)
 }
 
-// unguarded removes the guard with which a client's first call checks its permission to publish.
 func unguarded(argv []string) []string {
 	if n := len(argv) - 3; n >= 0 && argv[n] == "PUBLISH" && argv[n+2] == engine.GuardArg {
 		return argv[:n]

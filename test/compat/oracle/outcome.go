@@ -71,7 +71,6 @@ func (o *Outcome) compareKey(name string) []Diff {
 	return diffs
 }
 
-// sameTime reports whether two times are equal, except that either side may be late by o.Elapsed.
 func (o *Outcome) sameTime(theirs, ours int64) bool {
 	if theirs == never || ours == never {
 		return theirs == ours
@@ -105,7 +104,6 @@ func (o *Outcome) sameValue(theirs, ours Entry) bool {
 	return theirs.Type == ours.Type && reflect.DeepEqual(theirs.Value, ours.Value)
 }
 
-// sameScores reports whether all scores are equal, except that the owner's score may be smaller on our side.
 func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 	same := len(theirs) == len(ours)
 	for member, score := range theirs {

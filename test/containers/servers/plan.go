@@ -120,7 +120,6 @@ func installed() (Plan, error) {
 	return plan, nil
 }
 
-// versionText matches the version in text such as "Redis server v=7.0.15".
 var versionText = regexp.MustCompile(`\bv=(\S+)`)
 
 func programKind(path string) (kind Kind, version string) {

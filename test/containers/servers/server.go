@@ -95,7 +95,6 @@ type Cluster struct {
 	owners [slots]*Server
 }
 
-// survey returns the cluster with the given nodes. It returns an error if they redirect clients to other addresses.
 func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	tb.Helper()
 	c := &Cluster{}
@@ -124,7 +123,6 @@ func knows(tb testing.TB, s *Server, command string) bool {
 	return len(known) == 1 && known[0] != nil
 }
 
-// learn records a range from CLUSTER SLOTS, and checks that its addresses are those of these nodes.
 func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 	tb.Helper()
 	var first, last int

@@ -150,7 +150,6 @@ func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport
 	return h
 }
 
-// do runs a command on the node that serves its first argument. It runs SCRIPT on all masters.
 func (c Nodes) do(tb testing.TB, cmd string, args ...any) (reply any) {
 	tb.Helper()
 	if cmd != "SCRIPT" {
@@ -202,10 +201,8 @@ func (n *network) harness() transporttest.Harness {
 	}
 }
 
-// masters contains a key for each of the three masters.
 var masters = []string{"bar", "one", "foo"}
 
-// network controls the proxies of one test case. It is not safe for concurrent use.
 type network struct {
 	proxies *redistest.Proxies
 	made    []transport.Transport
@@ -231,7 +228,6 @@ func (n *network) connect() {
 	}
 }
 
-// miss waits until the transports know that all masters are down.
 func (n *network) miss(tb testing.TB) {
 	tb.Helper()
 	for _, tr := range n.made {

@@ -150,8 +150,6 @@ func (s *Story) checkAudits() (findings []Finding) {
 	return findings
 }
 
-// checkCalls checks that each call returned within its time limit, not counting the time during which its process was
-// stopped.
 func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	for _, id := range sortedKeys(s.Calls) {
 		c := s.Calls[id]
@@ -170,7 +168,6 @@ func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	return findings
 }
 
-// stood returns how long process p was stopped. Its stops may overlap.
 func (s *Story) stood(p string, in Span) (sum Time) {
 	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	for _, stop := range stops {
@@ -181,7 +178,6 @@ func (s *Story) stood(p string, in Span) (sum Time) {
 	return sum
 }
 
-// checkEarly checks that no hold was lost before its deadline unless the server lost it.
 func (s *Story) checkEarly() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]

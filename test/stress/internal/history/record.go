@@ -4,7 +4,6 @@
 // records to its own file, each with a single write(2), so that they survive if the process is killed. Times are
 // readings of CLOCK_MONOTONIC, which all processes on a machine share. A hold is recorded as Call, Return, Grant, any
 // number of Valids, then Give and Return, or Over if it was lost.
-// [Story.Judge] runs the checks.
 package history
 
 import (
@@ -186,10 +185,10 @@ func readFrom(path string, offset int64) (string, error) {
 
 // Owners tracks the owners that may still hold locks on the server although no caller uses them.
 type Owners struct {
-	alive map[string]string // the client's UUID -> its process
-	dead  map[string]bool   // processes that were killed
+	alive map[string]string
+	dead  map[string]bool
 	left  map[string]string // owner -> why the server may still have it
-	holds map[string]string // hold -> owner
+	holds map[string]string
 	calls map[string]Record
 }
 

@@ -122,7 +122,7 @@ func (p place) String() string { return fmt.Sprintf("%d-%d", p.ms, p.n) }
 
 // stay is the time from an owner's first mark on a key to its last, as a reader or as a writer.
 type stay struct {
-	hold        *Hold // the hold that left the first mark
+	hold        *Hold
 	first, last place
 	end         Time
 }
@@ -237,7 +237,6 @@ func outlived(holds []*Hold, h *Hold, at Time) bool {
 	})
 }
 
-// until returns the end of the interval in which a waiter could have acquired the lock or some of the freed permits.
 func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) Time {
 	to := unlock.Returned
 	for _, w := range waits {
@@ -248,7 +247,6 @@ func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) T
 	return to
 }
 
-// takenFrom returns the time at which the holds that were granted after at had acquired more than spare permits.
 func takenFrom(holds []*Hold, at Time, spare int64) Time {
 	first, _ := slices.BinarySearchFunc(holds, at, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+1) })
 	for _, h := range holds[first:] {

@@ -47,7 +47,6 @@ type Story struct {
 // Made is a call.
 type Made struct {
 	Record
-	// Returned is the time at which the call returned, or 0 if it has not.
 	Returned Time
 	Err      string
 }

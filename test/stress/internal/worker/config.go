@@ -49,7 +49,7 @@ type Key struct {
 	Permits   int           `json:"permits"`
 	Counter   bool          `json:"counter"`
 	Strict    bool          `json:"strict"`
-	Exact     bool          `json:"exact"` // no permit can be lost
+	Exact     bool          `json:"exact"`
 	Lease     time.Duration `json:"lease"`
 }
 
@@ -58,7 +58,7 @@ type Habits struct {
 	Try      float64 `json:"try"`
 	Cancel   float64 `json:"cancel"`   // shortly after the call
 	Together float64 `json:"together"` // while the lock is being unlocked
-	Fixed    float64 `json:"fixed"`    // leases that are not renewed
+	Fixed    float64 `json:"fixed"`
 	MaxHold  float64 `json:"maxhold"`
 	Reenter  float64 `json:"reenter"`
 	Expire   float64 `json:"expire"`
@@ -66,7 +66,6 @@ type Habits struct {
 	Linger   float64 `json:"linger"`
 	Replace  bool    `json:"replace"`
 
-	// Rest is the pause between sessions.
 	Rest time.Duration `json:"rest"`
 }
 
@@ -109,7 +108,6 @@ func (k Key) At(round int) string {
 	return k.Name
 }
 
-// shortest returns the shortest lease, within which the client must detect a dead connection.
 func (c *Config) shortest() time.Duration {
 	least := c.Keys[0].Lease
 	for _, k := range c.Keys {

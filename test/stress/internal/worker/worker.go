@@ -83,7 +83,6 @@ func (w *worker) ready() error {
 	return nil
 }
 
-// begin starts the callers. The function that it returns stops them, and waits until they have stopped.
 func (w *worker) begin() (rest func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -158,7 +157,6 @@ func (w *worker) close(op string, client *redlatch.Client, wait time.Duration, f
 	w.log.Write(history.Record{Kind: history.LifeOver, Owner: client.ID().String()})
 }
 
-// end closes the client, and returns the lowest number of goroutines in the following half second.
 func (w *worker) end() (left int) {
 	w.close("close", w.current.Load(), 0, (*redlatch.Client).Close)
 	w.sampler.close()
@@ -295,7 +293,6 @@ func (s *sampler) sample(h *sampledHold) {
 	}
 }
 
-// cancelGroup cancels the calls of several callers at the same moment.
 type cancelGroup struct {
 	mu     sync.Mutex // guards the fields below
 	ctx    context.Context
