@@ -31,7 +31,7 @@ type conn struct {
 
 	mu         sync.Mutex // guards the fields below; not held during I/O
 	pending    []byte
-	leaving    int  // number of bytes being written
+	leaving    int
 	ending     bool // to be closed when pending is empty
 	dead       bool // closed
 	subscribed bool
@@ -107,7 +107,6 @@ func (c *conn) drain() {
 	}
 }
 
-// take removes and returns the pending bytes. It returns false when the connection must be closed.
 func (c *conn) take() ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +118,7 @@ func (c *conn) take() ([]byte, bool) {
 func (c *conn) poke() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // already signaled
+	default:
 	}
 }
 

@@ -46,10 +46,10 @@ type Server struct {
 	srv      *server.Server
 	listener net.Listener // nil with WithInProcess
 	wg       sync.WaitGroup
-	lose     atomic.Int64           // number of replies to lose
+	lose     atomic.Int64
 	failing  atomic.Pointer[string] // the reply to every command, if not nil
-	running  sync.Map               // peers that are running a command
-	limit    int                    // maximum number of pending bytes per client
+	running  sync.Map
+	limit    int // maximum number of pending bytes per client
 
 	mu     sync.Mutex // guards the fields below; not held during I/O
 	closed bool
@@ -125,7 +125,7 @@ func (s *Server) accept() {
 			return
 		}
 		if s.serve(c) != nil {
-			_ = c.Close() // the server is closing
+			_ = c.Close()
 		}
 	}
 }

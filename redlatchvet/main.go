@@ -43,7 +43,6 @@ func analyzer(name, doc string, run func(checked)) *analysis.Analyzer {
 
 type checked struct{ *analysis.Pass }
 
-// nodes returns the nodes of type N that are not in tests.
 func nodes[N ast.Node](p checked) iter.Seq2[inspector.Cursor, N] {
 	return func(yield func(inspector.Cursor, N) bool) {
 		for file := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Children() { //nolint:errcheck // it has this type
@@ -117,7 +116,6 @@ func (p checked) acquisition(call *ast.CallExpr) (lock, ctx string) {
 	return p.path(receiver), p.path(call.Args[0])
 }
 
-// hasReaders reports whether a variable of the package may be a read lock, which several holds may share.
 func (p checked) hasReaders() bool {
 	for _, used := range p.TypesInfo.Uses {
 		if fn, ok := used.(*types.Func); ok && fn.FullName() == "(*"+core+"rreadwritelock.Lock).Read" {
@@ -140,7 +138,6 @@ func isApart(c, of inspector.Cursor) bool {
 	return isIn[*ast.DeferStmt](c, of) || isIn[*ast.GoStmt](c, of)
 }
 
-// runner returns the name of the function that calls a literal while it holds a lock.
 func (p checked) runner(literal inspector.Cursor) string {
 	switch parent := literal.Parent().Node().(type) {
 	case *ast.CallExpr:

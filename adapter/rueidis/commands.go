@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	together = 256 // maximum number of commands in a batch
+	together = 256
 	underWay = 256 // maximum number of batches without replies; each has a goroutine
 )
 
@@ -30,8 +30,8 @@ type commands struct {
 	mu      sync.Mutex // guards the fields below
 	flushed []rueidis.Completed
 	batches []*batch // in flight, or with unread replies; oldest first
-	sending *batch   // the batch that rueidis has not queued yet
-	busy    int      // number of batches without replies
+	sending *batch
+	busy    int
 }
 
 // batch is a context that never ends. rueidis calls its Done method after it has queued the

@@ -110,7 +110,6 @@ func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn ne
 
 var errNoConn = errors.New("the dial function returned no connection")
 
-// promptly calls dial and returns when ctx ends. It closes a late connection.
 func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, error) {
 	type outcome struct {
 		conn net.Conn

@@ -140,7 +140,7 @@ type fixture struct {
 	t *testing.T
 	h Harness
 
-	late bool // a Subscribe call has failed because its connection was late
+	late bool
 
 	mu      sync.Mutex // guards started
 	started []*pending
@@ -201,7 +201,7 @@ type outcome struct {
 
 type pending struct {
 	call *transport.Call
-	came chan outcome // the first outcome
+	came chan outcome
 	runs atomic.Int32
 }
 
