@@ -97,7 +97,9 @@ const flaws = `(() => {
 		if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) found.push("breaks into lines: " + node.innerText);
 	}
 	for (const node of document.querySelectorAll("svg")) {
-		if (node.getAttribute("role") !== "img" || !node.querySelector("title").textContent) found.push("a chart without a text");
+		const text = node.getAttribute("aria-hidden") === "true" ? node.closest(".tile")?.innerText.trim() :
+			node.getAttribute("role") === "img" && node.querySelector("title")?.textContent;
+		if (!text) found.push("a chart without a text");
 		if (!node.getClientRects().length) found.push("a chart that is not shown");
 	}
 	if (document.querySelectorAll("h1").length !== 1) found.push("not one heading");
