@@ -174,7 +174,7 @@ func TestRunAndHoldIgnoreCurrentContext(t *testing.T) {
 	t.Parallel()
 	env, _ := configured(t, servers)
 	for _, line := range []string{"run x -- echo ran", "hold x", "hold -s x"} {
-		got := program.StartWith(t, env, strings.Fields(line)...).Outcome(program.Soon)
+		got := program.StartWith(t, env, strings.Fields(line)...).Outcome(2 * program.Soon)
 		require.Equal(t, 125, got.Code, line)
 		require.NotContains(t, got.Stdout, "ran")
 		require.Equal(t, "redlatch: context dev: run and hold do not use the current context: "+
