@@ -64,7 +64,7 @@ func show(t *testing.T, width, height int) *shown {
 		require.NoError(t, b.Close())
 		require.NoError(t, client.Close())
 	})
-	return &shown{newView(s, top.Options{Board: b, Place: "127.0.0.1:6379"}), term, server, t}
+	return &shown{newView(s, top.Options{Board: b, Place: "redis://127.0.0.1:6379"}), term, server, t}
 }
 
 // rows draws, and returns the text on the screen.
@@ -143,7 +143,7 @@ func TestTableFitsNarrowTerminal(t *testing.T) {
 		s := show(t, 80, 10)
 		s.given(someLocks()...)
 		shown := strings.TrimPrefix(`
-redlatch top  127.0.0.1:6379                   4 locks, 2 in trouble, 15 waiting
+redlatch top  redis://127.0.0.1:6379           4 locks, 2 in trouble, 15 waiting
 sorted by trouble
   NAME                            HELD    WAIT    LEASE  HOLDER
 ! eternal                      >26h00m             none  import@host-2 pid 7 (..
