@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/observed"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -121,4 +122,24 @@ func TestLossLongAfterReconnectReportsTakenLock(t *testing.T) {
 		awaitClosed(t, ctx.Done(), 10*time.Second, "the loss")
 		checkLost(ctx, t, redlatch.LossTaken, l, hold)
 	})
+}
+
+func TestDoReportsCauseOfItsContextOnce(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, srv *redistest.MiniServer){
+		"deleted":          func(t *testing.T, srv *redistest.MiniServer) { t.Helper(); srv.Do(t, "DEL", "job") },
+		"renewal rejected": func(_ *testing.T, srv *redistest.MiniServer) { srv.FailWith("LOADING the dataset") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client := inBubble(t)
+				err := rlock.New(client, "job").Do(t.Context(), func(ctx context.Context) error {
+					lose(t, srv)
+					<-ctx.Done()
+					return context.Cause(ctx)
+				})
+				require.ErrorIs(t, err, redlatch.ErrLost)
+				require.Regexp(t, `^unlock "job": redlatch: lock lost: [^\n]+$`, err.Error())
+			})
+		})
+	}
 }

@@ -269,6 +269,9 @@ func (h *Hold) Do(ctx context.Context, public Public, fn func(ctx context.Contex
 func Do(ctx context.Context, hooks *engine.Hooks, e engine.Event, h Public, fn func(ctx context.Context) error) (err error) {
 	defer func() {
 		if unlockErr := h.Unlock(); unlockErr != nil {
+			if errors.Is(unlockErr, err) { // as when fn returns the cause of its context
+				err = nil
+			}
 			err = errors.Join(err, unlockErr)
 		}
 	}()
