@@ -190,11 +190,8 @@ func (p checked) ends(c inspector.Cursor, hold *types.Var) bool {
 
 func isCheck(use inspector.Cursor) bool {
 	selector, ok := use.Parent().Node().(*ast.SelectorExpr)
-	if !ok {
-		return true
-	}
 	_, isMethod := use.Parent().Parent().Parent().Node().(*ast.SelectorExpr) // such as hold.Context(ctx).Done
-	return selector.Sel.Name == "Err" || isMethod
+	return !ok || selector.Sel.Name == "Err" || isMethod
 }
 
 func (p checked) find(c inspector.Cursor, lock, ctx string) *ast.CallExpr {

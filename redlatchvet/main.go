@@ -45,14 +45,9 @@ type checked struct{ *analysis.Pass }
 
 func nodes[N ast.Node](p checked) iter.Seq2[inspector.Cursor, N] {
 	return func(yield func(inspector.Cursor, N) bool) {
-		for file := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Children() { //nolint:errcheck // it has this type
-			if strings.HasSuffix(p.Fset.File(file.Node().Pos()).Name(), "_test.go") {
-				continue
-			}
-			for c, n := range within[N](file) {
-				if !yield(c, n) {
-					return
-				}
+		for c, n := range within[N](p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()) { //nolint:errcheck // it has this type
+			if !strings.HasSuffix(p.Fset.File(n.Pos()).Name(), "_test.go") && !yield(c, n) {
+				return
 			}
 		}
 	}
