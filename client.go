@@ -221,4 +221,4 @@ func (c *Client) StatsBy(group func(name string) string) []KindStats {
 type Owner = codec.Owner
 
 // NoTTL is the TTL of a key that never expires. It is negative.
-const NoTTL = reply.NoTTL
+const NoTTL time.Duration = reply.NoTTL

@@ -12,8 +12,10 @@
 //		return ship(ctx) // ctx ends with cause ErrLost if the lock is lost
 //	})
 //
-// Package rlock creates locks from a [Client]; each other kind has its own package. Package
-// embedded runs a server inside the process, for development and tests.
+// Package rlock provides the plain lock, and packages rfairlock, rreadwritelock, rfencedlock and
+// rmultilock provide the other kinds. Package rsemaphore limits concurrency, rlatch waits for a count,
+// and leader elects a leader. Package embedded runs a server inside the process, for development and
+// tests.
 //
 // While the server keeps a lock, at most one holder believes that it holds the lock: a hold and its
 // contexts end before the lease expires. If the server loses the lock, as in a failover to a

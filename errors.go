@@ -19,7 +19,8 @@ var (
 	// inner hold.
 	ErrNotAcquired = engine.ErrNotAcquired
 
-	// ErrNotHeld means that Unlock or LetExpire already ended the hold.
+	// ErrNotHeld means that Unlock or LetExpire already ended the hold, or that the owner or the permit
+	// that was passed in does not hold anything.
 	ErrNotHeld = engine.ErrNotHeld
 
 	// ErrLost means that the hold ended without being released: its lease expired, it could not be
