@@ -124,14 +124,15 @@ func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID =
 // calls it clientName.
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
-// WithLabel sets the label that shows operators which client holds a lock, a single line of at most
-// 200 bytes. The client writes it once a minute, from its first lock on, to the key
-// redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes; anyone
-// who can read the server can read it. If the user may not run SET and DEL on the key, the client logs
-// a line. Default: the environment variable REDLATCH_LABEL, else the program, host and process ID, such
-// as billing@host-3 pid 812, without logging. With a label, the client also announces long
-// waits inside holds, so that redlatch status can report deadlocks. WithLabel("") writes none of this,
-// and so does an empty REDLATCH_LABEL.
+// WithLabel sets the label that shows operators which client holds a lock: one line of at most 200
+// bytes. The default is the environment variable REDLATCH_LABEL or, if it is not set, the program, host
+// and process ID, such as billing@host-3 pid 812. An empty label disables everything below.
+//
+// At the first acquisition, and then every minute, the client writes the label to the key
+// redlatch:label:<client id>, which Close deletes and which otherwise expires after 10 minutes. Anyone
+// who can read the server can read it. The client also announces long waits inside holds, so that
+// redlatch status can report deadlocks. If a label set with WithLabel cannot be written, it logs
+// a warning; the user needs permission to run SET and DEL on the key.
 func WithLabel(text string) Option {
 	return func(s *settings) { s.Label, s.LabelOptional = text, false }
 }
