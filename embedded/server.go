@@ -30,7 +30,7 @@ func WithAddr(addr string) Option {
 
 // WithInProcess starts the server without a port, so that clients connect with Dial and DialNet.
 // Use it in a testing/synctest bubble, and start and close the server and its clients inside the
-// bubble; otherwise the fake clock stops:
+// bubble. Otherwise, or with a port, the fake clock stops and the test hangs:
 //
 //	srv, err := embedded.Start(embedded.WithInProcess())
 //	t.Cleanup(srv.Close)

@@ -1,6 +1,7 @@
 // Package rlock provides Redisson's lock, RLock (getLock), which only one owner across all processes can
 // hold at a time. The client renews the holder's lease, so a long job keeps its lock, and the lock of a
-// crashed process becomes free after one lease, 30 seconds by default.
+// crashed process becomes free after one lease, 30 seconds by default. For jobs that run at most once
+// per period, see [Hold.LetExpire].
 //
 //	orders := rlock.New(client, "orders:42")
 //	err := orders.Do(ctx, func(ctx context.Context) error {
@@ -82,8 +83,8 @@ func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 
 // Do acquires the lock as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn
 // panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error.
-// Goroutines that call Do with fn's context enter one at a time, concurrently with fn. If fn locks
-// this lock with another context, it deadlocks.
+// With WithWait(0) it makes a single attempt. Goroutines that call Do with fn's context enter one at a
+// time, concurrently with fn. If fn locks this lock with another context, it deadlocks.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
