@@ -39,7 +39,7 @@ type Latch struct {
 	scripts luasrc.Latch
 }
 
-// New returns the latch called name, like Redisson's getCountDownLatch. It sends nothing. If name is invalid,
+// New returns the latch called name, like Redisson's getCountDownLatch. It sends nothing. If the name is invalid,
 // every call returns redlatch.ErrInvalid. In a cluster, a name with a hash tag, such as "{orders}:42", is
 // invalid, because its channel is in another slot; Redisson's scripts also fail.
 func New(client *redlatch.Client, name string) *Latch {

@@ -30,7 +30,7 @@ type Semaphore struct {
 	kind   counter
 }
 
-// New returns the semaphore called name, like Redisson's getSemaphore. It sends nothing. If name is not valid,
+// New returns the semaphore called name, like Redisson's getSemaphore. It sends nothing. If the name is invalid,
 // every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
 	e := engine.EngineOf(client)

@@ -32,7 +32,7 @@ type Expirable struct {
 type anyLock = hold.AnyLock
 
 // NewExpirable returns the semaphore called name, like Redisson's getPermitExpirableSemaphore. It sends
-// nothing. If name is not valid, every call returns redlatch.ErrInvalid.
+// nothing. If the name is invalid, every call returns redlatch.ErrInvalid.
 func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirable {
 	single := &rlock.Lock{}
 	s := &Expirable{anyLock: single, single: single}
