@@ -160,9 +160,14 @@ func (a *Attempt) finish(out outcome) (any, error) {
 func (a *Attempt) leave(why error) (any, error) {
 	a.engine.timeouts.remove(a)
 	withdrawn := a.Call.Abandon()
-	a.engine.Join()
+	counts := a.delaysClose()
+	if counts {
+		a.engine.Join()
+	}
 	if !a.state.CompareAndSwap(attemptAwaited, attemptLeft) {
-		a.engine.Leave()
+		if counts {
+			a.engine.Leave()
+		}
 		reply, err := a.finish(<-a.result)
 		if err != nil {
 			err = fmt.Errorf("%w: %w", err, why)
@@ -175,18 +180,20 @@ func (a *Attempt) leave(why error) (any, error) {
 	return nil, fmt.Errorf("%w: %w", ErrUncertain, why)
 }
 
+// delaysClose reports whether the outcome of a call that is no longer awaited matters.
+func (a *Attempt) delaysClose() bool { return a.resolver != nil && a.Call.Abandoned() }
+
 func (a *Attempt) complete(reply any, err error) {
 	if a.state.CompareAndSwap(attemptAwaited, attemptAnswered) {
 		a.result <- outcome{reply: reply, err: err}
 		return
 	}
-	e := a.engine
-	if a.Call.Abandoned() {
+	if e := a.engine; a.delaysClose() {
 		a.resolve(reply, err)
-	} else { // withdrawn, as Run has already reported
+		e.Leave()
+	} else { // withdrawn, as Run has already reported, or without effect
 		a.free()
 	}
-	e.Leave()
 }
 
 func (a *Attempt) resolve(reply any, err error) {

@@ -77,9 +77,10 @@ func printable(text string, most int) string {
 }
 
 const (
-	labelLife   = 10 * time.Minute // TTL
-	labelPeriod = time.Minute      // time between two writes
-	labelRetry  = time.Second      // first pause after a failed write, doubled up to labelPeriod
+	labelLife    = 10 * time.Minute       // TTL
+	labelPeriod  = time.Minute            // time between two writes
+	labelRemoval = 250 * time.Millisecond // at most, for a default label
+	labelRetry   = time.Second            // first pause after a failed write, doubled up to labelPeriod
 )
 
 // label writes a client's label from the client's first acquisition until it closes: every labelPeriod, after each
@@ -159,11 +160,22 @@ func (l *label) run() {
 		timer.Stop()
 		if l.ctx.Err() != nil {
 			if !denied {
-				_ = l.send(context.Background(), "DEL", key)
+				l.remove(key)
 			}
 			return
 		}
 	}
+}
+
+// remove deletes the label, which otherwise expires. Close does not wait long for a label that the user did not choose.
+func (l *label) remove(key string) {
+	ctx := context.Background()
+	if l.engine.LabelOptional {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, labelRemoval)
+		defer cancel()
+	}
+	_ = l.send(ctx, "DEL", key)
 }
 
 // say logs only if the user chose the label.

@@ -137,6 +137,26 @@ func TestCloseInterruptsLabelWrite(t *testing.T) {
 	})
 }
 
+// Close must not wait long for a label that the user did not choose, whether Redis is down or hangs.
+func TestCloseRemovesDefaultLabelBriefly(t *testing.T) {
+	for _, down := range []bool{true, false} {
+		for optional, takes := range map[bool]time.Duration{true: labelRemoval, false: testCommand} {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLabeled(t)
+				l.LabelOptional = optional
+				l.tr.Answer = nil
+				if l.tr.Queues = down; down && !optional {
+					takes /= 2 // for calls that are never sent
+				}
+				l.Announce()
+				synctest.Wait()
+				require.Equal(t, takes, closeTakes(t, l.Engine))
+				require.Equal(t, []string{"0s SET", "0s DEL"}, l.took())
+			})
+		}
+	}
+}
+
 func TestClientWithoutAnnounceOrLabelSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closing, none := newLabeled(t), newLabeled(t)
