@@ -133,12 +133,14 @@ func (l *label) run() {
 		if transport.IsCode(err, "OOM") { // extending an existing label does not need memory
 			_ = l.send(l.ctx, "PEXPIRE", key, labelLife.Milliseconds())
 		}
+		if err == nil {
+			l.denied.Store(false)
+		}
 		pause := labelPeriod
 		switch {
 		case err == nil && failing > 0:
 			l.say(slog.LevelInfo, "redlatch: client label written again", "key", key)
 			failing = 0
-			l.denied.Store(false)
 		case err != nil:
 			if failing == 0 && l.ctx.Err() == nil {
 				l.say(slog.LevelWarn, "redlatch: cannot write the client's label: its locks cannot be attributed to it",
@@ -160,22 +162,22 @@ func (l *label) run() {
 		timer.Stop()
 		if l.ctx.Err() != nil {
 			if !denied {
-				l.remove(key)
+				_ = l.remove(key)
 			}
 			return
 		}
 	}
 }
 
-// remove deletes the label, which otherwise expires. Close does not wait long for a label that the user did not choose.
-func (l *label) remove(key string) {
+// remove deletes a key, which otherwise expires. Close does not wait long for a label that the user did not choose.
+func (l *label) remove(key string) error {
 	ctx := context.Background()
 	if l.engine.LabelOptional {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, labelRemoval)
 		defer cancel()
 	}
-	_ = l.send(ctx, "DEL", key)
+	return l.send(ctx, "DEL", key)
 }
 
 // say logs only if the user chose the label.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/clock"
 )
 
 // A wait inside a hold keeps the hold from ending, which can close a circle of waits. The server knows only the waiters
@@ -58,45 +59,40 @@ type nested struct {
 	number int64
 	kind   string
 	key    string
-	ctx    context.Context //nolint:containedctx // the wait's context, whose holds may end
-	outer  []string        // the owners in Engine.announced that have this wait; guarded by Engine.waitMu
+	ctx    context.Context //nolint:containedctx // ends with the wait; the holds that it is inside may end before
+	stop   context.CancelFunc
+	outer  []string // the owners in Engine.announced that have this wait; guarded by Engine.waitMu
 	timer  *time.Timer
-	over   chan struct{}
 }
 
 func newNested(ctx context.Context, e *Engine, kind, key string) *nested {
-	n := &nested{engine: e, number: e.waits.Add(1), kind: kind, key: key, ctx: ctx, over: make(chan struct{})}
+	n := &nested{engine: e, number: e.waits.Add(1), kind: kind, key: key}
+	n.ctx, n.stop = e.Open(ctx)
 	n.timer = time.AfterFunc(nestedAfter, func() { e.Go(n.run) })
 	return n
 }
 
 func (n *nested) end() {
 	n.timer.Stop()
-	close(n.over)
+	n.stop()
 }
 
 // run announces the wait until it ends or the client begins to close, which ends all waits.
 func (n *nested) run() {
 	n.engine.Join() // the deletion belongs to the wait
 	defer n.engine.Leave()
-	for beat := 1; ; beat++ {
+	label := &n.engine.label
+	for beat := 1; n.ctx.Err() == nil; beat++ {
 		first, left := n.move(n.engine.outerOf(n.ctx))
 		text := fmt.Sprintf(NestedFormat, n.engine.ClientID, n.number, beat, n.kind, n.key)
-		if n.each("DEL", left); n.each("SET", first, text, "PX", nestedLife.Milliseconds()) {
-			break // each attempt would be in the server's ACL LOG
-		}
-		timer := time.NewTimer(nestedEvery)
-		select {
-		case <-timer.C:
-			continue
-		case <-n.over:
-		case <-n.engine.Closing():
-		}
-		timer.Stop()
-		break
+		label.each(left, label.remove)
+		label.each(first, func(key string) error {
+			return label.send(n.ctx, "SET", key, text, "PX", nestedLife.Milliseconds())
+		})
+		clock.Sleep(n.ctx, nestedEvery)
 	}
 	_, left := n.move(nil)
-	n.each("DEL", left)
+	label.each(left, label.remove)
 }
 
 // move makes outer the owners that the wait is inside. Only the oldest wait inside an owner is announced: first are the
@@ -116,7 +112,7 @@ func (n *nested) move(outer []string) (first, left []string) {
 		}
 	}
 	for _, owner := range outer {
-		if !slices.Contains(e.announced[owner], n) {
+		if !slices.Contains(n.outer, owner) {
 			e.announced[owner] = append(e.announced[owner], n)
 		}
 		if e.announced[owner][0] == n {
@@ -127,16 +123,11 @@ func (n *nested) move(outer []string) (first, left []string) {
 	return first, left
 }
 
-// each runs a command for each owner's key. It stops at an error, and returns whether the user may not run it.
-func (n *nested) each(command string, owners []string, args ...any) (denied bool) {
-	label := &n.engine.label
+// each calls f for each owner's key until a call fails, unless the user may not write labels.
+func (l *label) each(owners []string, f func(key string) error) {
 	for _, owner := range owners {
-		if label.denied.Load() {
-			break
-		}
-		if err := label.send(context.Background(), command, append([]any{NestedKey(owner)}, args...)...); err != nil {
-			break
+		if l.denied.Load() || f(NestedKey(owner)) != nil {
+			return
 		}
 	}
-	return label.denied.Load()
 }

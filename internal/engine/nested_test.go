@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/faketransport"
@@ -99,6 +100,47 @@ func TestCloseEndsAnnouncementOfStuckWait(t *testing.T) {
 		require.Zero(t, closeTakes(t, l.Engine))
 		require.Equal(t, []string{"5s DEL"}, l.took())
 		l.EndWait(w)
+	})
+}
+
+func TestClosingClientDoesNotAnnounceWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLabeled(t)
+		defer l.EndWait(l.begin(inside(t.Context(), outerOwner), t, "plain", "job"))
+		require.NoError(t, l.Enter()) // a call that delays Close
+		defer l.Leave()
+		time.AfterFunc(nestedAfter-time.Second, func() { assert.NoError(t, l.Close()) })
+		time.Sleep(nestedAfter)
+		require.Empty(t, l.took())
+	})
+}
+
+func TestEndOfWaitInterruptsAnnouncement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLabeled(t)
+		l.LabelOptional, l.tr.Answer = true, nil
+		w := l.begin(inside(t.Context(), outerOwner), t, "plain", "job")
+		time.Sleep(nestedAfter)
+		require.Equal(t, []string{"5s SET"}, l.took())
+		l.EndWait(w)
+		require.Equal(t, []string{"5s DEL"}, l.took())
+		require.Equal(t, labelRemoval, closeTakes(t, l.Engine))
+	})
+}
+
+// The label itself is still written, so the user has the right again.
+func TestAnnouncementsResumeAfterDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLabeled(t)
+		l.Announce()
+		defer l.EndWait(l.begin(inside(t.Context(), outerOwner), t, "plain", "job"))
+		require.Equal(t, []string{"0s SET"}, l.took())
+		l.fails.Store(&transport.ServerError{Text: "NOPERM this user has no permissions to access one of the keys"})
+		time.Sleep(nestedAfter)
+		require.Equal(t, []string{"5s SET"}, l.took())
+		l.fails.Store(nil)
+		time.Sleep(labelPeriod)
+		require.Equal(t, []string{"1m0s SET", "1m2s SET", "1m5s SET"}, l.took())
 	})
 }
 

@@ -56,15 +56,16 @@ func (e *Engine) BeginWait(w *Waiting) error {
 
 // Nest announces that the wait for key is inside the holds of ctx, if any, until EndWait is called.
 func (e *Engine) Nest(ctx context.Context, w *Waiting, key string) {
-	if len(OuterOf(ctx))+len(e.Outer) == 0 || e.Label == "" || !lockKinds[w.Kind] {
+	if e.Label == "" || !lockKinds[w.Kind] || len(OuterOf(ctx))+len(e.Outer) == 0 {
 		return
 	}
 	if name, err := e.Map(w.Name); err != nil || name != key { // a wait for several locks
 		return
 	}
+	n := newNested(ctx, e, w.Kind, key) // without the mutex, because ctx may be the user's
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
-	w.nested = newNested(ctx, e, w.Kind, key)
+	w.nested = n
 }
 
 // EndWait removes a waiting caller.
