@@ -113,15 +113,14 @@ func (a *Acquisition) Within(ctx context.Context, wait time.Duration) (context.C
 // Run acquires the lock. If it returns nil, the last claim is the hold.
 func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 	a.waiter = s.Waiter(a)
+	defer a.leave() // if the observer ends the goroutine
 	err := a.enter(ctx)
 	if err != nil {
-		a.waiter.Leave(a)
-	} else if a.waiter.Granted(a); a.Engine.Replicas > 0 {
-		err = a.claim.Replicated(ctx)
-	}
-	a.stopTimer()
-	if a.waiter = nil; err != nil && a.claim != nil {
-		a.claim.Drop()
+		a.leave()
+	} else if a.granted(); a.Engine.Replicas > 0 {
+		if err = a.claim.Replicated(ctx); err != nil {
+			a.claim.Drop()
+		}
 	}
 	if err != nil {
 		err = a.Engine.ExplainKey(ctx, a.Kind.Name(), a.Kind.Key(), err)
@@ -130,6 +129,27 @@ func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 		return fmt.Errorf("%w: %w", err, a.hint)
 	}
 	return err
+}
+
+func (a *Acquisition) granted() {
+	w := a.waiter
+	a.waiter = nil
+	a.stopTimer()
+	w.Granted(a)
+}
+
+// leave ends a wait that was not granted and has not been left.
+func (a *Acquisition) leave() {
+	w := a.waiter
+	if w == nil {
+		return
+	}
+	a.waiter = nil
+	a.stopTimer()
+	w.Leave(a)
+	if a.claim != nil {
+		a.claim.Drop()
+	}
 }
 
 func (a *Acquisition) enter(ctx context.Context) error {
@@ -235,6 +255,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	claim, transfer, at := a.Claim(), a.Transfer, a.Engine.Attempt()
 	a.Transfer = nil
 	claim.Asks(true)
+	defer claim.Asks(false)
 	sent := time.Now() // before Acquire, which may read the clock
 	guarded := false
 	if transfer != nil {
@@ -255,7 +276,6 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 		err = a.Engine.Guarded(a.Kind.Name(), a.Kind.Channel(nil), err)
 	}
 	granted, again, err := a.answered(claim, transfer, sent, reply, err)
-	claim.Asks(false)
 	if again {
 		return a.Attempt(ctx)
 	}

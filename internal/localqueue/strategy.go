@@ -77,8 +77,10 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 		return false, nil
 	}
 	granted, err := a.AwaitTurn(ctx, c, 0)
-	if granted || err != nil {
+	if granted {
 		q.quit(c)
+	}
+	if granted || err != nil {
 		return granted, err
 	}
 	c.ready = nil
@@ -185,6 +187,8 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 func (c *caller) Leave(a *acquire.Acquisition) {
 	switch d := a.InDoubt(); {
 	case c.queue == nil:
+	case c.ready != nil: // still in the queue
+		c.queue.quit(c)
 	case a.Transfer != nil:
 		c.queue.passUnused(a.Transfer)
 	case d == nil || !d.PassWhenResolved(c.queue):
