@@ -14,9 +14,9 @@ import (
 // reported as its member locks.
 //
 // Hooks run concurrently, on the goroutine on which the event occurs. A slow hook delays Lock, Do,
-// Unlock and renewals; holds are lost if it takes a third of a lease. A hook must not block or call
-// methods of the client, its locks or its holds, except [Client.Stats] and [Client.StatsBy]. A
-// panic in a hook is recovered and logged.
+// Unlock and renewals; holds are lost if it takes a third of a lease. A hook must not block, end its
+// goroutine or call methods of the client, its locks or its holds, except [Client.Stats] and
+// [Client.StatsBy]. A panic in a hook is recovered and logged.
 //
 // The events of a call are ordered, as are the events of a hold: Ended follows Acquired even if the
 // hold was lost before Lock returned. A returned context must be ctx or derived from it; nil means

@@ -69,7 +69,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, opts []rloc
 	} else if tell := s.engine.Hooks.Acquired; tell != nil {
 		e := a.Acquired(redlatch.Owner{})
 		e.NoHold = true
-		tell(a.Observed, e)
+		engine.OrElse(func() { tell(a.Observed, e) }, a.giveBack)
 	}
 	return failed(op, s.name, err)
 }

@@ -56,6 +56,18 @@ const (
 	WokenByTurn    = "turn" // another caller in this process passed its turn on
 )
 
+// OrElse calls tell, which calls a hook. If the hook ends the goroutine, OrElse calls clean.
+func OrElse(tell, clean func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			clean()
+		}
+	}()
+	tell()
+	returned = true
+}
+
 func (h *Hooks) observeRenewal(began time.Time, held []bool, leases []*watchdog.Lease, err error) {
 	if h.Renewed == nil {
 		return

@@ -143,7 +143,8 @@ func (c *holdContext) Deadline() (time.Time, bool) {
 	return deadline, ok
 }
 
-// end ends the hold, its contexts and the waits for its slot. It returns false if the hold had already ended.
+// end ends the hold, its contexts and the waits for its slot. It returns false if the hold had already ended. Otherwise,
+// the caller must call observeEnd, after which nothing may be left to do, because the observer may end the goroutine.
 func (h *Hold) end(why *ending) bool {
 	if !h.life.end(why) {
 		return false
@@ -152,7 +153,6 @@ func (h *Hold) end(why *ending) bool {
 	if g := h.group.Load(); g != nil {
 		g.memberEnded(h, why) // before the observer, which may be slow
 	}
-	h.observeEnd(why)
 	return true
 }
 

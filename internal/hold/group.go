@@ -171,6 +171,11 @@ func unlockTogether(holds []*Hold, free func(holds []*Hold, bound time.Duration)
 	var last []*Hold
 	var lefts []leaving
 	var bound time.Duration
+	defer func() {
+		for _, h := range last { // if the observer has ended the goroutine
+			h.ownership.discard()
+		}
+	}()
 	now := time.Now()
 	for _, h := range holds {
 		h.giveUp.Do(func() {
@@ -192,9 +197,12 @@ func unlockTogether(holds []*Hold, free func(holds []*Hold, bound time.Duration)
 	if len(last) == 0 {
 		return
 	}
-	for i, err := range free(last, bound) {
-		h := last[i]
-		h.result = h.endUnlock(lefts[i], err)
+	all := last
+	last = nil
+	for i, err := range free(all, bound) {
+		all[i].result = all[i].endUnlock(lefts[i], err)
+	}
+	for _, h := range all {
 		h.observeRelease(now)
 	}
 }

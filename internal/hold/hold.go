@@ -191,12 +191,16 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 		o.remove(h)
 		o.passTurn(false)
 		o.closeSubscription()
+		if err == nil {
+			h.observeEnd(end)
+		}
 	})
 	return err
 }
 
 var errUnresolved = fmt.Errorf("%w: an earlier reentry or unlock is still unresolved", engine.ErrUncertain)
 
+// finish ends the hold, or returns why it has ended. If it returns nil, the caller must call observeEnd.
 func (h *Hold) finish(why *ending, now time.Time) error {
 	if err := h.errAt(now); err != nil {
 		return err
@@ -211,9 +215,11 @@ func (h *Hold) finish(why *ending, now time.Time) error {
 func (h *Hold) lose(why error) {
 	o := h.ownership
 	o.lock.Engine.Watchdog.Remove(&h.lease)
-	if !h.end(&ending{cause: why}) {
+	end := &ending{cause: why}
+	if !h.end(end) {
 		return
 	}
+	defer h.observeEnd(end)
 	switch left := o.remove(h); {
 	case left > 0 && o.shared && h.lease.Over(time.Now()) != 0:
 		// The owner's other holds keep the lock, and the server still counts this hold.
@@ -257,6 +263,7 @@ func (h *Hold) endKept(why *ending) {
 	if !h.end(why) {
 		return
 	}
+	defer h.observeEnd(why)
 	left := h.lease.Deadline().Remaining(time.Now()) + e.LossMargin(h.lease.TTL)
 	o.mu.Lock()
 	if h.outer != nil {
@@ -294,7 +301,9 @@ func (w *watched) LeaseLost(end watchdog.End) {
 	h := (*Hold)(w)
 	switch end {
 	case watchdog.EndClosed:
-		h.end(endClosed)
+		if h.end(endClosed) {
+			h.observeEnd(endClosed)
+		}
 	case watchdog.EndMax:
 		h.endKept(endMaxHold)
 	case watchdog.EndLease:

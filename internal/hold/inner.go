@@ -61,7 +61,7 @@ func (h *Hold) awaitSlot(ctx context.Context, outer *Hold, ready <-chan struct{}
 		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, err)
 	}
 	defer e.EndWait(&waiting)
-	h.observeQueued()
+	engine.OrElse(h.observeQueued, h.leaveSlot)
 	long := time.NewTimer(e.Command)
 	defer long.Stop()
 	for {

@@ -151,6 +151,8 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		h.miscounted()
 		return err
 	case !held:
+		defer h.Drop()
+		defer h.endEntering()
 		// If over returns true, the outer holds have been released.
 		why := outer.gone()
 		if free := o.over(); free {
@@ -159,8 +161,6 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 			o.lose(sent)
 			outer.ownership.lose(sent)
 		}
-		h.endEntering()
-		h.Drop()
 		return why
 	}
 	o.add(h, sent)

@@ -26,8 +26,8 @@ func (h *Hold) unlock(begun func()) error {
 		now := time.Now()
 		h.begun = begun
 		h.result = h.release(now)
+		defer h.putSubscription()
 		h.observeRelease(now)
-		h.putSubscription()
 	})
 	return h.result
 }
@@ -82,7 +82,10 @@ func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 	e := o.lock.Engine
 	e.Watchdog.Remove(&h.lease)
 	l.bound = max(0, min(e.Command, h.lease.Deadline().Remaining(now)))
-	l.ended = h.finish(endGiven, now)
+	h.result = errUnresolved // if the observer ends the goroutine
+	if l.ended = h.finish(endGiven, now); l.ended == nil {
+		engine.OrElse(func() { h.observeEnd(endGiven) }, func() { h.revoke(false) })
+	}
 	if l.ended != nil && !h.ended.Load().kept {
 		return l, true
 	}
@@ -342,8 +345,11 @@ func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 	var once sync.Once // sync.OnceFunc allocates more
 	started := func() { once.Do(func() { close(begun) }) }
 	unlock := func() {
-		outcome <- explain(h.unlock(started))
-		started()
+		defer func() {
+			outcome <- explain(h.result)
+			started()
+		}()
+		_ = h.unlock(started)
 	}
 	if !h.ownership.lock.Engine.Go(unlock) {
 		unlock() // the client is closed and does not send anything

@@ -87,7 +87,7 @@ func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Event) {
 	case h.deferred != nil:
 		h.observed.of, *h.deferred = ctx, e
 	default:
-		h.grantReported(tell(ctx, e))
+		engine.OrElse(func() { h.grantReported(tell(ctx, e)) }, func() { h.revoke(false) })
 	}
 }
 
@@ -102,7 +102,7 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell(h.observed.of, e)
 }
 
-// revoke releases a hold that was not returned to any caller. It waits for up to one command timeout if wait is set,
+// revoke releases a hold that no caller has, or whose caller the observer has ended. It waits for up to one command timeout if wait is set,
 // and otherwise continues in the background.
 func (h *Hold) revoke(wait bool) {
 	o := h.ownership

@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
 )
 
 // fatal is an observer that once ends the goroutine of an event, as t.FailNow does.
@@ -31,10 +32,18 @@ func (f *fatal) see(ctx context.Context, event any) context.Context {
 	return ctx
 }
 
+func oneLock(t *testing.T, event string) (*rlock.Lock, *fatal) {
+	t.Helper()
+	f := &fatal{}
+	f.event.Store(event)
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	return rlock.New(callers.InProcess(t, srv, redlatch.WithObserver(observed.By(f.see))), "k"), f
+}
+
 // Later callers must not wait for the caller whose goroutine an observer has ended.
 func TestObserverMayEndGoroutine(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(objects)) {
-		for _, event := range []string{"Started", "Attempted", "Queued", "Woken", "NotAcquired", "Released"} {
+		for _, event := range []string{"Started", "Attempted", "Queued", "Woken", "Acquired", "NotAcquired", "Ended", "Released"} {
 			for _, where := range []string{"here", "elsewhere"} {
 				t.Run(kind+" "+event+" "+where, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { endGoroutine(t, objects[kind], event, where == "here") })
@@ -61,7 +70,9 @@ func endGoroutine(t *testing.T, o object, event string, here bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		defer cancel()
 		if leave, err := o.wait(near, "k")(ctx); err == nil {
-			assert.NoError(t, leave())
+			if err := leave(); err != nil { // a goroutine of the library has ended
+				assert.ErrorIs(t, err, redlatch.ErrUncertain)
+			}
 		}
 	}
 	go call(2 * time.Second) // fails, or its goroutine ends
@@ -77,4 +88,56 @@ func endGoroutine(t *testing.T, o object, event string, here bool) {
 		require.NoError(t, err)
 		require.NoError(t, leave())
 	}
+}
+
+func TestObserverMayEndReentry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := oneLock(t, "Queued")
+		outer, err := l.TryLock(t.Context())
+		require.NoError(t, err)
+		inside := outer.Context(t.Context())
+		inner, err := l.TryLock(inside)
+		require.NoError(t, err)
+		go func() { _, _ = l.Lock(inside) }()
+		synctest.Wait()
+		require.NoError(t, inner.Unlock())
+		inner, err = l.TryLock(inside)
+		require.NoError(t, err)
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+func TestObserverMayEndUnlockAsync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := oneLock(t, "Ended")
+		hold, err := l.TryLock(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, <-hold.UnlockAsync(), redlatch.ErrUncertain)
+		synctest.Wait()
+		hold, err = l.TryLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+// The lost hold must not keep the turn.
+func TestObserverMayEndLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, f := oneLock(t, "")
+		hold, err := l.TryLock(t.Context())
+		require.NoError(t, err)
+		inside := hold.Context(t.Context())
+		_, err = l.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		f.event.Store("Ended")
+		go func() { _, _ = l.TryLock(inside) }()
+		synctest.Wait()
+		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		hold, err = l.Lock(ctx)
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock())
+	})
 }
