@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func forwardedSignals() (<-chan os.Signal, func()) {
 
 // supervise waits for the command to exit, and passes signals on to it. If held, the hold's
 // context, ends first, supervise stops the command as onLost specifies. It reports whether the lock
-// was lost while the command was running, and whether a signal was passed on.
+// was lost while the command was running, and whether a stopping signal was passed on.
 func supervise(held context.Context, p *process, signals <-chan os.Signal, onLost string, grace time.Duration) (lost, signaled bool) {
 	defer p.release()
 	watched := held
@@ -93,7 +94,7 @@ func supervise(held context.Context, p *process, signals <-chan os.Signal, onLos
 			return true, signaled
 		case sig := <-signals:
 			p.pass(sig)
-			signaled = true
+			signaled = signaled || slices.Contains(stopping, sig)
 		case <-p.stops:
 			p.suspend(watched)
 		}

@@ -18,9 +18,10 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-var forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-}
+var (
+	stopping  = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+	forwarded = append([]os.Signal{syscall.SIGUSR1, syscall.SIGUSR2}, stopping...)
+)
 
 type process struct {
 	guard   *guard

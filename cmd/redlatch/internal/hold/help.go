@@ -25,8 +25,8 @@ of COMMAND's exit code. If many machines start a job at about the same time, it
 runs once if this time exceeds the difference between their clocks, and at most
 once per period if it is slightly shorter than the period. If the rest of this
 time is within one lease (--watchdog), redlatch waits; otherwise, and after a
-signal, it sets a lease for the rest and exits. If the machine dies while
-COMMAND runs, the lock expires after at most one lease.
+signal except SIGUSR1 and SIGUSR2, it sets a lease for the rest and exits. If
+the machine dies while COMMAND runs, the lock expires after at most one lease.
 
 All users of a name must use the same kind of lock: plain, --fair, or --read
 and --write. Plain and fair locks exclude each other, but do not notify each

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,7 @@ func (h *held) unlock(ctx context.Context) error {
 	return errors.New(h.why(ctx, err))
 }
 
-// await releases the lock after the time left. If a signal arrives first, it sets the lease to the remaining time.
+// await releases the lock after the time left. If a stopping signal arrives first, it sets the lease to the remaining time.
 func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.Signal) error {
 	began := time.Now()
 	over := time.NewTimer(left)
@@ -61,8 +62,10 @@ func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.
 		select {
 		case <-over.C:
 			return h.unlock(ctx)
-		case <-signals:
-			return h.leave(ctx, left-time.Since(began))
+		case sig := <-signals:
+			if slices.Contains(stopping, sig) {
+				return h.leave(ctx, left-time.Since(began))
+			}
 		case <-lost:
 			if !errors.Is(h.hold.Err(), redlatch.ErrMaxHold) {
 				return h.hold.Err()
@@ -77,7 +80,7 @@ func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.
 func (h *held) leave(ctx context.Context, left time.Duration) error {
 	kept, err := h.lock.TryLock(h.hold.Context(ctx), rlock.WithLease(max(left, time.Millisecond)))
 	switch {
-	case errors.Is(err, redlatch.ErrNotAcquired): // the lease expired before the reply arrived
+	case errors.Is(err, redlatch.ErrNotAcquired) && left <= h.watchdog: // the lease expired before the reply arrived
 		time.Sleep(h.atLeast - time.Since(h.since))
 		return h.unlock(ctx)
 	case err != nil:

@@ -121,6 +121,28 @@ func TestSignalLeavesLockForRestOfAtLeast(t *testing.T) {
 	require.Less(t, left, time.Minute)
 }
 
+// A signal that does not stop redlatch must not leave waiters without a notification.
+func TestUserSignalDoesNotShortenAtLeast(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	p := program.Start(t, s.URL(), "run", "--watchdog=2m", "--at-least=2s", name, "--", "sh", "-c", strings.ReplaceAll(program.EndsOnSIGTERM, "TERM", "USR1"))
+	require.Equal(t, "up", p.Line())
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGUSR1))
+	p.Rest()
+	require.Equal(t, 0, p.Code())
+	require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
+
+	synctest.Test(t, func(t *testing.T) {
+		h, s := (&lockFlags{watchdog: 30 * time.Second, atLeast: 20 * time.Second}).held(t)
+		signals := make(chan os.Signal, 1)
+		signals <- syscall.SIGUSR2
+		require.NoError(t, h.giveUp(t.Context(), signals))
+		require.Equal(t, 20*time.Second, time.Since(h.since))
+		require.Zero(t, ttl(t, s, "job"))
+	})
+}
+
 // held returns a lock that is held on an in-memory server, in a bubble.
 func (o *lockFlags) held(t *testing.T) (*held, *redistest.MiniServer) {
 	t.Helper()
@@ -196,6 +218,10 @@ func TestAtLeastShorterThanRoundTripIsWaitedOut(t *testing.T) {
 		require.NoError(t, h.giveUp(t.Context(), nil))
 		require.Equal(t, time.Second, time.Since(h.since))
 		require.Zero(t, ttl(t, s, "job"))
+		h, _ = (&lockFlags{watchdog: 30 * time.Second, atLeast: time.Hour}).held(t)
+		h.lock = expired{h.lock}
+		require.ErrorContains(t, h.giveUp(t.Context(), nil), "it may become free")
+		require.Zero(t, time.Since(h.since))
 	})
 }
 

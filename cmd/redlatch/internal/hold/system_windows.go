@@ -35,7 +35,10 @@ func (w *watched) await() { _, _ = w.process.Wait() }
 // exists returns true because os.FindProcess fails otherwise.
 func exists(*os.Process) bool { return true }
 
-var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
+var (
+	stopping  = []os.Signal{os.Interrupt, syscall.SIGTERM}
+	forwarded = stopping
+)
 
 func guardGroup() int { return cli.CodeRunFailed }
 
