@@ -119,30 +119,29 @@ func (h *Hold) endUnlock(l leaving, err error) error {
 		}
 		return h.gone()
 	}
-	return o.untold(err)
+	return o.lock.Untold(o.final, err)
 }
 
-// untold returns ErrNotNotified for a release whose user may not publish, and err otherwise.
-func (o *ownership) untold(err error) error {
-	if o.lock.Engine.DeniedPublish(err) && o.isGone() {
-		return o.lock.Engine.NotNotified(o.lock.Kind.Channel(nil), err)
+// Untold returns ErrNotNotified for the error of a release whose user may not publish, and err otherwise.
+func (l *Lock) Untold(r *acquire.Request, err error) error {
+	if l.Engine.DeniedPublish(err) && l.isGone(r) {
+		return l.Engine.NotNotified(l.Kind.Channel(nil), err)
 	}
 	return err
 }
 
 // isGone reports whether the owner no longer holds the lock. If the owner is an ID, it repeats the release to find out.
-func (o *ownership) isGone() bool {
-	l, at := o.lock, o.lock.Engine.Attempt()
-	ids := l.Owning == nil
+func (l *Lock) isGone(r *acquire.Request) bool {
+	at, ids := l.Engine.Attempt(), l.Owning == nil
 	if ids {
-		l.Kind.Release(&at.Call, o.final)
+		l.Kind.Release(&at.Call, r)
 	} else {
-		at.Call.Command, at.Call.NumKeys = "HEXISTS", 1
-		at.Call.Args = append(at.Call.Args, l.key, o.final.Owner)
+		at.Call.Command, at.Call.NumKeys = "HGET", 1
+		at.Call.Args = append(at.Call.Args, l.key, r.Owner)
 	}
 	answer, err := at.RunFor(l.Engine.Command, nil)
 	if err != nil || !ids {
-		return err == nil && answer == int64(0)
+		return err == nil && answer == nil
 	}
 	out, err := l.Kind.Released(answer)
 	return err == nil && out == reply.NotHeld

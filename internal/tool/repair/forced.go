@@ -48,7 +48,7 @@ type Forced struct {
 	Taken       bool   `json:"taken"`
 	// TakenFrom is set if other holders may keep the lock.
 	TakenFrom []string `json:"taken_from,omitempty"`
-	// Notified is "" if the lock was not released.
+	// Notified is "" if the lock was not released, or the user may not publish.
 	Notified string `json:"notified,omitempty"`
 	// Subscribers counts the subscribers to the waiters' channel. Nil means unknown.
 	Subscribers *int64 `json:"subscribers,omitempty"`

@@ -246,8 +246,8 @@ func (u *Unlock) take(ctx context.Context, seen *look) error {
 	default:
 		err = u.force(ctx, now)
 	}
-	if err == nil {
-		f.Taken, f.Notified, f.Subscribers, f.first = true, notified, subscribers, first
+	if f.Taken = err == nil || errors.Is(err, redlatch.ErrNotNotified); err == nil {
+		f.Notified, f.Subscribers, f.first = notified, subscribers, first
 	}
 	return err
 }
@@ -307,8 +307,12 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 		_, other := protocol.WriterOf(b)
 		return order(writes) - order(other)
 	})
+	var untold error
 	for _, owner := range from {
 		outcome, err := release(ctx, u.internal(now, owner), owner)
+		if errors.Is(err, redlatch.ErrNotNotified) {
+			outcome, untold, err = reply.Free, err, nil
+		}
 		if err != nil && len(f.TakenFrom) > 0 {
 			return fmt.Errorf("%s: %s was removed, but not %s: %w", f.subject(), words(f.TakenFrom, ", "), sanitize.Word(owner), err)
 		}
@@ -321,7 +325,7 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 		}
 	}
 	if len(f.TakenFrom) > 0 {
-		return nil
+		return untold
 	}
 	return refusef(RefusedChanged, "%s is no longer held by %s", f.subject(), words(from, " or "))
 }
@@ -336,14 +340,15 @@ func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 // release ends all holds of owner, which is a field or a permit's ID.
 func release(ctx context.Context, l *hold.Lock, owner string) (outcome reply.ReleaseOutcome, err error) {
 	l.Kind.Prepare(ctx)
+	r := &acquire.Request{Owner: owner, Lease: int64(0)}
 	answer, err := l.Ask(ctx, func(c *transport.Call) {
-		l.Kind.Release(c, &acquire.Request{Owner: owner, Lease: int64(0)})
+		l.Kind.Release(c, r)
 		c.Urgent = true
 	})
 	if err == nil {
 		outcome, err = l.Kind.Released(answer)
 	}
-	if err != nil {
+	if err = l.Untold(r, err); err != nil {
 		return 0, &redlatch.LockError{Op: "force-unlock", Name: l.Name, Err: err}
 	}
 	return outcome, nil

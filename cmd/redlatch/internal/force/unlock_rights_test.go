@@ -74,12 +74,17 @@ func TestUnlockWithoutPublishReportsRelease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Repair user"}, "resetchannels")
-	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
-	got := program.Finish(t, url, "unlock", "--force", "--even-if-alive", "app:job")
-	require.Equal(t, 1, got.Code)
-	require.Contains(t, got.Stderr, "\nredlatch: the lock was released, but its waiters were not notified: ")
-	require.Contains(t, got.Stderr, "The user lacks &redisson_lock__channel:{app:job*")
-	require.False(t, program.Exists(t, s, "app:job"))
+	for _, how := range [][]string{{"--even-if-alive"}, {"--even-if-alive", "--owner", program.RedlatchOwner}} {
+		s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
+		got := program.Finish(t, url, append([]string{"unlock", "--force", "--json", "app:job"}, how...)...)
+		require.Equal(t, 1, got.Code)
+		require.Contains(t, got.Stderr, "\nredlatch: the lock was released, but its waiters were not notified: ")
+		require.Contains(t, got.Stderr, "The user lacks &redisson_lock__channel:{app:job*")
+		require.False(t, program.Exists(t, s, "app:job"))
+		reported := program.JSON(t, got.Stdout)
+		require.Equal(t, true, reported["taken"])
+		require.NotContains(t, reported, "notified")
+	}
 }
 
 func TestUnlockKeepsForeignHash(t *testing.T) {

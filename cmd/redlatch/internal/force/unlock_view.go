@@ -78,7 +78,7 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 		if !o.shown && f.IsLock() { // the fields of a hash that is not a lock may be private
 			printLock(w, f)
 		}
-		if f.Taken {
+		if f.Notified != "" {
 			fmt.Fprint(w, cli.Indented("taken", f.Heard()))
 		}
 		if f.Now != nil {
