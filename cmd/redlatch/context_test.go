@@ -103,9 +103,12 @@ func TestPasswordBelongsToUserAndServer(t *testing.T) {
 }
 
 // A hint that leads to another server would make the operator act there.
-func TestHintsLeadToContext(t *testing.T) {
+func TestHintsLeadToServer(t *testing.T) {
 	t.Parallel()
-	master, replica := redistest.Start(t), redistest.Start(t)
+	master, replica, closed := redistest.Start(t), redistest.Start(t), redistest.Start(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("wrong"), 0o600))
+	closed.Do(t, "CONFIG", "SET", "requirepass", "sesame")
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(master.URL(), "redis://"))
 	require.NoError(t, err)
 	master.Do(t, "LPUSH", "list", 1)
@@ -114,14 +117,19 @@ func TestHintsLeadToContext(t *testing.T) {
   of us: {redis: "`+master.URL()+`"}
   replica: {redis: "`+replica.URL()+`"}
   down: {redis: "redis://127.0.0.1:1"}
+  wrong: {redis: "`+closed.URL()+`", user: default, password-file: `+secret+`}
+  none: {redis: "`+closed.URL()+`"}
 `)
 	master.Do(t, "RPUSH", codec.QueueKey("queue"), program.RedissonOwner, program.SomeOwner, program.LongOwner(1))
 	for line, says := range map[string]string{
-		"--context=of+us status queue --for=10ms":             "`redlatch --context 'of us' evict ",
-		"--context=of+us evict queue " + program.LongOwner(1): "`redlatch --context 'of us' evict --all-dead queue`",
-		"--context=replica unlock --force --yes x":            "use its master: set the context's redis key to redis://",
-		"--context=down status x":                             "or set the context's redis key; ",
-		"--context=of+us evict x " + program.RedissonOwner:    "`redlatch --context 'of us' status` shows the queue",
+		"--context=of+us status queue --for=10ms":                         "`redlatch --context 'of us' evict ",
+		"--context=of+us evict queue " + program.LongOwner(1):             "`redlatch --context 'of us' evict --all-dead queue`",
+		"--context=replica unlock --force --yes x":                        "use its master: set the context's redis key to redis://",
+		"--context=down status x":                                         "or set the context's redis key; `redlatch serve --addr 127.0.0.1:1` starts",
+		"--context=wrong status x":                                        "Check the user (the context's user key) and password (file " + secret + ").",
+		"--context=none status x":                                         "and password: the context's user key, and the context's password-file or password-command key.",
+		"--context=none --user=a --password-file=" + secret + " status x": "Check the user (--user, or in the address) and password (REDIS_PASSWORD or --password-file)",
+		"--context=of+us evict x " + program.RedissonOwner:                "`redlatch --context 'of us' status` shows the queue",
 	} {
 		args := strings.Fields(line)
 		args[0] = strings.ReplaceAll(args[0], "+", " ")
@@ -129,6 +137,11 @@ func TestHintsLeadToContext(t *testing.T) {
 		text := program.Words(got.Stdout + got.Stderr)
 		require.Contains(t, text, says, line)
 		require.NotContains(t, text, "--redis", line)
+	}
+	for _, user := range []string{"", "default:sesame@"} {
+		address := strings.Replace(master.URL(), "redis://", "redis://"+user, 1)
+		got := program.StartWith(t, env, "--redis="+address, "status", "queue", "--for=10ms").Outcome(2 * program.Soon)
+		require.Contains(t, program.Words(got.Stdout), "`redlatch --redis '"+master.URL()+"' evict ", got)
 	}
 }
 
@@ -192,26 +205,27 @@ func TestContextConnectsAndErrorsNameIt(t *testing.T) {
   bad: {redis: "`+s.URL()+`", user: reader, password-command: [sh, -c, 'echo sesame']}
   down: {redis: "redis://127.0.0.1:1"}
   broken: {}
+  failing: {redis: "`+s.URL()+`", password-command: ["false"]}
 `)
 	run := func(args ...string) program.Outcome {
 		return program.StartWith(t, env, args...).Outcome(2 * program.Soon)
 	}
 	require.Equal(t, program.Outcome{Stdout: "lock \"x\" is free\n"}, run("--context", "good", "status", "x"))
 	require.Equal(t, program.Outcome{Stdout: "ran\n"}, run("run", "--context", "good", "x", "--", "echo", "ran"))
-	for name, says := range map[string]string{"bad": "rejected the request: WRONGPASS", "down": "connection refused"} {
+	for name, says := range map[string]string{"bad": "rejected the request: WRONGPASS", "down": "connection refused", "failing": "password-command false: exit status 1"} {
 		got := run("--context", name, "status", "x")
-		require.Equal(t, 1, got.Code)
+		require.Equal(t, 1, got.Code, name)
 		program.OneLine(t, got.Stderr)
 		require.True(t, strings.HasPrefix(got.Stderr, "redlatch: context "+name+": "), got.Stderr)
 		require.Contains(t, got.Stderr, says)
-		require.Contains(t, got.Stderr, "redis://127.0.0.1:")
+		require.Equal(t, name != "failing", strings.Contains(got.Stderr, "redis://127.0.0.1:"))
 		require.NotContains(t, got.Stderr, "sesame")
 	}
 	got := run("context", "use", "good")
 	require.Equal(t, "current context good: "+s.URL()+"\n", got.Stdout, got.Stderr)
 	require.Equal(t, program.Outcome{Stdout: "lock \"x\" is free\n"}, run("status", "x"))
-	require.Equal(t, "bad\nbroken\ndown\ngood\n", run("context", "list", "-o", "name").Stdout)
-	require.Regexp(t, `(?m)^\*        good    `+s.URL()+`  +reader$`, run("context", "list").Stdout)
+	require.Equal(t, "bad\nbroken\ndown\nfailing\ngood\n", run("context", "list", "-o", "name").Stdout)
+	require.Regexp(t, `(?m)^\*        good     `+s.URL()+`  +reader$`, run("context", "list").Stdout)
 	require.Equal(t, "bad\t"+s.URL()+"\n", strings.SplitAfter(run("__complete", "--context", "").Stdout, "\n")[0])
 
 	env = append(env, "REDIS_URL=redis://url.invalid")

@@ -157,7 +157,19 @@ func (s *Server) advice(err error) string {
 	case s.IsDeployment():
 		return "List the Sentinels and their master's name in --redis or REDIS_URL: redis-sentinel://host:port,host:port/master."
 	}
-	return "Start one, or set --redis or REDIS_URL; `redlatch serve` starts one for development."
+	return "Start one, or set --redis or REDIS_URL" + s.serve() + "."
+}
+
+// serve names the command that starts a server at this address, if this machine can.
+func (s *Server) serve() string {
+	host, addr := s.Host(), ""
+	switch ip := net.ParseIP(host); {
+	case s.at.Secure || host != "localhost" && !ip.IsLoopback():
+		return ""
+	case s.at.Hosts[0] != "127.0.0.1:6379" && s.at.Hosts[0] != "localhost:6379":
+		addr = " --addr " + s.at.Hosts[0]
+	}
+	return "; `redlatch serve" + addr + "` starts one for development"
 }
 
 func (s *Server) isPlain() bool {

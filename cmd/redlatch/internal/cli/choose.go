@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli/config"
 	"github.com/redlatch/redlatch/internal/redisurl"
@@ -183,19 +184,39 @@ func (g *Globals) Named() string {
 // InContext returns the text of an error. It adds the name of the context, and its hints lead there.
 func (g *Globals) InContext(err error) string {
 	if g.chosen == nil || g.chosen.Name == "" {
-		return err.Error()
+		return g.Hint(err.Error())
 	}
 	const key = "the context's redis key"
-	hints := strings.NewReplacer("--redis or REDIS_URL", key, ", with --redis ", ": set "+key+" to ")
-	return "context " + sanitize.Word(g.chosen.Name) + ": " + g.Hint(hints.Replace(err.Error()))
+	hints := []string{"--redis or REDIS_URL", key, ", with --redis ", ": set " + key + " to "}
+	if !g.chosen.ownUser {
+		password := cmp.Or(g.chosen.Password(), "the context's password-file or password-command key")
+		const user = "the context's user key"
+		hints = append(hints, "--user, and ", user+", and ", "--user, or in the address", user, "REDIS_PASSWORD or --password-file", password)
+	}
+	return "context " + sanitize.Word(g.chosen.Name) + ": " + g.Hint(strings.NewReplacer(hints...).Replace(err.Error()))
 }
 
-// Hint adds --context to the commands in a text, if this command has it.
+// Hint adds this command's connection flags to the commands in a text. It omits credentials in an address.
 func (g *Globals) Hint(text string) string {
-	if g.chosen == nil || g.chosen.From != "--"+contextFlag {
+	if g.chosen == nil || g.flags == nil {
 		return text
 	}
-	return strings.ReplaceAll(text, "`redlatch ", "`redlatch --context "+sanitize.Quote(g.chosen.Name)+" ")
+	flags := ""
+	g.flags.VisitAll(func(f *pflag.Flag) {
+		value := f.Value.String()
+		switch {
+		case !f.Changed:
+			return
+		case f.Name == redisFlag && connect.Shows(value):
+			value = redisurl.Show(value)
+		case f.Value.Type() == "bool":
+			flags += "--" + f.Name + "=" + value + " "
+			return
+		}
+		flags += "--" + f.Name + " " + sanitize.Quote(value) + " "
+	})
+	const serve = "`redlatch serve"
+	return strings.NewReplacer(serve, serve, "`redlatch ", "`redlatch "+flags).Replace(text)
 }
 
 // CompleteContexts completes the names of contexts.

@@ -173,7 +173,7 @@ func TestRunFailureExits125WithNextStep(t *testing.T) {
 		args      []string
 		says      string
 	}{
-		{"no server", program.NoServer(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
+		{"no server", program.NoServer(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve --addr 127.0.0.1:"},
 		{"no server, --try", program.NoServer(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
 		{"no address", "user:sesame@host:6379", run("x", "--", "true"), "the scheme is missing: write redis://"},
 		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: another program uses this name"},
