@@ -149,7 +149,8 @@ func TestHintsLeadToServer(t *testing.T) {
 func TestHeldCommandsInheritServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	env, _ := configured(t, `{current-context: prod, contexts: {prod: {redis: "redis://prod.invalid"}, dev: {redis: "`+s.URL()+`"}}}`)
+	env, path := configured(t, `{current-context: prod, contexts: {prod: {redis: "redis://prod.invalid"}, dev: {redis: "`+s.URL()+`"},
+  safe: {redis: "`+s.URL()+`", user: default, password-file: secret}}}`)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -177,9 +178,19 @@ func TestHeldCommandsInheritServer(t *testing.T) {
 			require.Equal(t, c.context, shown.Name, c)
 		}
 	}
-	got := program.StartWith(t, append(env, "REDIS_URL=redis://app.invalid", "REDLATCH_CONTEXT=prod"), "--redis", s.URL(), "run", "job", "--",
-		"sh", "-c", `echo "$REDIS_URL,$REDLATCH_CONTEXT"`).Outcome(2 * program.Soon)
-	require.Equal(t, program.Outcome{Stdout: "redis://app.invalid,\n"}, got, "the application's server")
+	secret := filepath.Join(filepath.Dir(path), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("any"), 0o600))
+	for line, want := range map[string]string{
+		"redis://app.invalid --redis=" + s.URL(): "redis://app.invalid,", // the application's server
+		"redis://app.invalid --context=dev":      "redis://app.invalid,dev",
+		" --context=dev":                         s.URL() + ",dev",
+		" --context=safe":                        ",safe",
+	} {
+		url, flag, _ := strings.Cut(line, " ")
+		got := program.StartWith(t, append(env[:len(env):len(env)], "REDIS_URL="+url, "REDLATCH_CONTEXT=prod"), flag, "run", "job", "--",
+			"sh", "-c", `echo "$REDIS_URL,$REDLATCH_CONTEXT"`).Outcome(2 * program.Soon)
+		require.Equal(t, program.Outcome{Stdout: want + "\n"}, got, line)
+	}
 }
 
 // redlatch context use in a terminal must not move cron jobs.
@@ -201,12 +212,13 @@ func TestContextConnectsAndErrorsNameIt(t *testing.T) {
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">open sesame", "+@all", "~*", "&*")
 	s.Do(t, "ACL", "SETUSER", "default", "off")
 	env, path := configured(t, `contexts:
-  good: {redis: "`+s.URL()+`", user: reader, password-command: [printf, 'open sesame\n']}
+  good: {redis: "`+s.URL()+`", user: reader, password-command: [cat, secret]}
   bad: {redis: "`+s.URL()+`", user: reader, password-command: [sh, -c, 'echo sesame']}
   down: {redis: "redis://127.0.0.1:1"}
   broken: {}
   failing: {redis: "`+s.URL()+`", password-command: ["false"]}
 `)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "secret"), []byte("open sesame\n"), 0o600))
 	run := func(args ...string) program.Outcome {
 		return program.StartWith(t, env, args...).Outcome(2 * program.Soon)
 	}
@@ -232,4 +244,16 @@ func TestContextConnectsAndErrorsNameIt(t *testing.T) {
 	require.Equal(t, "redlatch: warning: REDIS_URL overrides the current context good: commands use redis://url.invalid:6379\n", run("context", "list").Stderr)
 	require.NoError(t, os.Chmod(path, 0o622))
 	require.Contains(t, run("--context", "good", "status", "x").Stderr, path+": other users can write this file")
+}
+
+func TestMissingConfigFileIsReported(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	env := []string{"XDG_CONFIG_HOME=" + home, "REDLATCH_CONFIG=", "REDLATCH_CONTEXT=", "REDIS_URL="}
+	file := filepath.Join(home, "redlatch", "config.yaml")
+	got := program.StartWith(t, env, "context", "list").Outcome(program.Soon)
+	require.Equal(t, program.Outcome{Stderr: "redlatch: no contexts in " + file + ", which does not exist; see redlatch context --help\n"}, got)
+	got = program.StartWith(t, env, "--context", "prod", "list").Outcome(program.Soon)
+	require.Equal(t, 2, got.Code)
+	require.Equal(t, "redlatch: --context: context prod: the config file "+file+" does not exist\n", got.Stderr)
 }

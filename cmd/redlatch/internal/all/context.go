@@ -103,7 +103,11 @@ func newContextList(g *cli.Globals) *cobra.Command {
 				all = append(all, described{Name: name, Current: &current, Redis: redisurl.Show(c.Redis), User: c.User})
 			}
 			if len(all) == 0 && !format.Structured() {
-				cli.Messagef(os.Stderr, "no contexts in %s; see redlatch context --help", cmp.Or(f.Path, "the config file"))
+				why := ""
+				if f.Missing {
+					why = ", which does not exist"
+				}
+				cli.Messagef(os.Stderr, "no contexts in %s%s; see redlatch context --help", cmp.Or(f.Path, "the config file"), why)
 				return nil
 			}
 			return format.Print(cmd, all, func(w io.Writer) { printContexts(w, &format, all) })

@@ -144,17 +144,15 @@ func find(name, from string) (*Chosen, error) {
 // TLS. It does not replace REDIS_URL, which may name another program's server, and does not reveal a password.
 func (g *Globals) Environment() (env []string) {
 	c, err := g.Choose()
-	switch {
-	case err != nil:
-	case c.Name != "":
+	if err != nil || c.Name == "" && c.From != "--"+redisFlag {
+		return nil
+	}
+	if c.Name != "" || os.Getenv(contextEnv) != "" { // an empty variable is as if unset
 		env = []string{contextEnv + "=" + c.Name}
-	case c.From == "--"+redisFlag:
-		if os.Getenv(contextEnv) != "" {
-			env = []string{contextEnv + "="} // as if unset
-		}
-		if os.Getenv(urlEnv) == "" && !connect.Shows(c.Redis) {
-			env = append(env, urlEnv+"="+c.Redis)
-		}
+	}
+	reachable := c.Name == "" || c.User+c.Password() == "" && c.TLS() == (connect.TLS{})
+	if os.Getenv(urlEnv) == "" && reachable && !connect.Shows(c.Redis) {
+		env = append(env, urlEnv+"="+c.Redis)
 	}
 	return env
 }

@@ -58,8 +58,7 @@ func (g *Globals) register(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc(contextFlag, CompleteContexts)
 }
 
-// Server returns the server that the flags and the environment specify. Its errors have
-// [CodeUsage].
+// Server returns the server that the flags and the environment specify. Its errors are those of Settings and ServerOf.
 func (g *Globals) Server(ctx context.Context) (*connect.Server, error) {
 	set, err := g.Settings(ctx)
 	if err != nil {
@@ -78,7 +77,7 @@ func ServerOf(set connect.Settings) (*connect.Server, error) {
 }
 
 // Settings reads flags, environment, config file and password. It may print a warning and run a command, so call it
-// once. Its errors have [CodeUsage].
+// once. Its errors have [CodeUsage], except that of the command.
 func (g *Globals) Settings(ctx context.Context) (connect.Settings, error) {
 	c, err := g.Choose()
 	if err != nil {
@@ -104,8 +103,8 @@ func (g *Globals) Settings(ctx context.Context) (connect.Settings, error) {
 			return connect.Settings{}, Usagef("%s: %s contains no password", where, c.PasswordFile)
 		}
 	case len(c.PasswordCommand) > 0:
-		if set.Password, err = c.PasswordCommand.Password(ctx); err != nil {
-			return connect.Settings{}, &ExitError{Code: CodeUsage, Err: err}
+		if set.Password, err = c.PasswordCommand.Password(ctx, c.Dir); err != nil {
+			return connect.Settings{}, &ExitError{Code: CodeFailed, Err: err}
 		}
 	case !connect.HasPassword(set.Address):
 		set.Password = c.environmentPassword()

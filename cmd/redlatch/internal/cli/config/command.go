@@ -34,16 +34,18 @@ func (c *Command) UnmarshalYAML(n *yaml.Node) error {
 
 // Password returns the output of a command without its last newline. The command has no standard input, so it cannot
 // consume the input of a script. Errors quote its standard error, but never its output.
-// It runs in its own process group, which is killed when ctx ends or after 10 seconds.
-func (c Command) Password(ctx context.Context) (string, error) { return c.password(ctx, commandTime) }
+// It runs in dir, in its own process group, which is killed when ctx ends or after 10 seconds.
+func (c Command) Password(ctx context.Context, dir string) (string, error) {
+	return c.password(ctx, dir, commandTime)
+}
 
-func (c Command) password(ctx context.Context, limit time.Duration) (string, error) {
+func (c Command) password(ctx context.Context, dir string, limit time.Duration) (string, error) {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var out, errs bounded
 	cmd := exec.CommandContext(ctx, c[0], c[1:]...) //nolint:gosec // the user's own configuration
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, commandGrace
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &errs, commandGrace
 	endWithChildren(cmd)
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) { // it succeeded, and left a daemon such as an agent

@@ -35,6 +35,8 @@ type File struct {
 	Path     string              `yaml:"-"`
 	Current  string              `yaml:"current-context"`
 	Contexts map[string]*Context `yaml:"contexts"`
+	// Missing is set if there is no such file.
+	Missing bool `yaml:"-"`
 
 	text []byte
 }
@@ -50,6 +52,8 @@ type Context struct {
 	Key             string  `yaml:"tls-key"`
 	ServerName      string  `yaml:"tls-server-name"`
 	Insecure        bool    `yaml:"tls-insecure-skip-verify"`
+	// Dir is the file's directory, in which PasswordCommand runs.
+	Dir string `yaml:"-"`
 }
 
 // Path returns the path of the file, and whether the environment names it.
@@ -77,7 +81,7 @@ func Load() (*File, error) {
 	text, err := read(path)
 	switch {
 	case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && !named:
-		return &File{Path: path}, nil
+		return &File{Path: path, Missing: true}, nil
 	case err != nil && named:
 		return nil, fmt.Errorf("%s: %w", PathEnv, err)
 	case err != nil:
@@ -131,16 +135,21 @@ func parse(path string, text []byte) (*File, error) {
 		return nil, errors.New("contains more than one document")
 	}
 	f.Path, f.text = path, text
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
 	for name, c := range f.Contexts {
 		if c == nil {
 			c = &Context{}
 			f.Contexts[name] = c
 		}
+		c.Dir = dir
 		for _, file := range []*string{&c.PasswordFile, &c.CA, &c.Cert, &c.Key} {
-			*file = below(filepath.Dir(path), *file)
+			*file = below(dir, *file)
 		}
 		if len(c.PasswordCommand) > 0 && filepath.Base(c.PasswordCommand[0]) != c.PasswordCommand[0] {
-			c.PasswordCommand[0] = below(filepath.Dir(path), c.PasswordCommand[0]) // otherwise it is looked up in PATH
+			c.PasswordCommand[0] = below(dir, c.PasswordCommand[0]) // otherwise it is looked up in PATH
 		}
 	}
 	return f, nil
@@ -231,6 +240,8 @@ func (f *File) Find(name string) (*Context, error) {
 		return c, nil
 	case f.Path == "":
 		return nil, fmt.Errorf("context %s: no home directory: set %s", sanitize.Word(name), PathEnv)
+	case f.Missing:
+		return nil, fmt.Errorf("context %s: the config file %s does not exist", sanitize.Word(name), f.Path)
 	case len(f.Contexts) == 0:
 		return nil, fmt.Errorf("context %s: %s has no contexts", sanitize.Word(name), f.Path)
 	}

@@ -179,7 +179,7 @@ func TestPasswordIsOutputOfCommand(t *testing.T) {
 		{sh("printf '\\033[2J' >&2; exit 1"), "", `exit status 1: "\x1b[2J"`},
 		{Command{"/no/such/program"}, "", "password-command /no/such/program: "},
 	} {
-		got, err := c.command.Password(t.Context())
+		got, err := c.command.Password(t.Context(), "")
 		require.Equal(t, c.want, got)
 		if c.says == "" {
 			require.NoError(t, err)
@@ -188,6 +188,6 @@ func TestPasswordIsOutputOfCommand(t *testing.T) {
 		require.ErrorContains(t, err, c.says)
 		require.NotContains(t, err.Error(), "sesame")
 	}
-	_, err := sh("sleep 600").password(t.Context(), 10*time.Millisecond)
+	_, err := sh("sleep 600").password(t.Context(), "", 10*time.Millisecond)
 	require.ErrorContains(t, err, "not finished after ")
 }

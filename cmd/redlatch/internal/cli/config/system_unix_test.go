@@ -43,7 +43,7 @@ func (o owned) Sys() any { return &syscall.Stat_t{Uid: uint32(o.uid)} }
 
 func TestPasswordCommandMayStartDaemon(t *testing.T) {
 	t.Parallel()
-	got, err := Command{"sh", "-c", "echo sesame; sleep 3 &"}.Password(t.Context())
+	got, err := Command{"sh", "-c", "echo sesame; sleep 3 &"}.Password(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, "sesame", got)
 }
@@ -59,7 +59,7 @@ func TestPasswordCommandEndsWithChildren(t *testing.T) {
 		read <- string(text)
 		cancel()
 	}()
-	_, err := Command{"sh", "-c", "sleep 600 & echo $! >$0; wait", pids}.Password(ctx)
+	_, err := Command{"sh", "-c", "sleep 600 & echo $! >$0; wait", pids}.Password(ctx, "")
 	require.ErrorContains(t, err, "password-command sh: not finished after ")
 	text := <-read
 	child, err := strconv.Atoi(strings.TrimSpace(text))
