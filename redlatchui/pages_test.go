@@ -275,7 +275,7 @@ const (
 	circleOfB = "Redisson 0b8f3a12:2 waits for x , which Redisson 0b8f3a11:1 holds"
 )
 
-func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
+func TestThreadDeadlockIsShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -284,8 +284,8 @@ func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
 		program.Listen(t, s, "y", javaA+":1")
 		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
 		// The lock's page reports this although no other page is open.
-		text := says(t, page, "/lock?name=x", "wait cycle")
-		require.Contains(t, text, "It is in a wait cycle: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
+		text := says(t, page, "/lock?name=x", "in a deadlock")
+		require.Contains(t, text, "It is in a deadlock: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
 			"Redisson 0b8f3a12:2 waits for x, which Redisson 0b8f3a11:1 holds.")
 		require.Contains(t, text, "Deadlock: owners wait for each other "+circleOfA+" "+circleOfB)
 		text = says(t, page, "/who", "Deadlock: owners wait for each other")
@@ -294,12 +294,12 @@ func TestThreadDeadlockIsShownAsCycle(t *testing.T) {
 			require.Contains(t, says(t, page, "/who?client="+client, "Deadlock"), circleOfA+" "+circleOfB)
 		}
 		text = says(t, page, "/", "2 in trouble")
-		require.Contains(t, text, "Owners wait for each other in a cycle")
-		require.Contains(t, text, "x fair In a wait cycle")
+		require.Contains(t, text, "Deadlock: owners wait for each other. See which clients")
+		require.Contains(t, text, "x fair In a deadlock")
 		// A different thread is waiting, so this may not be a deadlock.
 		s.Do(t, "LSET", "redisson_lock_queue:{y}", 0, javaA+":5")
 		program.Listen(t, s, "y", javaA+":5")
-		require.NotContains(t, says(t, page, "/", "2 locks · seen"), "cycle")
+		require.NotContains(t, says(t, page, "/", "2 locks · seen"), "eadlock")
 		_, text = get(t, page, "/who")
 		require.NotContains(t, textOf(text), "Deadlock:")
 	})
@@ -335,7 +335,7 @@ func TestNestedLocksOfGoProgramsAreShownAsDeadlock(t *testing.T) {
 		text := says(t, page, "/who", "Deadlock")
 		require.Regexp(t, `billing \(\S+ \S+:1\) waits for y , which shipping \(\S+ \S+:1\) holds shipping \(\S+ \S+:1\) waits for x , which billing`, text)
 		require.Equal(t, 1, strings.Count(text, "Deadlock: owners wait for each other"))
-		require.Contains(t, says(t, page, "/lock?name=x", "wait cycle"), "It is in a wait cycle: billing (")
+		require.Contains(t, says(t, page, "/lock?name=x", "in a deadlock"), "It is in a deadlock: billing (")
 		cancel()
 		running.Wait()
 		time.Sleep(time.Second)
@@ -354,7 +354,7 @@ func TestDeadWaitersAreNotDeadlock(t *testing.T) {
 		require.Contains(t, textOf(text), "x fair Dead waiter in front")
 		for _, address := range []string{"/", "/who", "/who?client=" + javaA, "/lock?name=x"} {
 			_, text := get(t, page, address)
-			require.NotContains(t, textOf(text), "cycle", address)
+			require.NotContains(t, textOf(text), "eadlock", address)
 			require.NotContains(t, textOf(text), "wait for each other", address)
 		}
 		_, text = get(t, page, "/lock?name=x")

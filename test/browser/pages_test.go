@@ -126,10 +126,10 @@ func pageIsReadable(t *testing.T, in context.Context) {
 	address, _ := serveActions(t, s)
 	b := open(t, in)
 	for path, text := range map[string]string{ // the text that appears on the page
-		"": "", "?only=trouble": "In a wait cycle", "?by=prefix": "stock: In a wait cycle", "?only=numbers": "visits counter number 12",
+		"": "", "?only=trouble": "In a deadlock", "?by=prefix": "stock: In a deadlock", "?only=numbers": "visits counter number 12",
 		"who": "Deadlock:", "who?client=" + java: "Holds (", "who?client=" + other: "Deadlock:", "who?client=gone": "No locks held.",
 		"server": "examined at", "lock": "The URL does not name a lock", "lock?name=crawl": "Permits in use", "lock?name=rates": "",
-		"lock?name=stock%3Aleft": "It is in a wait cycle", "lock?name=billing%3Arun": "dead", "lock?name=nightly-report": "dead",
+		"lock?name=stock%3Aleft": "It is in a deadlock", "lock?name=billing%3Arun": "dead", "lock?name=nightly-report": "dead",
 		"unlock?name=" + url.QueryEscape(hostile[1]): "Force unlock", "unlock?name=billing%3Arun": "Force unlock", "unlock?name=free": "Force unlock",
 		"evict-all-dead?name=billing%3Arun": "5 dead waiters", "?q=orders%3A*": "orders:, the last 5 minutes",
 		"evict?name=billing%3Arun&owner=NzFiOTZjZTgtMjc0Ni00YjBlLTlkNWYtM2Y2ZjBiOGYzYTExOjE": "Evict a waiter",

@@ -15,7 +15,7 @@ const kept = 20_000
 
 // Troubles of a lock, beginning with the worst.
 const (
-	InCircle  = "in a wait cycle"
+	InCircle  = "in a deadlock"
 	DeadFront = "dead waiter in front"
 	TwoKinds  = "two kinds of lock under one name"
 	NoLease   = "held without a lease"

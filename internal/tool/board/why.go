@@ -84,7 +84,7 @@ func (l reasons) whyAround() Verdict {
 		}
 		return Verdict{Calm, " " + sentences(l.Ahead[:1], " itself") + "."}
 	}
-	return Verdict{Bad, " It is in a wait cycle: " + sentences(l.Circles[0], "") + ". The cycle ends when a client stops waiting or a lease expires."}
+	return Verdict{Bad, " It is in a deadlock: " + sentences(l.Circles[0], "") + ". The deadlock ends when a client stops waiting or a lease expires."}
 }
 
 func sentences(steps []inspect.Step, self string) string {

@@ -48,8 +48,8 @@ func TestOneSentenceExplainsStuckLock(t *testing.T) {
 			Holders: held, TTL: redlatch.NoTTL, Queue: []board.Waiter{first(board.Dead, at)}},
 		"warn: A holds it without a lease: it is held until released, even if the client is gone. 3 clients wait for this name as a plain lock, which is another lock.": {
 			Holders: held, TTL: redlatch.NoTTL, Kind: inspect.ReadWrite, PlainWaiters: 3},
-		"bad: A holds it. The lease is renewed, so the client is alive: waiters proceed when it is released. It is in a wait cycle: " +
-			"B waits for x, which A holds; A waits for y, which B holds. The cycle ends when a client stops waiting or a lease expires.": {
+		"bad: A holds it. The lease is renewed, so the client is alive: waiters proceed when it is released. It is in a deadlock: " +
+			"B waits for x, which A holds; A waits for y, which B holds. The deadlock ends when a client stops waiting or a lease expires.": {
 			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Circles: []inspect.Circle{around}},
 		"bad: A holds it without a lease: it is held until released, even if the client is gone. " +
 			"The first in the queue, B, is dead and will block the queue until it is evicted. The next 2 waiters are also dead. The command redlatch evict removes it.": {

@@ -24,7 +24,7 @@ const (
 	confirmFor = 8 * time.Second
 	// queuedFor is the time between two looks that find the same places in queues.
 	queuedFor = 5 * time.Second
-	// scanFor is the maximum time of CirclesWith to scan all keys.
+	// scanFor is the maximum time of CirclesAmong to scan all keys.
 	scanFor = 4 * time.Second
 	// CirclePlaces limits the places of a queue that are part of circles.
 	CirclePlaces = 32
@@ -65,11 +65,6 @@ type Step struct {
 // Queued reports whether Waiter has a place in the queue of Lock.
 func (s *Step) Queued() bool { return s.inner == nil }
 
-// String returns the step as text.
-func (s *Step) String() string {
-	return fmt.Sprintf("%s waits for %s, held by %s", OwnerAnd(s.Waiter, s.WaiterLabel), Shown(s.Lock), OwnerAnd(s.Holder, s.HolderLabel))
-}
-
 // Circle is a circle of waits: the holder of each step is the waiter of the next one, and the holder of the last step
 // is the waiter of the first one.
 type Circle []Step
@@ -77,6 +72,17 @@ type Circle []Step
 // Has reports whether a lock is part of the circle.
 func (c Circle) Has(lock string) bool {
 	return slices.ContainsFunc(c, func(s Step) bool { return s.Lock == lock })
+}
+
+// Lines returns a sentence for each step.
+func (c Circle) Lines() []string {
+	lines := make([]string, len(c))
+	for i, s := range c {
+		held := c[(i+len(c)-1)%len(c)].Lock
+		lines[i] = fmt.Sprintf("%s holds %s, waits for %s, held by %s",
+			OwnerAnd(s.Waiter, s.WaiterLabel), Shown(held), Shown(s.Lock), OwnerAnd(s.Holder, s.HolderLabel))
+	}
+	return lines
 }
 
 func (c Circle) key() string {
@@ -313,14 +319,14 @@ func CirclesOf(ctx context.Context, srv *connect.Server, locks []*Lock) (certain
 	return certain, nil
 }
 
-// CirclesWith returns the certain circles that a lock is part of. Only if it may be in one, it scans all keys. It may
-// return ErrCut.
-func CirclesWith(ctx context.Context, srv *connect.Server, name string, holders []Holder, waiters bool) (with []Circle, err error) {
-	if !waiters {
+// CirclesAmong returns the certain circles of all locks. Only if one of the given holders of locks with waiters may be in
+// one, it scans all keys. It may return ErrCut.
+func CirclesAmong(ctx context.Context, srv *connect.Server, holders []Holder) ([]Circle, error) {
+	if len(holders) == 0 {
 		return nil, nil
 	}
 	suspect := slices.ContainsFunc(holders, func(h Holder) bool { return isThread(bareOwner(h.Owner)) })
-	err = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
+	err := connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		announced, err := Announced(c, holders)
 		suspect = suspect || announced
 		return err
@@ -343,8 +349,7 @@ func CirclesWith(ctx context.Context, srv *connect.Server, name string, holders 
 	case err != nil:
 		return nil, err
 	}
-	all, err := CirclesOf(ctx, srv, locks)
-	return slices.DeleteFunc(all, func(c Circle) bool { return !c.Has(name) }), err
+	return CirclesOf(ctx, srv, locks)
 }
 
 func nobody(string, string) bool { return false }

@@ -24,7 +24,7 @@ const (
 	remembered = 1 << 18 // locks; SCAN may repeat keys, but each lock is reported once
 )
 
-// ErrCut means that the search for circles did not read all keys in time.
+// ErrCut means that the search for deadlocks did not read all keys in time.
 var ErrCut = errors.New("the search for deadlocks was cut off: there are too many keys")
 
 // Request configures a scan.

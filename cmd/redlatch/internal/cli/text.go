@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -31,8 +32,18 @@ func WithDetails(owner, what string) string {
 }
 
 // Indented returns word and text on lines that fit a terminal. It replaces control characters.
-func Indented(word, text string) string {
-	return fmt.Sprintf("  %-*s", hang-2, word) + strings.Join(Wrap(text, Columns-1-hang), "\n"+strings.Repeat(" ", hang)) + "\n"
+func Indented(word, text string) string { return indented(word, text, Columns-1-hang) }
+
+// IndentedFor is like Indented, but does not wrap text for a pipe or a file.
+func IndentedFor(w io.Writer, word, text string) string {
+	if f := fileOf(w); f != nil && !term.IsTerminal(int(f.Fd())) {
+		return indented(word, text, math.MaxInt)
+	}
+	return Indented(word, text)
+}
+
+func indented(word, text string, width int) string {
+	return fmt.Sprintf("  %-*s", hang-2, word) + strings.Join(Wrap(text, width), "\n"+strings.Repeat(" ", hang)) + "\n"
 }
 
 // Wrap splits text into lines. It replaces control characters, and does not break commands in backquotes.

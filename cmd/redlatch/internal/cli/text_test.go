@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -95,4 +97,14 @@ func TestOnlyYesConfirms(t *testing.T) {
 		require.Equal(t, want, Confirm(strings.NewReader(answer), &out, "Take it?"), answer)
 		require.Equal(t, "Take it? [y/N] ", out.String())
 	}
+}
+
+func TestPipesAreNotWrapped(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, errors.Join(read.Close(), write.Close())) }()
+	long := strings.TrimSpace(strings.Repeat("word ", 40))
+	require.Equal(t, "         "+long+"\n", IndentedFor(write, "", long))
+	require.Equal(t, Indented("", long), IndentedFor(io.Discard, "", long))
 }

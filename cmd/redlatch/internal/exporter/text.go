@@ -120,7 +120,7 @@ func (f *figures) write(t *text, deadKnown bool) {
 	all := slices.Clone(gauges)
 	if f.circlesKnown {
 		all = append(all, gauge{
-			"redlatch_server_locks_deadlocked", "gauge", "Locks in circles of waits: none of them is released until a wait or a lease ends.",
+			"redlatch_server_locks_deadlocked", "gauge", "Locks in a deadlock: none of them is released until a wait or a lease ends.",
 			func(g *group) float64 { return float64(g.deadlocked) },
 		})
 	}

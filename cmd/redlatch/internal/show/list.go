@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,8 +23,9 @@ type lister struct {
 	out    io.Writer
 	errors io.Writer
 	unread int // keys that the last scan could not read
-	// contended contains the locks that may be part of circles of waits.
+	// contended contains the locks that may be part of circles of waits, and circles those that are certain.
 	contended []*inspect.Lock
+	circles   []inspect.Circle
 	away      error               // why the last scan could not reach a master
 	hint      func(string) string // adds the context to commands
 }
@@ -56,11 +58,12 @@ func NewList(g *cli.Globals) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	l.format.RegisterTable(cmd, "; JSON has one lock per line, in scan order")
+	l.format.RegisterTable(cmd, "; JSON has one lock per line")
 	f.StringVar(&l.kind, "kind", "", "only locks of this kind: "+inspect.KindNames())
 	f.BoolVar(&l.stuck, "stuck", false, "only free locks with a queue")
 	f.BoolVar(&l.noTTL, "no-ttl", false, "only locks held without a lease")
 	f.BoolVar(&l.dead, "dead-waiters", false, "only locks with waiters that had no subscriber in two checks")
+	f.BoolVar(&l.locked, "deadlocked", false, "only locks in a deadlock")
 	f.StringVar(&l.sort, "sort", "", "by name, lease (first to expire first) or queue (longest first)")
 	f.IntVar(&l.limit, "limit", 0, "maximum number to list, 0 for all")
 	cli.CompleteValues(cmd, "kind", inspect.Kinds()...)
@@ -84,16 +87,24 @@ func (l *lister) list(ctx context.Context) error {
 	out, report := l.printer(), progress(l.errors, noteEvery)
 	total := 0
 	var err error
+	var kept []*inspect.Lock // to be printed after the scan
 	if l.collects() {
-		var kept []*inspect.Lock
-		if kept, total, err = l.collect(ctx, report); err == nil {
-			err = each(kept, out.add)
-		}
+		kept, total, err = l.collect(ctx, report)
 	} else {
 		err = l.scan(ctx, report, func(lock *inspect.Lock) error {
 			total++
+			if l.marks() && lock.Contended() {
+				kept = append(kept, lock)
+				return nil
+			}
 			return out.add(lock)
 		})
+	}
+	if l.marks() && err == nil {
+		l.warn(ctx, l.findDeadlocks(ctx))
+	}
+	if err == nil {
+		err = each(kept, out.add)
 	}
 	out.flush()
 	switch {
@@ -109,30 +120,50 @@ func (l *lister) list(ctx context.Context) error {
 	default:
 		out.end(total)
 	}
-	l.sayDeadlocks(ctx)
+	if !l.marks() {
+		l.warn(ctx, l.findDeadlocks(ctx))
+	}
+	l.sayDeadlocks()
 	if l.away != nil {
 		return fmt.Errorf("the list is incomplete: %w", l.away)
 	}
 	return nil
 }
 
-func (l *lister) sayDeadlocks(ctx context.Context) {
+// marks reports whether the output shows which locks are deadlocked. Otherwise the list need not wait for that.
+func (l *lister) marks() bool { return l.format.Structured() || l.format.Wide() }
+
+// findDeadlocks searches once.
+func (l *lister) findDeadlocks(ctx context.Context) error {
 	circles, err := inspect.CirclesOf(ctx, l.from, l.contended)
-	for _, c := range circles {
-		said := "deadlock: "
-		for i := range c {
-			said += c[i].String() + "; "
-		}
-		l.message("%s`redlatch status %s` shows it", said, inspect.Args(c[0].Lock))
-	}
+	l.circles, l.contended = append(l.circles, circles...), nil
+	return err
+}
+
+func (l *lister) warn(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		l.message("warning: cannot search for deadlocks: %v", err)
 	}
 }
 
+func (l *lister) sayDeadlocks() {
+	for _, c := range l.circles {
+		l.message("deadlock: %s; `redlatch status %s` shows it", strings.Join(c.Lines(), "; "), inspect.Args(c[0].Lock))
+	}
+}
+
+func (l *lister) deadlock(lock *inspect.Lock) inspect.Circle {
+	for _, c := range l.circles {
+		if c.Has(lock.Name) {
+			return c
+		}
+	}
+	return nil
+}
+
 func (l *lister) collect(ctx context.Context, report reporter) ([]*inspect.Lock, int, error) {
 	kept := l.collection()
-	if !l.dead {
+	if !l.dead && !l.locked {
 		err := l.scan(ctx, report, kept.add)
 		return kept.first(), kept.total, err
 	}
@@ -144,7 +175,14 @@ func (l *lister) collect(ctx context.Context, report reporter) ([]*inspect.Lock,
 	if err != nil {
 		return nil, 0, err
 	}
-	if queued, err = l.withDead(ctx, queued); err != nil {
+	if l.dead {
+		queued, err = l.withDead(ctx, queued)
+	}
+	if l.locked && err == nil {
+		err = l.findDeadlocks(ctx)
+		queued = slices.DeleteFunc(queued, func(lock *inspect.Lock) bool { return l.deadlock(lock) == nil })
+	}
+	if err != nil {
 		return nil, 0, err
 	}
 	err = each(queued, kept.add)
@@ -232,8 +270,8 @@ The command scans all keys, 250 at a time, with short commands so that the
 server can serve other clients in between. Locks acquired or released during
 the scan may be missing. Up to 100,000 locks are sorted by name. Beyond that,
 the output is in sorted pages of that size unless --sort is given. -o json (one
-lock per line) and -o yaml print locks in scan order unless --sort, --limit or
---dead-waiters is given.
+lock per line) and -o yaml print locks in scan order, and last those that could
+be deadlocked, unless --sort, --limit or --dead-waiters is given.
 
 -o wide prints one line per lock, with full owners and labels; with
 --no-headers, the lines can be split at blanks. -o name prints only names, one
@@ -243,8 +281,9 @@ leading hyphen are written in octal as \0NNN, which printf %b decodes.
 Names that are not valid UTF-8 are also shown in base64. status, watch, evict
 and unlock accept them with --base64.
 
-Circles of waits among all names that match PATTERN are reported on standard
-error after the list. If there may be one, that takes a few seconds.
+Deadlocks among the locks that match PATTERN are reported on standard error
+after the list, and mark their locks in -o json, yaml and wide. --deadlocked
+lists only these. If there may be a deadlock, that takes a few seconds.
 
 --stuck lists free locks with queued owners. --dead-waiters lists locks with
 waiters that had no subscriber in two checks one second apart, among the first

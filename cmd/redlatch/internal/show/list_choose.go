@@ -20,6 +20,7 @@ type choice struct {
 	stuck   bool // free, but with a queue
 	noTTL   bool // held without a lease
 	dead    bool // some waiters do not have a subscriber
+	locked  bool // deadlocked
 	sort    string
 	limit   int // 0 means all
 }
@@ -58,7 +59,7 @@ func waiting(l *inspect.Lock) int64 {
 	return l.Queue
 }
 
-func (c *choice) permits() bool { return c.kind == "" && !c.stuck && !c.noTTL && !c.dead }
+func (c *choice) permits() bool { return c.kind == "" && !c.stuck && !c.noTTL && !c.dead && !c.locked }
 
 func (c *choice) things() string {
 	if inspect.Kind(c.kind).IsNumber() {
@@ -73,13 +74,14 @@ func (c *choice) wants(l *inspect.Lock) bool {
 	case c.kind != "" && string(l.Kind) != c.kind,
 		c.stuck && (held || l.Queue == 0),
 		c.noTTL && (!held || l.TTL != redlatch.NoTTL),
-		c.dead && l.Queue == 0:
+		c.dead && l.Queue == 0,
+		c.locked && !l.Contended():
 		return false
 	}
 	return true
 }
 
-func (c *choice) collects() bool { return c.sort != "" || c.limit > 0 || c.dead }
+func (c *choice) collects() bool { return c.sort != "" || c.limit > 0 || c.dead || c.locked }
 
 func (c *choice) matching() string {
 	said := ""
@@ -94,6 +96,9 @@ func (c *choice) matching() string {
 	}
 	if c.dead {
 		said += " with waiters without a subscriber"
+	}
+	if c.locked {
+		said += " in a deadlock"
 	}
 	if c.pattern != "" {
 		said += " that match " + sanitize.Word(c.pattern)

@@ -3,6 +3,7 @@ package show
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -143,7 +144,7 @@ func TestRowFitsTerminal(t *testing.T) {
 		{Name: "x", Kind: inspect.ReadWrite, More: true, Holders: []inspect.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
 		{Name: "x", Kind: inspect.ReadWrite, Holders: make([]inspect.Holder, 12), TTL: 9999 * time.Hour},
 	} {
-		for _, line := range append(rowOf(l, cli.Look(false)).lines, heading(cli.Look(false))) {
+		for _, line := range append(rowOf(io.Discard, l, cli.Look(false)).lines, heading(cli.Look(false))) {
 			program.Narrow(t, line)
 		}
 	}

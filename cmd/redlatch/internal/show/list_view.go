@@ -22,6 +22,8 @@ type listed struct {
 	NotSubscribed int         `json:"not_subscribed,omitempty"`
 	NotLookedAt   int64       `json:"not_looked_at,omitempty"`
 	Next          *listedNext `json:"next,omitempty"`
+	// Deadlock is a circle of waits that the lock is part of.
+	Deadlock inspect.Circle `json:"deadlock,omitempty"`
 }
 
 type listedNext struct {
@@ -30,8 +32,8 @@ type listedNext struct {
 	Label string `json:"label,omitempty"`
 }
 
-func listedOf(l *inspect.Lock) *listed {
-	out := &listed{View: l.View(), More: l.More, Queue: l.Queue, NotSubscribed: l.NotSubscribed}
+func listedOf(l *inspect.Lock, deadlock inspect.Circle) *listed {
+	out := &listed{View: l.View(), More: l.More, Queue: l.Queue, NotSubscribed: l.NotSubscribed, Deadlock: deadlock}
 	if l.NotSubscribed > 0 {
 		out.NotLookedAt = max(0, l.Queue-inspect.LookedAt)
 	}
@@ -59,7 +61,7 @@ var shortKinds = map[inspect.Kind]string{
 	inspect.ReadWrite: "r/w", inspect.Fenced: "plain", inspect.FairFenced: "fair", inspect.Semaphore: "sem", inspect.Counter: "count",
 }
 
-func rowOf(l *inspect.Lock, look cli.Look) row {
+func rowOf(w io.Writer, l *inspect.Lock, look cli.Look) row {
 	who, entered, lease, queue := "free", "-", "-", "-"
 	if l.Number != nil {
 		who = numberText(l)
@@ -84,31 +86,31 @@ func rowOf(l *inspect.Lock, look cli.Look) row {
 		r.lines = append(r.lines, sanitize.Pad(r.name, nameWidth)+"  "+shown)
 	}
 	if l.Number == nil {
-		r.lines = append(r.lines, notesOf(l)...)
+		r.lines = append(r.lines, notesOf(w, l)...)
 	}
 	return r
 }
 
 func isFree(l *inspect.Lock) bool { return l.Number == nil && len(l.Holders) == 0 }
 
-func notesOf(l *inspect.Lock) []string {
+func notesOf(w io.Writer, l *inspect.Lock) []string {
 	notes := ""
 	if in := inspect.Base64(l.Name); in != "" {
 		notes += "  base64 " + in + "\n"
 	}
 	for i, h := range l.Holders {
 		if h.Label != "" && (i > 0 || sanitize.Width(holderText(&h)) > holderWidth) {
-			notes += cli.Indented("label", sanitize.Line(h.Label))
+			notes += cli.IndentedFor(w, "label", sanitize.Line(h.Label))
 		}
 	}
 	if l.Token > 0 {
-		notes += cli.Indented("token", strconv.FormatInt(l.Token, 10))
+		notes += cli.IndentedFor(w, "token", strconv.FormatInt(l.Token, 10))
 	}
 	if l.HasTwoKinds() {
-		notes += cli.Indented("mixed", "two kinds of lock have this name; see redlatch status")
+		notes += cli.IndentedFor(w, "mixed", "two kinds of lock have this name; see redlatch status")
 	}
 	if l.NotSubscribed > 0 {
-		notes += cli.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue))
+		notes += cli.IndentedFor(w, "dead", absentOf(int64(l.NotSubscribed), l.Queue))
 	}
 	if isFree(l) {
 		next := inspect.ShortOwner(l.Next)
@@ -118,7 +120,7 @@ func notesOf(l *inspect.Lock) []string {
 		if l.NextLabel != "" {
 			next += ", " + sanitize.Line(l.NextLabel)
 		}
-		notes += cli.Indented("next", next)
+		notes += cli.IndentedFor(w, "next", next)
 	}
 	if notes == "" {
 		return nil
@@ -187,10 +189,12 @@ type printer struct {
 	rows    []row
 	printed int
 	tally   tally
+
+	deadlock func(*inspect.Lock) inspect.Circle
 }
 
 func (l *lister) printer() *printer {
-	return &printer{out: l.out, format: &l.format, look: cli.LookOf(l.out), page: page, sorted: l.collects()}
+	return &printer{deadlock: l.deadlock, out: l.out, format: &l.format, look: cli.LookOf(l.out), page: page, sorted: l.collects()}
 }
 
 func (t *printer) add(l *inspect.Lock) error {
@@ -198,7 +202,7 @@ func (t *printer) add(l *inspect.Lock) error {
 		if l.Number != nil {
 			return t.format.Item(t.out, l.Shown())
 		}
-		return t.format.Item(t.out, listedOf(l))
+		return t.format.Item(t.out, listedOf(l, t.deadlock(l)))
 	}
 	t.tally.add(l)
 	switch {
@@ -207,9 +211,9 @@ func (t *printer) add(l *inspect.Lock) error {
 	case t.format.Wide() && l.Number != nil:
 		t.keep(wideNumber(l.Shown()))
 	case t.format.Wide():
-		t.keep(wideLock(listedOf(l)))
+		t.keep(wideLock(listedOf(l, t.deadlock(l))))
 	default:
-		t.keep(rowOf(l, t.look))
+		t.keep(rowOf(t.out, l, t.look))
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func TestListFormatsKeepOneLinePerLock(t *testing.T) {
 	for _, line := range lines[1:5] {
 		require.Len(t, strings.Fields(line), len(wideHeading), line)
 	}
-	require.Equal(t, []string{word, "plain", program.SomeOwner, "redlatch", "1", "none", "-", "-", "-", "-"}, strings.Fields(lines[1]))
+	require.Equal(t, []string{word, "plain", program.SomeOwner, "redlatch", "1", "none", "-", "-", "-", "-", "-"}, strings.Fields(lines[1]))
 	require.Contains(t, lines[4], "taken=1,available=3")
 	bare := program.OK(t, s.URL(), "list", "-o", "wide", "--no-headers")
 	require.Equal(t, strings.Fields(strings.Join(lines[1:5], " ")), strings.Fields(bare))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -87,7 +88,7 @@ type shown interface {
 	exists() bool
 }
 
-// answer shows one lock after another. A name that is not a lock does not hide the next ones.
+// answer shows locks in the order of their names. A name that is not a lock does not hide the next ones.
 func (q *question) answer(cmd *cobra.Command, g *cli.Globals, names []string) error {
 	ctx := cmd.Context()
 	srv, client, err := cli.Connect(ctx, g, names...)
@@ -102,31 +103,50 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, names []string) er
 	for _, name := range names {
 		q.name = name
 		s, err := q.ask(ctx, srv, client)
-		if err == nil {
-			if lock, is := s.(*status); is {
-				lock.Note = g.Hint(lock.Note)
-			}
-			a.add(s)
-			a.exit(g, q.exit(s))
-			continue
-		}
-		gone := !rejected(err)
-		err = cli.Explained(ctx, srv, name, err)
+		a.results = append(a.results, result{name, s, err})
 		var other *inspect.NotLock
-		switch {
-		case errors.As(err, &other):
-			a.docs = append(a.docs, other)
-		case !a.array:
-			return err
-		case gone: // the next names would fail, too
-			return errors.Join(err, a.end())
+		if err != nil && !rejected(err) && !errors.As(err, &other) { // the next names would fail, too
+			break
 		}
-		a.exit(g, err)
+	}
+	if !q.format.Names() {
+		a.findDeadlocks(ctx, srv)
+	}
+	for _, r := range a.results {
+		switch err := a.take(ctx, g, srv, r); {
+		case err != nil && a.array:
+			return errors.Join(err, a.end())
+		case err != nil:
+			return err
+		}
 	}
 	if err := a.end(); err != nil {
 		return err
 	}
 	return a.worst
+}
+
+// take adds a result to the output. It returns an error that ends the command.
+func (a *answers) take(ctx context.Context, g *cli.Globals, srv *connect.Server, r result) error {
+	a.name = r.name
+	if r.err == nil {
+		if lock, is := r.shown.(*status); is {
+			lock.Note = g.Hint(lock.Note)
+		}
+		a.add(r.shown)
+		a.exit(g, a.question.exit(r.shown))
+		return nil
+	}
+	err := cli.Explained(ctx, srv, r.name, r.err)
+	var other *inspect.NotLock
+	switch {
+	case errors.As(err, &other):
+		a.docs = append(a.docs, other)
+	case !a.array, !rejected(r.err):
+		return err
+	}
+	a.exit(g, err)
+	return nil
 }
 
 // rejected reports whether the server replied to the request that failed.
@@ -148,14 +168,21 @@ func (q *question) exit(s shown) error {
 	return nil
 }
 
+type result struct {
+	name string
+	shown
+	err error
+}
+
 type answers struct {
 	*question
-	out   io.Writer
-	array bool // there are several
-	docs  []any
-	rows  []row
-	shown int
-	worst error
+	results []result
+	out     io.Writer
+	array   bool // there are several
+	docs    []any
+	rows    []row
+	shown   int
+	worst   error
 }
 
 func (a *answers) add(s shown) {
@@ -217,7 +244,6 @@ func (q *question) ask(ctx context.Context, srv *connect.Server, client *redlatc
 	}
 	lock.ReplicaOf = q.master
 	lock.readDetails(ctx, srv)
-	lock.findDeadlock(ctx, srv, q.errors)
 	return lock, nil
 }
 
@@ -262,10 +288,11 @@ with which programs release them.
 A plain lock and a fair lock of the same name are one lock. "mixed" shows
 connections that wait for it as the other kind.
 
-"circle" shows a deadlock: each owner waits for a lock that the next one holds.
-status finds the circles that the lock is part of, as described in the runbook,
+In a deadlock, each owner waits for a lock that the next one holds. status
+finds the deadlock that the lock is part of, as described in the runbook,
 docs/operations.md. If there may be one, it scans all keys and takes a few
-seconds longer. It stops a scan that takes longer than 4 s, and says so.
+seconds longer. It stops a scan that takes longer than 4 s, and says so. -o name
+does not search for deadlocks.
 
 Exit codes:
   0  the locks were shown, held or free
@@ -299,14 +326,23 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	})
 }
 
-// findDeadlock finds nothing if it cannot read all locks.
-func (s *status) findDeadlock(ctx context.Context, srv *connect.Server, errOut io.Writer) {
-	with, err := inspect.CirclesWith(ctx, srv, s.Name, s.Holders, s.length() > 0 || s.waiting > 0)
-	if err == nil && len(with) > 0 {
-		s.Deadlock = with[0]
+// findDeadlocks finds nothing if it cannot read all locks.
+func (a *answers) findDeadlocks(ctx context.Context, srv *connect.Server) {
+	var locks []*status
+	var holders []inspect.Holder
+	for _, r := range a.results {
+		if s, is := r.shown.(*status); is && (s.length() > 0 || s.waiting > 0) {
+			locks, holders = append(locks, s), append(holders, s.Holders...)
+		}
 	}
+	circles, err := inspect.CirclesAmong(ctx, srv, holders)
 	if errors.Is(err, inspect.ErrCut) {
-		cli.Messagef(errOut, "%v", err)
+		cli.Messagef(a.errors, "%v", err)
+	}
+	for _, s := range locks {
+		if i := slices.IndexFunc(circles, func(c inspect.Circle) bool { return c.Has(s.Name) }); i >= 0 {
+			s.Deadlock = circles[i]
+		}
 	}
 }
 

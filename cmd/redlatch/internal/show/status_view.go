@@ -29,7 +29,7 @@ type status struct {
 	Uncounted   string           `json:"counting_error,omitempty"`
 	Why         *why             `json:"why_free,omitempty"`
 	Note        string           `json:"note,omitempty"`
-	// Deadlock is the circle of waits that the lock is part of.
+	// Deadlock is a circle of waits that the lock is part of.
 	Deadlock inspect.Circle `json:"deadlock,omitempty"`
 
 	waiting int64 // connections that wait without a queue
@@ -61,7 +61,7 @@ func (s *status) print(w io.Writer) {
 		h := &s.Holders[i]
 		fmt.Fprint(w, cli.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
-			fmt.Fprint(w, cli.Indented("", h.Describe(cli.Millis)))
+			fmt.Fprint(w, cli.IndentedFor(w, "", h.Describe(cli.Millis)))
 		}
 	}
 	switch {
@@ -75,20 +75,20 @@ func (s *status) print(w io.Writer) {
 	}
 	s.printQueue(w)
 	if s.PlainWaiters+s.ReadWriteWaiters > 0 {
-		fmt.Fprint(w, cli.Indented("mixed", s.mixed()))
+		fmt.Fprint(w, cli.IndentedFor(w, "mixed", s.mixed()))
 	}
 	s.printNote(w)
 	if len(s.Deadlock) > 0 {
-		fmt.Fprint(w, cli.Indented("circle", "a deadlock: it lasts until one of these waits or leases ends"))
-		for i := range s.Deadlock {
-			fmt.Fprint(w, cli.Indented("", s.Deadlock[i].String()))
+		fmt.Fprintln(w, "  deadlock, until one of these waits or leases ends:")
+		for _, line := range s.Deadlock.Lines() {
+			fmt.Fprint(w, cli.IndentedFor(w, "", line))
 		}
 	}
 }
 
 func (s *status) printQueue(w io.Writer) {
 	if s.Queue == nil {
-		fmt.Fprint(w, cli.Indented("queue", "not shown: "+sanitize.Line(s.QueueError)))
+		fmt.Fprint(w, cli.IndentedFor(w, "queue", "not shown: "+sanitize.Line(s.QueueError)))
 	}
 	if s.length() == 0 {
 		return
@@ -97,10 +97,10 @@ func (s *status) printQueue(w io.Writer) {
 	for i := range s.Queue {
 		q := &s.Queue[i]
 		fmt.Fprint(w, cli.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+cli.Deadline(q.DeadlineMillis)))
-		fmt.Fprint(w, cli.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
+		fmt.Fprint(w, cli.IndentedFor(w, "", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
 	}
 	if s.More != nil {
-		fmt.Fprint(w, cli.Indented("", s.More.String()+s.howToSeeMore()))
+		fmt.Fprint(w, cli.IndentedFor(w, "", s.More.String()+s.howToSeeMore()))
 	}
 }
 
@@ -139,9 +139,9 @@ func (s *status) printNote(w io.Writer) {
 	}
 	switch {
 	case s.Note != "":
-		fmt.Fprint(w, cli.Indented("note", s.Note))
+		fmt.Fprint(w, cli.IndentedFor(w, "note", s.Note))
 	case s.Uncounted != "":
-		fmt.Fprint(w, cli.Indented("note", "cannot count subscribers: "+s.Uncounted))
+		fmt.Fprint(w, cli.IndentedFor(w, "note", "cannot count subscribers: "+s.Uncounted))
 	}
 }
 
@@ -189,21 +189,21 @@ func (s *counter) print(w io.Writer) {
 			are = "is"
 		}
 		said := fmt.Sprintf("as a semaphore it has %d %s available, %d %s taken", s.Available, permits, s.Taken, are)
-		fmt.Fprint(w, cli.Indented("permit", said+waitFor(s.PermitWaiters)))
+		fmt.Fprint(w, cli.IndentedFor(w, "permit", said+waitFor(s.PermitWaiters)))
 	}
 	if s.Kind != inspect.Semaphore {
 		said := "as a count-down latch it is open"
 		if s.Available > 0 {
 			said = fmt.Sprintf("as a count-down latch it is closed: %d to count down", s.Available)
 		}
-		fmt.Fprint(w, cli.Indented("latch", said+waitFor(s.LatchWaiters)))
+		fmt.Fprint(w, cli.IndentedFor(w, "latch", said+waitFor(s.LatchWaiters)))
 	}
 	if s.TTLMillis != nil {
 		fmt.Fprintf(w, "  lives  %s\n", cli.Millis(*s.TTLMillis))
 	}
 	for i, p := range s.Permits {
 		if i == shownPermits {
-			fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more (--json shows up to %d)", s.Taken-int64(i), len(s.Permits))))
+			fmt.Fprint(w, cli.IndentedFor(w, "", fmt.Sprintf("and %d more (--json shows up to %d)", s.Taken-int64(i), len(s.Permits))))
 			return
 		}
 		left := "never ends"

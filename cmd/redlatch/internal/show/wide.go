@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-var wideHeading = []string{"NAME", "KIND", "HOLDER", "CLIENT", "COUNT", "LEASE", "QUEUE", "TOKEN", "LABEL", "NEXT"}
+var wideHeading = []string{"NAME", "KIND", "HOLDER", "CLIENT", "COUNT", "LEASE", "QUEUE", "TOKEN", "LABEL", "NEXT", "DEADLOCK"}
 
 // wideRow writes each cell as one word, so that scripts can split the line.
 func wideRow(cells ...string) row {
@@ -24,7 +24,7 @@ func wideRow(cells ...string) row {
 }
 
 func wideLock(l *listed) row {
-	holder, client, count, label, next := "", "", "", "", ""
+	holder, client, count, label, next, deadlock := "", "", "", "", "", ""
 	if len(l.Holders) > 0 {
 		h := &l.Holders[0]
 		holder, client, count, label = h.Owner, h.Kind, string(h.Count), h.Label
@@ -38,7 +38,10 @@ func wideLock(l *listed) row {
 	if l.Next != nil {
 		next = l.Next.Owner
 	}
-	return wideRow(l.Name, string(l.Kind), holder, client, count, leaseWord(l.Lease), positive(l.Queue), positive(l.Token), label, next)
+	if len(l.Deadlock) > 0 {
+		deadlock = "yes"
+	}
+	return wideRow(l.Name, string(l.Kind), holder, client, count, leaseWord(l.Lease), positive(l.Queue), positive(l.Token), label, next, deadlock)
 }
 
 func wideNumber(n inspect.ShownNumber) row {
@@ -47,13 +50,13 @@ func wideNumber(n inspect.ShownNumber) row {
 		holder = fmt.Sprintf("taken=%d,available=%d", n.Taken, n.Available)
 	}
 	waiters := n.PermitWaiters + n.LatchWaiters
-	return wideRow(n.Name, string(n.Kind), holder, "", "", leaseWord(inspect.Lease{TTLMillis: n.TTLMillis}), positive(waiters), "", "", "")
+	return wideRow(n.Name, string(n.Kind), holder, "", "", leaseWord(inspect.Lease{TTLMillis: n.TTLMillis}), positive(waiters), "", "", "", "")
 }
 
 func (s *status) exists() bool { return s.Held || s.length() > 0 }
 
 func (s *status) wide() row {
-	l := &listed{View: s.View, Queue: int64(s.length())}
+	l := &listed{View: s.View, Queue: int64(s.length()), Deadlock: s.Deadlock}
 	if !s.Held && len(s.Queue) > 0 && s.Queue[0].Position == 1 {
 		l.Next = &listedNext{Owned: s.Queue[0].Owned}
 	}

@@ -89,7 +89,7 @@ func run(ctx context.Context, srv *connect.Server, show Screen, o Options, every
 const topHelp = `Shows the locks whose names match PATTERN, or all locks, and keeps the view up
 to date. It changes nothing on the server.
 
-  NAME    the lock; ! marks trouble: a wait cycle, a dead waiter in front, two
+  NAME    the lock; ! marks trouble: a deadlock, a dead waiter in front, two
           kinds of lock under one name, no lease, or free with a queue
   HELD    how long the lock has been held; > if longer than was seen
   WAIT    number of queued owners, or of connections waiting without a queue

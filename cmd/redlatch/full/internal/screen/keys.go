@@ -23,7 +23,7 @@ const help = `redlatch top
   ctrl-Z    suspend
   q         quit
 
-  ! marks trouble: a wait cycle, a dead waiter in front, two kinds of lock under
+  ! marks trouble: a deadlock, a dead waiter in front, two kinds of lock under
   one name, held without a lease, or free with a queue.
   > marks a lock that was already held when it was first seen.
 
