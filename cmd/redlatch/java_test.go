@@ -161,7 +161,7 @@ func (f *fixture) testShow(t *testing.T) {
 	require.Regexp(t, `\n  owner  `+f.java.id+`:\d+   count 1\n         Redisson\n`, out)
 	require.Regexp(t, `\n      1  `+waiter+`   deadline in \S+\n         subscribed yes, Redisson\n`, out)
 	require.Regexp(t, `Redisson, reads, \S+ left\n`, program.OK(t, f.server.URL(), "status", "books"))
-	program.Fails(t, f.server.URL(), 124, `lock "nightly-report" is held by another owner; its lease ends in `, "run", "--try", "nightly-report", "--", "true")
+	program.Fails(t, f.server.URL(), 124, `lock "nightly-report" is held by `+f.java.id+":", "run", "--try", "nightly-report", "--", "true")
 
 	url, figures := program.Start(t, f.server.URL(), "exporter", "--listen", "127.0.0.1:0", "--every", "1s").Line(), ""
 	require.Eventually(t, func() bool {

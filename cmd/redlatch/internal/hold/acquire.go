@@ -188,7 +188,10 @@ func (o *lockFlags) heldBy(ctx context.Context, srv *connect.Server, err error) 
 	if o.fair && at.TTL == 0 && at.Holder.IsZero() {
 		return "free, but other owners are queued for it"
 	}
-	said := "held by " + cmp.Or(label(ctx, srv, at.Holder), "another owner")
+	said := "held by another owner"
+	if !at.Holder.IsZero() {
+		said = "held by " + labeled(ctx, srv, at.Holder)
+	}
 	switch {
 	case at.TTL > 0:
 		return said + "; its lease ends in " + limits.Show(at.TTL, 100*time.Millisecond) + " unless renewed"
@@ -198,19 +201,17 @@ func (o *lockFlags) heldBy(ctx context.Context, srv *connect.Server, err error) 
 	return said
 }
 
-// label returns a holder's owner and label, or "" if it cannot be read in time.
-func label(ctx context.Context, srv *connect.Server, holder redlatch.Owner) (said string) {
+// labeled returns a holder's owner with its label, if that can be read in time.
+func labeled(ctx context.Context, srv *connect.Server, holder redlatch.Owner) string {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	owner := holder.String()
+	owner, label := holder.String(), ""
 	_ = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		labels, err := inspect.Labels(c, []string{owner})
-		if labels[owner] != "" {
-			said = inspect.OwnerAnd(owner, labels[owner])
-		}
+		label = labels[owner]
 		return err
 	})
-	return said
+	return inspect.OwnerAnd(owner, label)
 }
 
 // needs returns the IDs of the acl needs that the flags require, in a fixed order.

@@ -131,7 +131,7 @@ func TestFailedHoldExitsLikeRun(t *testing.T) {
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
 	for line, code := range map[string]int{"--try": 124, "--wait=1s": 124, "--try --conflict-exit-code=9": 9} {
 		args := append([]string{"hold"}, strings.Fields(line)...)
-		require.Empty(t, program.Fails(t, s.URL(), code, "is held by another owner", append(args, name)...).Stdout)
+		require.Empty(t, program.Fails(t, s.URL(), code, "is held by "+program.SomeOwner+"; its lease", append(args, name)...).Stdout)
 	}
 	p := program.Start(t, s.URL(), "hold", "--watchdog=10s", name)
 	require.Eventually(t, func() bool { return slices.Contains(s.Channels(t), codec.LockChannel(name)) }, program.Soon, program.PollEvery)
