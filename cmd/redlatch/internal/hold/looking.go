@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rlock"
@@ -21,6 +24,8 @@ const (
 	lookLimit = 500 * time.Millisecond
 	// replicaAfter is how long a replica then has to become the master.
 	replicaAfter = 3 * time.Second
+	// sayAfter is how long a nested command waits silently after that.
+	sayAfter = time.Second
 )
 
 func (o *lockFlags) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -58,6 +63,8 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 		defer close(looked)
 		if why, suspected = o.look(ctx, srv, name); why != nil {
 			cancel(why)
+		} else if len(outer()) > 0 && pauses(ctx, sayAfter) {
+			cli.Messagef(os.Stderr, "%s", o.Hint(o.nested(name)))
 		}
 	}()
 	err := take(ctx)
@@ -75,6 +82,15 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 		stop()
 	}
 	return cmp.Or(why, err)
+}
+
+// nested describes a wait inside a hold, which nobody else may be able to end.
+func (o *lockFlags) nested(name string) string {
+	what := "lock"
+	if o.permits != "" {
+		what = "a permit of"
+	}
+	return fmt.Sprintf("waiting for %s %q inside lock %q; `redlatch status %s` shows its holder", what, name, os.Getenv(envLock), inspect.Args(name))
 }
 
 // look inspects the key and the server. A replica may soon become the master, so it is only suspected at first.

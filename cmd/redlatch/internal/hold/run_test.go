@@ -4,6 +4,7 @@ package hold
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -160,6 +161,21 @@ func TestRefusedRunNamesHolder(t *testing.T) {
 	}
 	got := program.Fails(t, s.URL(), 125, "--label: the label", "run", "--label", "two\nlines", "x", "--", "true")
 	require.Empty(t, got.Stdout)
+}
+
+// The wait may never end, because its holder waits for the outer lock.
+func TestNestedRunReportsItsWait(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	outer, held := redistest.Key(t), program.HeldBy(t, s, program.SomeOwner, time.Hour)
+	p := program.Start(t, s.URL(), "run", outer, "--", "sh", "-c", exe+" run "+held+" -- true 2>&1")
+	require.Equal(t, fmt.Sprintf("redlatch: waiting for lock %q inside lock %q; `redlatch status %s` shows its holder", held, outer, held), p.Line())
+	s.Do(t, "DEL", held)
+	s.Do(t, "PUBLISH", codec.LockChannel(held), 0)
+	require.Equal(t, program.Outcome{}, p.Outcome(program.Soon))
+	require.NotContains(t, program.Finish(t, s.URL(), "run", "--wait", "2s", program.HeldBy(t, s, program.SomeOwner, time.Hour), "--", "true").Stderr, "waiting")
 }
 
 func TestRunFailureExits125WithNextStep(t *testing.T) {
