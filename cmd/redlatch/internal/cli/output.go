@@ -70,8 +70,11 @@ func (o *Output) String() string { return o.format }
 
 // Set sets the format.
 func (o *Output) Set(format string) error {
-	if !slices.Contains(o.formats, format) {
+	switch {
+	case !slices.Contains(o.formats, format):
 		return fmt.Errorf("must be %s", o.choices())
+	case o.format != "" && o.format != format:
+		return fmt.Errorf("the output format is already %s", o.format)
 	}
 	o.format = format
 	return nil
@@ -80,7 +83,7 @@ func (o *Output) Set(format string) error {
 // Type names the values in help.
 func (*Output) Type() string { return "format" }
 
-// jsonFlag sets the format to JSON. If there are several format flags, the last one counts.
+// jsonFlag sets the format to JSON.
 type jsonFlag Output
 
 func (o *jsonFlag) String() string { return strconv.FormatBool(o.format == formatJSON) }
@@ -91,7 +94,7 @@ func (o *jsonFlag) Set(s string) error {
 	case err != nil:
 		return err
 	case on:
-		o.format = formatJSON
+		return (*Output)(o).Set(formatJSON)
 	case o.format == formatJSON:
 		o.format = ""
 	}

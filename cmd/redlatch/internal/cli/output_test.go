@@ -113,15 +113,20 @@ func TestNameIsOneReversibleWord(t *testing.T) {
 	require.Equal(t, odd, string(out))
 }
 
-func TestLastFormatFlagCounts(t *testing.T) {
+func TestFormatFlagsMustAgree(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"": "", "--json": "json", "-o yaml --json": "json", "--json -o yaml": "yaml", "--json --json=false": "", "-oname": "name", "--output=wide --json=false": "wide",
+		"": "", "--json": "json", "-o json --json": "json", "-o yaml --json": "", "--json -o yaml": "", "--json --json=false": "", "-oname": "name", "--output=wide --json=false": "wide",
 	} {
 		var o Output
 		cmd := &cobra.Command{Use: "list"}
 		o.RegisterTable(cmd, "")
-		require.NoError(t, cmd.ParseFlags(strings.Fields(line)), line)
+		if err := cmd.ParseFlags(strings.Fields(line)); strings.Contains(line, "yaml") {
+			require.ErrorContains(t, err, "flag: the output format is already ", line)
+			continue
+		} else {
+			require.NoError(t, err, line)
+		}
 		require.Equal(t, want, o.format, line)
 	}
 }
