@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -134,6 +135,9 @@ func (a *answers) take(ctx context.Context, g *cli.Globals, srv *connect.Server,
 			lock.Note = g.Hint(lock.Note)
 		}
 		a.add(r.shown)
+		if !r.exists() && strings.ContainsAny(r.name, "*?[") {
+			cli.Messagef(a.errors, "%s", g.Hint("status does not take patterns; `redlatch list "+inspect.Args(r.name)+"` does"))
+		}
 		a.exit(g, a.question.exit(r.shown))
 		return nil
 	}
