@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,17 +71,6 @@ type Circle []Step
 // Has reports whether a lock is part of the circle.
 func (c Circle) Has(lock string) bool {
 	return slices.ContainsFunc(c, func(s Step) bool { return s.Lock == lock })
-}
-
-// Lines returns a sentence for each step.
-func (c Circle) Lines() []string {
-	lines := make([]string, len(c))
-	for i, s := range c {
-		held := c[(i+len(c)-1)%len(c)].Lock
-		lines[i] = fmt.Sprintf("%s holds %s, waits for %s, held by %s",
-			OwnerAnd(s.Waiter, s.WaiterLabel), Shown(held), Shown(s.Lock), OwnerAnd(s.Holder, s.HolderLabel))
-	}
-	return lines
 }
 
 func (c Circle) key() string {

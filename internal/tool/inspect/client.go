@@ -65,6 +65,17 @@ func OwnerAnd(owner, label string) string {
 	return sanitize.Line(label) + " (" + Shown(owner) + ")"
 }
 
+// Lines returns a sentence for each step.
+func (c Circle) Lines() []string {
+	lines := make([]string, len(c))
+	for i, s := range c {
+		held := c[(i+len(c)-1)%len(c)].Lock
+		lines[i] = fmt.Sprintf("%s holds %s, waits for %s, held by %s",
+			OwnerAnd(s.Waiter, s.WaiterLabel), Shown(held), Shown(s.Lock), OwnerAnd(s.Holder, s.HolderLabel))
+	}
+	return lines
+}
+
 // Name returns the name of the library.
 func (c Client) Name() string {
 	switch c.Kind {
