@@ -17,8 +17,8 @@ import (
 )
 
 const contextHelp = `A context is a server with a name. The config file lists contexts and names the
-current one. It is ~/.config/redlatch/config.yaml, or the value of
-REDLATCH_CONFIG:
+current one. It is redlatch/config.yaml in XDG_CONFIG_HOME, by default
+~/.config, or the value of REDLATCH_CONFIG:
 
   current-context: dev
   contexts:
@@ -31,15 +31,15 @@ REDLATCH_CONFIG:
       tls-ca: prod-ca.pem
 
 The keys of a context are the connection flags without their hyphens, and
-password-command, a program and its arguments. It runs without a shell and
-without input, for at most 10 seconds, and its output is the password. It can't
-read from the terminal; hold -s runs it in the background. Relative paths start
-at the file's directory. A password, an unknown key, or a file that other users
-own or can write is an error.
+password-command, a program and its arguments. It runs in the file's directory,
+without a shell and without input, for at most 10 seconds, and its output is
+the password. It can't read from the terminal; hold -s runs it in the
+background. Relative paths start at the file's directory. A password, an unknown
+key, or a file that other users own or can write is an error.
 
 The first of these names the server:
 
-  1. --redis or --context
+  1. --redis or --context, not both
   2. REDLATCH_CONTEXT
   3. REDIS_URL
   4. the current context, set by redlatch context use; run and hold reject it

@@ -46,7 +46,7 @@ func (g *Globals) register(root *cobra.Command) {
 	f.StringVar(&g.Redis, redisFlag, "",
 		"server: redis://host[:port][/db], rediss:// or unix:///path, redis-cluster://host[:port],... or redis-sentinel://host[:port],.../master "+
 			"(default: REDIS_URL, else the current context, else "+defaultRedis+")")
-	f.StringVar(&g.context, contextFlag, "", "use the server of this name in the config file (default: "+contextEnv+"); see redlatch context")
+	f.StringVar(&g.context, contextFlag, "", "instead of --redis, use the server of this name in the config file (default: "+contextEnv+"); see redlatch context")
 	f.StringVar(&g.user, "user", "", "user; set the password in REDIS_PASSWORD or with --password-file")
 	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
 	f.StringVar(&g.tls.CA, "tls-ca", "", "PEM file of the certificate authorities; any tls flag enables TLS, like rediss://")

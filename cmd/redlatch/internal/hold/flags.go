@@ -69,7 +69,7 @@ func (o *lockFlags) register(f *pflag.FlagSet, command bool) {
 	f.DurationVar(&o.atLeast, "at-least", 0, of("keep the lock for at least this time after it was acquired, even if COMMAND exits sooner",
 		"keep the lock for at least this time after it was acquired, even if it is released sooner"))
 	f.StringVar(&o.label, "label", "", "text that shows operators who holds the lock, '' for none (default: "+
-		of("COMMAND", `"redlatch hold"`)+", the host and the process ID)")
+		of("COMMAND", `"redlatch hold"`)+", the host and redlatch's process ID)")
 	f.IntVar(&o.conflict, "conflict-exit-code", cli.CodeConflict, "exit code if the lock was not acquired")
 }
 

@@ -295,8 +295,8 @@ connections that wait for it as the other kind.
 In a deadlock, each owner waits for a lock that the next one holds. status
 finds the deadlock that the lock is part of, as described in the runbook,
 docs/operations.md. If there may be one, it scans all keys and takes a few
-seconds longer. It stops a scan that takes longer than 4 s, and says so. -o name
-does not search for deadlocks.
+seconds longer. It stops a scan that takes longer than 4 s, and says so.
+-o name does not search for deadlocks.
 
 Exit codes:
   0  the locks were shown, held or free
