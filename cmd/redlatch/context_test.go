@@ -119,6 +119,7 @@ func TestHintsLeadToServer(t *testing.T) {
   down: {redis: "redis://127.0.0.1:1"}
   wrong: {redis: "`+closed.URL()+`", user: default, password-file: `+secret+`}
   none: {redis: "`+closed.URL()+`"}
+  user: {redis: "`+closed.URL()+`", user: default}
 `)
 	master.Do(t, "RPUSH", codec.QueueKey("queue"), program.RedissonOwner, program.SomeOwner, program.LongOwner(1))
 	for line, says := range map[string]string{
@@ -127,9 +128,10 @@ func TestHintsLeadToServer(t *testing.T) {
 		"--context=replica unlock --force --yes x":                        "use its master: set the context's redis key to redis://",
 		"--context=down status x":                                         "or set the context's redis key; `redlatch serve --addr 127.0.0.1:1` starts",
 		"--context=wrong status x":                                        "Check the user (the context's user key) and password (file " + secret + ").",
+		"--context=user status x":                                         "the context's user key needs a password: the context's password-file or password-command key (any, ",
 		"--context=none status x":                                         "and password: the context's user key, and the context's password-file or password-command key.",
 		"--context=none --user=a --password-file=" + secret + " status x": "Check the user (--user, or in the address) and password (REDIS_PASSWORD or --password-file)",
-		"--context=of+us evict x " + program.RedissonOwner:                "`redlatch --context 'of us' status` shows the queue",
+		"--context=of+us evict x " + program.RedissonOwner:                "`redlatch --context 'of us' status x` shows the queue",
 	} {
 		args := strings.Fields(line)
 		args[0] = strings.ReplaceAll(args[0], "+", " ")

@@ -155,7 +155,8 @@ func (e *Evict) refused(err error) error {
 		return refusef(RefusedUnknown, "lock %q: whether %s is alive is unknown: %s", e.Name, shown, inspect.NotCounted(err)).
 			with("If you are sure that it is dead, use --even-if-alive")
 	case errors.Is(err, admin.ErrNotQueued):
-		return refusef(RefusedAbsent, "lock %q: %s is not in the queue", e.Name, shown).with("`redlatch status` shows the queue")
+		return refusef(RefusedAbsent, "lock %q: %s is not in the queue", e.Name, shown).
+			with("`redlatch status %s` shows the queue", inspect.Args(e.Name))
 	}
 	return err
 }

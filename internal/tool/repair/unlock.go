@@ -104,7 +104,7 @@ func (u *Unlock) missing(f *Forced) error {
 	switch {
 	case u.semaphore && len(owners) == 0:
 		return refusef(RefusedKind, "%q is a number, not a lock: release a semaphore's permit by its ID", f.Name).
-			with("`redlatch status` shows the IDs; then use --dead ID. A counting semaphore does not use IDs")
+			with("`redlatch status %s` shows the IDs; then use --dead ID. A counting semaphore does not use IDs", inspect.Args(f.Name))
 	case u.semaphore && len(f.Holders) == 0:
 		return refusef(RefusedOther, "%s: no held permit has the ID %s", f.subject(), words(owners, " or "))
 	case len(f.Holders) == 0:

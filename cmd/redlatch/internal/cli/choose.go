@@ -187,9 +187,10 @@ func (g *Globals) InContext(err error) string {
 	const key = "the context's redis key"
 	hints := []string{"--redis or REDIS_URL", key, ", with --redis ", ": set " + key + " to "}
 	if !g.chosen.ownUser {
-		password := cmp.Or(g.chosen.Password(), "the context's password-file or password-command key")
-		const user = "the context's user key"
-		hints = append(hints, "--user, and ", user+", and ", "--user, or in the address", user, "REDIS_PASSWORD or --password-file", password)
+		const user, keys = "the context's user key", "the context's password-file or password-command key"
+		hints = append(hints, "--user, and ", user+", and ", "--user, or in the address", user,
+			"REDIS_PASSWORD or --password-file", cmp.Or(g.chosen.Password(), keys),
+			"--user needs", user+" needs", "in REDIS_PASSWORD, or in a file for --password-file", keys)
 	}
 	return "context " + sanitize.Word(g.chosen.Name) + ": " + g.Hint(strings.NewReplacer(hints...).Replace(err.Error()))
 }

@@ -121,12 +121,12 @@ func TestFormatFlagsMustAgree(t *testing.T) {
 		var o Output
 		cmd := &cobra.Command{Use: "list"}
 		o.RegisterTable(cmd, "")
-		if err := cmd.ParseFlags(strings.Fields(line)); strings.Contains(line, "yaml") {
+		err := cmd.ParseFlags(strings.Fields(line))
+		if strings.Contains(line, "yaml") {
 			require.ErrorContains(t, err, "flag: the output format is already ", line)
 			continue
-		} else {
-			require.NoError(t, err, line)
 		}
+		require.NoError(t, err, line)
 		require.Equal(t, want, o.format, line)
 	}
 }

@@ -141,7 +141,7 @@ func TestEvictRejectsInvalidRequest(t *testing.T) {
 		code      int
 		args      []string
 	}{
-		{s.URL(), program.RedlatchOwner + " is not in the queue. `redlatch status` shows the queue", 1, []string{name, program.RedlatchOwner}},
+		{s.URL(), program.RedlatchOwner + " is not in the queue. `redlatch status " + name + "` shows the queue", 1, []string{name, program.RedlatchOwner}},
 		{s.URL(), "holds a string, and the queue of a fair lock is a list", 1, []string{"no-queue", program.RedlatchOwner}},
 		{blind, "whether " + program.RedissonOwner + " is alive is unknown: ", 1, []string{name, program.RedissonOwner}},
 		{blind, "NOPERM", 1, []string{name, program.RedissonOwner}},

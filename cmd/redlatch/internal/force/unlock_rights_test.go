@@ -177,7 +177,7 @@ func TestUnlockReleasesOnePermit(t *testing.T) {
 	got := program.Finish(t, s.URL(), "unlock", "--force", "downloads")
 	require.Equal(t, 2, got.Code)
 	require.Empty(t, got.Stdout)
-	require.Contains(t, got.Stderr, "release a semaphore's permit by its ID. `redlatch status` shows the IDs; then use --dead ID")
+	require.Contains(t, got.Stderr, "release a semaphore's permit by its ID. `redlatch status downloads` shows the IDs; then use --dead ID")
 	got = program.Fails(t, s.URL(), 2, "If you are sure that it is dead: --dead 30313233343536373839616263646566. ", "unlock", "--force", "--for", "10ms", "--owner", "30313233343536373839616263646566", "downloads")
 	require.Contains(t, got.Stdout, "permits of semaphore \"downloads\" are taken\n")
 

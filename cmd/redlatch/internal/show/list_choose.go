@@ -195,7 +195,7 @@ func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*i
 		owners, err := inspect.Part{Name: lock.Name, First: 1, Last: inspect.LookedAt}.Absent(ctx, client, among[lock])
 		switch {
 		case errors.Is(err, redlatch.ErrWrongType), errors.Is(err, redlatch.ErrInvalid):
-			l.message("lock %q is skipped: cannot read its queue; `redlatch status` shows why", lock.Name)
+			l.message("lock %q is skipped: cannot read its queue; `redlatch status %s` shows why", lock.Name, inspect.Args(lock.Name))
 		case err != nil:
 			return nil, l.notCounted(err)
 		case len(owners) > 0:
