@@ -172,7 +172,7 @@ func pageFollowsLock(t *testing.T, in context.Context) {
 	b.awaits(t, "2 alive "+java+":1")
 	b.awaits(t, "The lease is renewed")
 	text := strings.Join(strings.Fields(eval[string](t, b, "document.getElementById('live').innerText")), " ")
-	require.Regexp(t, `billing@host-3 pid 812 \(Redlatch [0-9a-f]{8}:\d+\) holds it\. The lease is renewed, so the client is alive: waiters proceed when it is released\. `+
+	require.Regexp(t, `billing@host-3 pid 812 \(Redlatch [0-9a-f]{8}:\d+\) holds it\. The lease is renewed, so the client is alive\. `+
 		`The first in the queue, Redisson 6f5d2c44:41, is dead and will block the queue until its deadline, in \d+ min\. The command redlatch evict removes it\.`, text)
 	require.Regexp(t, `Held by billing@host-3 pid 812 Redlatch .* Held since \d\d:\d\d:\d\d UTC, for .* 1 dead `+dead, text)
 	require.NoError(t, hold.Unlock())

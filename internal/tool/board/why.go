@@ -74,7 +74,8 @@ func (l reasons) why() Verdict {
 	}
 	over := l.over(" The lease of one holder has expired: it no longer keeps the lock.",
 		" The leases of %d holders have expired: they no longer keep the lock.")
-	return join(l.whyHeld(), Verdict{Calm, over}, l.whyAround(), l.whyThen(), l.mixed())
+	then := l.whyThen()
+	return join(l.whyHeld(len(l.Circles) > 0 || then.Level == Bad), Verdict{Calm, over}, l.whyAround(), then, l.mixed())
 }
 
 func (l reasons) whyAround() Verdict {
@@ -97,7 +98,8 @@ func sentences(steps []inspect.Step, self string) string {
 	return strings.Join(said, "; ")
 }
 
-func (l reasons) whyHeld() Verdict {
+// whyHeld promises waiters nothing if they are blocked.
+func (l reasons) whyHeld(blocked bool) Verdict {
 	who := OwnerText(l.Holders[0].Owner, l.Holders[0].Label)
 	switch n := len(l.Holders) - 1; {
 	case n > 1:
@@ -107,13 +109,19 @@ func (l reasons) whyHeld() Verdict {
 	default:
 		who += " holds it"
 	}
+	proceed := func(when string) string {
+		if blocked {
+			return "."
+		}
+		return ": waiters proceed when " + when + "."
+	}
 	switch {
 	case l.TTL < 0:
 		return Verdict{Warn, who + " without a lease: it is held until released, even if the client is gone."}
 	case l.Renewed == inspect.RenewedYes && len(l.Holders) > 1:
-		return Verdict{Fine, who + ". Their shared lease is renewed, so at least one of them is alive: waiters proceed when all have released it."}
+		return Verdict{Fine, who + ". Their shared lease is renewed, so at least one of them is alive" + proceed("all have released it")}
 	case l.Renewed == inspect.RenewedYes:
-		return Verdict{Fine, who + ". The lease is renewed, so the client is alive: waiters proceed when it is released."}
+		return Verdict{Fine, who + ". The lease is renewed, so the client is alive" + proceed("it is released")}
 	case l.Renewed == inspect.RenewedNo:
 		return Verdict{Warn, who + ". The lease was not renewed when due: it is fixed, or the client is gone. It ends in " +
 			Span(l.TTL) + " at the latest."}

@@ -37,7 +37,7 @@ func TestOneSentenceExplainsStuckLock(t *testing.T) {
 		"calm: It is free. The first in the queue, B, is alive: it acquires the lock when notified, or at its next poll.": {Queue: []board.Waiter{first(board.Alive, at.Add(1))}},
 		"calm: It is free. It is not yet known whether the first in the queue, B, is alive.":                              {Queue: []board.Waiter{first(board.Unknown, at.Add(1))}},
 		"warn: It is free. It is not known whether the first in the queue, B, is alive: subscribers cannot be counted.":   {Queue: []board.Waiter{first(board.Unknown, at.Add(1))}, Uncounted: "no right"},
-		"bad: A holds it. The lease is renewed, so the client is alive: waiters proceed when it is released. " +
+		"bad: A holds it. The lease is renewed, so the client is alive. " +
 			"The first in the queue, B, is dead and will block the queue until its deadline, in 5.0 s. The command redlatch evict removes it.": {
 			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Queue: []board.Waiter{first(board.Dead, at.Add(5*time.Second))}},
 		"bad: A holds it without a lease: it is held until released, even if the client is gone. " +
@@ -48,7 +48,7 @@ func TestOneSentenceExplainsStuckLock(t *testing.T) {
 			Holders: held, TTL: redlatch.NoTTL, Queue: []board.Waiter{first(board.Dead, at)}},
 		"warn: A holds it without a lease: it is held until released, even if the client is gone. 3 clients wait for this name as a plain lock, which is another lock.": {
 			Holders: held, TTL: redlatch.NoTTL, Kind: inspect.ReadWrite, PlainWaiters: 3},
-		"bad: A holds it. The lease is renewed, so the client is alive: waiters proceed when it is released. It is in a deadlock: " +
+		"bad: A holds it. The lease is renewed, so the client is alive. It is in a deadlock: " +
 			"B waits for x, which A holds; A waits for y, which B holds. The deadlock ends when a client stops waiting or a lease expires.": {
 			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Circles: []inspect.Circle{around}},
 		"bad: A holds it without a lease: it is held until released, even if the client is gone. " +
