@@ -207,8 +207,4 @@ func (page *lockPage) LeaseWhole() int64 {
 	return 0
 }
 
-func permitText(h inspect.Holder) string {
-	return strings.TrimPrefix(h.Describe(func(ms int64) string { return board.Span(limits.FromMillis(ms)) }), "permit, ")
-}
-
 func ownerWord(owner string) string { return sanitize.Word(sanitize.Message(owner)) }

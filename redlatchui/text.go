@@ -22,7 +22,7 @@ const linkedName = 1024
 var functions = template.FuncMap{
 	"name": board.NameText, "link": lockLink, "label": board.LabelText, "word": ownerWord, "owner": ownerOf, "clientlink": clientLink, "client": clientOf,
 	"kind": board.KindText, "number": board.NumberText, "queue": board.QueueText, "sentence": sentence, "full": fullSentence, "span": board.Span, "message": sanitize.Message,
-	"held": board.AgeText, "role": board.RoleOf, "deadline": board.DeadlineText, "permit": permitText, "happening": board.Happening,
+	"held": board.AgeText, "role": board.RoleOf, "deadline": board.DeadlineText, "happening": board.Happening,
 	"worst": worst, "steps": stepsOf, "notlooked": diagnosis.NotLooked, "examevery": func() time.Duration { return board.ExamEvery },
 	"level": board.LevelOf, "named": func(label, link string) named { return named{Name: board.LabelText(label), Link: link} },
 	"minus": func(a, b int) int { return a - b }, "join": strings.Join,

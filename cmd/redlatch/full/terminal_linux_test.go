@@ -18,16 +18,27 @@ import (
 
 const restored = "\x1b[?1049l" // the normal screen
 
-// start runs redlatch on a terminal that it controls, and waits for text on it.
-func start(t *testing.T, url, text string, env ...string) (cmd *exec.Cmd, keys *os.File) {
+// start runs redlatch top, or args, and waits until it shows a lock.
+func start(t *testing.T, args ...string) (cmd *exec.Cmd, keys *os.File) {
+	t.Helper()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
+	cmd = top(t, args...)
+	return cmd, startOn(t, cmd, s.URL(), "orders:42")
+}
+
+// top returns redlatch top, or args with the program's path appended.
+func top(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	cmd = exec.CommandContext(t.Context(), exe, "top", "--every=100ms", "orders:*")
-	cmd.Env = env
-	return cmd, startOn(t, cmd, url, text)
+	if len(args) == 0 {
+		return exec.CommandContext(t.Context(), exe, "top", "--every=100ms", "orders:*")
+	}
+	return exec.CommandContext(t.Context(), args[0], append(args[1:], exe)...)
 }
 
+// startOn runs a command on a terminal that it controls, and waits for text on it.
 func startOn(t *testing.T, cmd *exec.Cmd, url, text string) (keys *os.File) {
 	t.Helper()
 	terminal, keys := program.OpenTerminal(t)
@@ -39,6 +50,14 @@ func startOn(t *testing.T, cmd *exec.Cmd, url, text string) (keys *os.File) {
 	require.NoError(t, terminal.Close())
 	await(t, keys, text)
 	return keys
+}
+
+// press writes keys, and then awaits texts.
+func press(t *testing.T, keys *os.File, text string, texts ...string) {
+	t.Helper()
+	_, err := keys.WriteString(text)
+	require.NoError(t, err)
+	await(t, keys, texts...)
 }
 
 // await reads until the terminal has shown some texts, one after the other.
@@ -58,27 +77,20 @@ func await(t *testing.T, keys *os.File, texts ...string) {
 	}
 }
 
-func TestTopQuitsAndRestoresTerminal(t *testing.T) {
+func TestKeysEndTopAndRestoreTerminal(t *testing.T) {
 	t.Parallel()
-	s := redistest.Mini(t)
-	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
-	s.Do(t, "HSET", "invoices:7", program.SomeOwner, 1)
-	cmd, keys := start(t, s.URL(), "orders:42")
-	_, err := keys.WriteString("\r")
-	require.NoError(t, err)
-	await(t, keys, "HOLDERS")
-	_, err = keys.WriteString("q")
-	require.NoError(t, err)
-	await(t, keys, restored)
-	require.NoError(t, cmd.Wait())
+	for keys, code := range map[string]int{"q": 0, "q" + strings.Repeat("x", 3000): 0, "\x03": 130} {
+		cmd, terminal := start(t)
+		press(t, terminal, keys, restored)
+		require.Equal(t, code != 0, cmd.Wait() != nil)
+		require.Equal(t, code, cmd.ProcessState.ExitCode(), "%.2q", keys)
+	}
 }
 
 func TestSignalEndsTopAndRestoresTerminal(t *testing.T) {
 	t.Parallel()
-	s := redistest.Mini(t)
-	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-		cmd, keys := start(t, s.URL(), "orders:42")
+		cmd, keys := start(t)
 		require.NoError(t, cmd.Process.Signal(sig))
 		await(t, keys, restored)
 		require.Error(t, cmd.Wait())
@@ -86,72 +98,35 @@ func TestSignalEndsTopAndRestoresTerminal(t *testing.T) {
 	}
 }
 
-func TestInterruptKeyEndsTopLikeSIGINT(t *testing.T) {
-	t.Parallel()
-	s := redistest.Mini(t)
-	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
-	cmd, keys := start(t, s.URL(), "orders:42")
-	_, err := keys.WriteString("\x03")
-	require.NoError(t, err)
-	await(t, keys, restored)
-	require.Error(t, cmd.Wait())
-	require.Equal(t, 130, cmd.ProcessState.ExitCode())
-}
-
-func TestTopRejectsDumbTerminal(t *testing.T) {
-	t.Parallel()
-	cmd, _ := start(t, redistest.Mini(t).URL(), "top needs a terminal, and TERM other than dumb", "TERM=dumb")
-	require.Error(t, cmd.Wait())
-	require.Equal(t, 2, cmd.ProcessState.ExitCode())
-}
-
 func TestTopStopsAndContinuesLikeShellJob(t *testing.T) {
 	t.Parallel()
-	s := redistest.Mini(t)
-	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
-	exe, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), "sh", "-mc", `"$0" top --every=100ms; stty -a; fg`, exe)
-	keys := startOn(t, cmd, s.URL(), "orders:42")
-	_, err = keys.WriteString("\x1a")
-	require.NoError(t, err)
-	await(t, keys, restored, " icanon ", "orders:42")
-	_, err = keys.WriteString("q")
-	require.NoError(t, err)
-	await(t, keys, restored)
+	cmd, keys := start(t, "sh", "-mc", `"$0" top --every=100ms; stty -a; fg`)
+	press(t, keys, "\x1a", restored, " icanon ", "orders:42")
+	press(t, keys, "q", restored)
 	require.NoError(t, cmd.Wait())
 }
 
 func TestTopWithoutShellDoesNotStop(t *testing.T) {
 	t.Parallel()
-	s := redistest.Mini(t)
-	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
-	cmd, keys := start(t, s.URL(), "orders:42")
-	_, err := keys.WriteString("\x1a")
-	require.NoError(t, err)
-	await(t, keys, restored, "orders:42")
+	cmd, keys := start(t)
+	press(t, keys, "\x1a", restored, "orders:42")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT)) // after SIGSTOP
 	await(t, keys, restored, "orders:42")
-	_, err = keys.WriteString("q")
-	require.NoError(t, err)
-	await(t, keys, restored)
+	press(t, keys, "\r", "HOLDERS")
+	press(t, keys, "q", restored)
 	require.NoError(t, cmd.Wait())
 }
 
-func TestTopNeedsServer(t *testing.T) {
+func TestTopNeedsServerAndCapableTerminal(t *testing.T) {
 	t.Parallel()
-	cmd, _ := start(t, program.NoServer(t), "connection refused")
-	require.Error(t, cmd.Wait())
-	require.Equal(t, 1, cmd.ProcessState.ExitCode())
-}
-
-func TestTopQuitsWithKeysPending(t *testing.T) {
-	t.Parallel()
-	s := redistest.Mini(t)
-	s.Do(t, "HSET", "orders:42", program.SomeOwner, 1)
-	cmd, keys := start(t, s.URL(), "orders:42")
-	_, err := keys.WriteString("q" + strings.Repeat("x", 3000))
-	require.NoError(t, err)
-	await(t, keys, restored)
-	require.NoError(t, cmd.Wait())
+	for says, c := range map[string]struct {
+		term string
+		code int
+	}{"connection refused": {"xterm-256color", 1}, "top needs a terminal, and TERM other than dumb": {"dumb", 2}} {
+		cmd := top(t)
+		cmd.Env = []string{"TERM=" + c.term}
+		startOn(t, cmd, program.NoServer(t), says)
+		require.Error(t, cmd.Wait())
+		require.Equal(t, c.code, cmd.ProcessState.ExitCode())
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -121,9 +122,11 @@ func (l *Lock) LeaseText(at time.Time) string {
 	return said
 }
 
-// RoleOf returns the role of a reader or writer.
+// RoleOf returns the role of a reader or writer, or the lease of a permit.
 func RoleOf(h inspect.Holder) string {
 	switch {
+	case h.Mode == "permit":
+		return strings.TrimPrefix(h.Describe(func(ms int64) string { return Span(limits.FromMillis(ms)) }), "permit, ")
 	case h.Mode == "write":
 		return "writes"
 	case h.IsOver():

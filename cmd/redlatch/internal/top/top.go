@@ -86,15 +86,14 @@ func run(ctx context.Context, srv *connect.Server, show Screen, o Options, every
 	return show(ctx, o)
 }
 
-const topHelp = `Shows the locks whose names match PATTERN, or all locks, and keeps the view up
-to date. It changes nothing on the server.
-
-  NAME    the lock; ! marks trouble: a deadlock, a dead waiter in front, two
+// Legend explains the columns and the keys.
+const Legend = `  NAME    the lock; ! marks trouble: a deadlock, a dead waiter in front, two
           kinds of lock under one name, no lease, or free with a queue
   HELD    how long the lock has been held; > if longer than was seen
   WAIT    number of queued owners, or of connections waiting without a queue
-  LEASE   when the lock expires if it is not renewed
-  HOLDER  the label of the client, or its kind and the end of its ID
+  LEASE   when the lock expires if it is not renewed; permits have their own
+  HOLDER  the label of the client, or its kind and the end of its ID; (2) if
+          there are two
 
   up, down, page up, page down, home, end   move
   enter     show one lock: holders, queue, and why it does not change hands
@@ -102,8 +101,15 @@ to date. It changes nothing on the server.
   f, /      filter by a part of the name, or by a pattern with * and ?
   s         sort by the next column
   1 to 6    sort by trouble, name, held, wait, lease or holder
+  ctrl-L    redraw
+  ctrl-Z    suspend
   ?         help
-  q         quit
+  q         quit`
+
+const topHelp = `Shows the locks whose names match PATTERN, or all locks, and keeps the view up
+to date. It changes nothing on the server.
+
+` + Legend + `
 
 A scan reads all locks. The next one begins after --every, or after four times
 as long as it took if that is longer. A few seconds after one lock is shown,

@@ -8,26 +8,11 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/top"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-const help = `redlatch top
-
-  up, down, page up, page down, home, end   move
-  enter     show one lock: holders, queue, and why it does not change hands
-  esc       back; clear the filter
-  f, /      filter by a part of the name, or by a pattern with * and ?
-  s         sort by the next column
-  1 to 6    sort by trouble, name, held, wait, lease or holder
-  ctrl-L    redraw
-  ctrl-Z    suspend
-  q         quit
-
-  ! marks trouble: a deadlock, a dead waiter in front, two kinds of lock under
-  one name, held without a lease, or free with a queue.
-  > marks a lock that was already held when it was first seen.
-
-  Any key closes this page.`
+const help = "redlatch top\n\n" + top.Legend + "\n\n  Any key closes this page."
 
 // longestFilter is in bytes.
 const longestFilter = 1024

@@ -115,14 +115,21 @@ func (t *text) holders(l *board.Lock) {
 	if len(l.Holders) == 0 {
 		return
 	}
-	t.head("HOLDERS  %d", len(l.Holders))
+	title := "HOLDERS"
+	if l.Number != nil {
+		title = "PERMITS"
+	}
+	t.head("%s  %d", title, len(l.Holders))
 	for i := range l.Holders[:min(len(l.Holders), shownHolders)] {
 		h := &l.Holders[i]
 		known := board.OwnerText(h.Owner, h.Label)
 		if h.Count != "" && h.Count != "1" {
 			known += ", count " + sanitize.Word(string(h.Count))
 		}
-		if role := board.RoleOf(*h); role != "" {
+		switch role := board.RoleOf(*h); {
+		case l.Number != nil:
+			known = role
+		case role != "":
 			known += ", " + role
 		}
 		if i < len(l.Ages) && len(l.Holders) > 1 {

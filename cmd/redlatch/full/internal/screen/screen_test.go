@@ -146,9 +146,9 @@ func TestTableFitsNarrowTerminal(t *testing.T) {
 redlatch top  redis://127.0.0.1:6379           4 locks, 2 in trouble, 15 waiting
 sorted by trouble
   NAME                            HELD    WAIT    LEASE  HOLDER
-! eternal                      >26h00m             none  import@host-2 pid 7 (..
+! eternal                      >26h00m             none  import@host-2 pid 7
 ! stuck                                      3           free
-  orders:42                      1m30s      12      27s  nightly@host-1 pid 47..
+  orders:42                      1m30s      12      27s  nightly@host-1 pid 4711
   b                                 1s            1h00m  Redlatch 00000001:7
 `, "\n")
 		require.Equal(t, shown+"\n\nenter lock   f filter   s sort   ? help   q quit", s.text())
@@ -159,6 +159,28 @@ sorted by trouble
 			require.LessOrEqual(t, len(row), 80)
 		}
 	})
+}
+
+func TestShortLabelKeepsHostAndProcessID(t *testing.T) {
+	t.Parallel()
+	for label, want := range map[string]string{
+		"nightly-report.sh@host-1 pid 4711":             "nightl..@host-1 pid 4711",
+		"some@host-12345678 pid 4711":                   "host-12345678 pid 4711",
+		"job@web-17.eu-west-1.compute.internal pid 812": "web-17.eu-west.. pid 812",
+		"job@orders-7d9f8b6c5d-x2x9z pid 1":             "..7d9f8b6c5d-x2x9z pid 1",
+		"not made of such parts, though long":           "not made of such parts, though long",
+	} {
+		require.Equal(t, want, shortLabel(label, 24), label)
+	}
+}
+
+func TestSeveralHoldersAreCounted(t *testing.T) {
+	t.Parallel()
+	e := heldBy("a", "nightly@host-1 pid 4711", 0, 0, 0)
+	e.Holders = append(e.Holders, e.Holders...)
+	require.Equal(t, "(2) n..@host-1 pid 4711", holderText(&e, 23))
+	e.More = true
+	require.Equal(t, "(2+) nightly@host-1 pid 4711 (Redlatch 00000001:7)", holderText(&e, 80))
 }
 
 func TestNarrowerTerminalsLeaveOutColumns(t *testing.T) {
@@ -182,6 +204,22 @@ func TestWideTerminalShowsKindAndTrouble(t *testing.T) {
 		require.Regexp(t, `^  NAME +KIND +HELD +WAIT +LEASE +TROUBLE +HOLDER$`, rows[2])
 		require.Regexp(t, `^! stuck +fair +3 +free with a queue +free$`, rows[4])
 		require.Regexp(t, `nightly@host-1 pid 4711 \(Redlatch \S+\)$`, rows[5])
+	})
+}
+
+func TestPermitsHaveLeasesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, 80, 24)
+		left := time.Minute.Milliseconds()
+		semaphore := board.Entry{Lock: &inspect.Lock{Name: "crawl", Kind: inspect.Semaphore, TTL: redlatch.NoTTL, Number: &inspect.Number{Available: 2, Taken: 1}}}
+		s.given(semaphore, heldBy("b", "", time.Second, redlatch.NoTTL, 0))
+		s.keys("5")
+		require.Regexp(t, `\n  b .* none .*\n  crawl +1 taken, 2 free\n`, s.text())
+		s.keys(tcell.KeyEnd, tcell.KeyEnter)
+		s.lock.lock = &board.Lock{Seen: s.table.all.Seen, Name: "crawl", Kind: inspect.Semaphore, Number: semaphore.Number,
+			Holders: []inspect.Holder{{Owner: "0123456789abcdef", Mode: "permit", LeftMillis: &left}, {Owner: "fedcba9876543210", Mode: "permit"}}}
+		require.Regexp(t, `\nPERMITS  2\n  60 s left +0123456789abcdef\n  never ends +fedcba9876543210\n`, s.text())
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 type order int
@@ -50,10 +51,10 @@ func (o order) compare(a, b board.Entry) int {
 	return name
 }
 
-// leaseRank puts holds without a lease after those with one, and free locks last.
+// leaseRank puts holds without a lease after those with one, and free locks and semaphores last.
 func leaseRank(e board.Entry) int {
 	switch {
-	case !e.IsHeld():
+	case !e.IsHeld() || e.Number != nil:
 		return 2
 	case e.TTL < 0:
 		return 1
@@ -172,7 +173,8 @@ func columns(width int) []column {
 		rest -= gap + c.width
 	}
 	name := column{"NAME", byName, (rest - gap) * 55 / 100, false, func(e *board.Entry, _ time.Time) string { return board.NameText(e.Name) }}
-	holder := column{"HOLDER", byHolder, rest - gap - name.width, false, func(e *board.Entry, _ time.Time) string { return holderText(e) }}
+	who := rest - gap - name.width
+	holder := column{"HOLDER", byHolder, who, false, func(e *board.Entry, _ time.Time) string { return holderText(e, who) }}
 	if name.width >= leastName {
 		return slices.Concat([]column{name}, fixed, []column{holder})
 	}
@@ -199,7 +201,7 @@ func heldText(e *board.Entry, moment time.Time) string {
 
 func leaseText(e *board.Entry, moment time.Time) string {
 	switch {
-	case !e.IsHeld():
+	case !e.IsHeld() || e.Number != nil: // each permit has its own
 		return ""
 	case e.TTL < 0:
 		return "none"
@@ -220,19 +222,41 @@ func waitText(e *board.Entry) string {
 	return ""
 }
 
-func holderText(e *board.Entry) string {
+// holderText leaves out the owner, and then parts of the label, if they do not fit into the columns.
+func holderText(e *board.Entry, columns int) string {
 	switch {
 	case e.Number != nil:
 		return board.NumberText(e.Kind, e.Number)
 	case len(e.Holders) == 0:
 		return "free"
 	}
-	text := board.OwnerText(e.Holders[0].Owner, e.Holders[0].Label)
-	switch n := len(e.Holders) - 1; {
+	first, n := &e.Holders[0], ""
+	switch {
 	case e.More:
-		text = fmt.Sprintf("%d+ holders: %s", n+1, text)
-	case n > 0:
-		text = fmt.Sprintf("%d holders: %s", n+1, text)
+		n = fmt.Sprintf("(%d+) ", len(e.Holders))
+	case len(e.Holders) > 1:
+		n = fmt.Sprintf("(%d) ", len(e.Holders))
 	}
-	return text
+	text := n + board.OwnerText(first.Owner, first.Label)
+	if first.Label == "" || sanitize.Width(text) <= columns {
+		return text
+	}
+	return n + shortLabel(board.LabelText(first.Label), columns-len(n))
+}
+
+// shortLabel keeps the host and the process ID of a label of the form PROGRAM@HOST pid N.
+func shortLabel(label string, columns int) string {
+	at, pid := strings.LastIndex(label, "@"), strings.LastIndex(label, " pid ")
+	if at < 0 || pid < at || sanitize.Width(label) <= columns {
+		return label
+	}
+	program, host, number := label[:at], label[at+1:pid], label[pid:]
+	if room := columns - sanitize.Width(label[at:]); room >= len("p..") {
+		return sanitize.Truncate(program, room) + label[at:]
+	}
+	room := columns - sanitize.Width(number)
+	if sanitize.Width(host) > room && !strings.Contains(host, ".") { // the end of a pod's name differs
+		return ".." + tail(host, room-len("..")) + number
+	}
+	return sanitize.Truncate(host, room) + number
 }
