@@ -133,9 +133,6 @@ func (l *label) run() {
 		if transport.IsCode(err, "OOM") { // extending an existing label does not need memory
 			_ = l.send(l.ctx, "PEXPIRE", key, labelLife.Milliseconds())
 		}
-		if err == nil {
-			l.denied.Store(false)
-		}
 		pause := labelPeriod
 		switch {
 		case err == nil && failing > 0:
@@ -193,8 +190,8 @@ func (l *label) send(ctx context.Context, command string, args ...any) error {
 	a.Call.Command, a.Call.NumKeys = command, 1
 	a.Call.Args = append(a.Call.Args, args...)
 	_, err := a.run(ctx, l.engine.Command)
-	if transport.IsCode(err, "NOPERM") {
-		l.denied.Store(true)
+	if denied := transport.IsCode(err, "NOPERM"); denied || err == nil {
+		l.denied.Store(denied)
 	}
 	return err
 }
