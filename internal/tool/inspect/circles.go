@@ -1,19 +1,14 @@
 package inspect
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
-	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 const (
@@ -23,8 +18,6 @@ const (
 	confirmFor = 8 * time.Second
 	// queuedFor is the time between two looks that find the same places in queues.
 	queuedFor = 5 * time.Second
-	// scanFor is the maximum time of CirclesAmong to scan all keys.
-	scanFor = 4 * time.Second
 	// CirclePlaces limits the places of a queue that are part of circles.
 	CirclePlaces = 32
 )
@@ -105,16 +98,19 @@ func (l *Lock) blockers(reads bool) (holders []Holder) {
 	return holders
 }
 
-type edges map[string][]Step // by the bare owner of the waiter
+type edges map[string][]Step // by the bare owner of the waiter, which holds a lock
 
 func edgesOf(locks []*Lock, dead func(lock, owner string) bool) edges {
 	all := edges{}
-	byName := make(map[string]*Lock, len(locks))
+	byName, holds := make(map[string]*Lock, len(locks)), map[string]bool{}
 	for _, l := range locks {
 		byName[l.Name] = l
-		all.addQueue(l, dead)
+		for _, h := range l.Holders {
+			holds[bareOwner(h.Owner)] = true
+		}
 	}
 	for _, l := range locks {
+		all.addQueue(l, func(owner string) bool { return !holds[owner] || dead(l.Name, owner) })
 		for _, h := range l.Holders {
 			if h.Inner != nil && byName[h.Inner.Lock] != nil {
 				all.add(byName[h.Inner.Lock], h.Owner, h.Label, h.Inner)
@@ -124,12 +120,12 @@ func edgesOf(locks []*Lock, dead func(lock, owner string) bool) edges {
 	return all
 }
 
-func (all edges) addQueue(l *Lock, dead func(lock, owner string) bool) {
+func (all edges) addQueue(l *Lock, omit func(owner string) bool) {
 	if l.Kind == ReadWrite { // the queue is that of a fair lock of this name
 		return
 	}
 	for i, owner := range l.Places[:min(len(l.Places), CirclePlaces)] {
-		if !isThread(owner) || dead(l.Name, owner) {
+		if !isThread(owner) || omit(owner) {
 			continue
 		}
 		label := ""
@@ -269,123 +265,4 @@ func (c Circle) renewed(first Circle) bool {
 			return f.inner != nil && f.Waiter == s.Waiter && f.inner.ID == s.inner.ID && f.inner.Written >= s.inner.Written
 		})
 	})
-}
-
-// CircleReader reads the locks of circles again.
-type CircleReader struct {
-	Client  *redlatch.Client
-	Dial    connect.Dialer
-	Cluster bool
-}
-
-// CirclesOf returns the certain circles among locks, which must include the contended ones. If there may be any, it
-// reads their locks again for up to 8 s.
-func CirclesOf(ctx context.Context, srv *connect.Server, locks []*Lock) (certain []Circle, err error) {
-	found := FindCircles(locks, nobody)
-	if len(found) == 0 {
-		return nil, nil
-	}
-	client, err := srv.Open(ctx, redlatch.WithLabel(""))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = client.Close() }()
-	engine.EngineOf(client).AnyName = true
-	r, confirmation := CircleReader{client, srv.Dial, srv.IsCluster()}, Confirmation{}
-	for began := time.Now(); len(found) > 0; {
-		if found, err = r.Again(ctx, found); err != nil {
-			return nil, err
-		}
-		var pending bool
-		if certain, pending = confirmation.Confirm(found); !pending || time.Since(began) > confirmFor {
-			break
-		}
-		if err := Pause(ctx, Interval); err != nil {
-			return nil, err
-		}
-	}
-	return certain, nil
-}
-
-// CirclesAmong returns the certain circles of all locks. Only if one of the given holders of locks with waiters may be in
-// one, it scans all keys. It may return ErrCut.
-func CirclesAmong(ctx context.Context, srv *connect.Server, holders []Holder) ([]Circle, error) {
-	if len(holders) == 0 {
-		return nil, nil
-	}
-	suspect := slices.ContainsFunc(holders, func(h Holder) bool { return isThread(bareOwner(h.Owner)) })
-	err := connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
-		announced, err := Announced(c, holders)
-		suspect = suspect || announced
-		return err
-	})
-	if err != nil || !suspect {
-		return nil, err
-	}
-	var locks []*Lock
-	scanning, cancel := context.WithTimeout(ctx, scanFor)
-	defer cancel()
-	_, err = RunOnMasters(scanning, srv, Request{Places: CirclePlaces, NoLabels: true, Found: func(l *Lock) error {
-		if l.Contended() {
-			locks = append(locks, l)
-		}
-		return nil
-	}})
-	switch {
-	case err != nil && ctx.Err() == nil && scanning.Err() != nil:
-		return nil, ErrCut
-	case err != nil:
-		return nil, err
-	}
-	return CirclesOf(ctx, srv, locks)
-}
-
-func nobody(string, string) bool { return false }
-
-// Again finds the circles among the locks of circles, as they are now, omitting those with dead waiters.
-func (r *CircleReader) Again(ctx context.Context, found []Circle) ([]Circle, error) {
-	var names []string
-	for _, c := range found {
-		for _, s := range c {
-			names = append(names, s.Lock)
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	var locks []*Lock
-	err := connect.Use(ctx, r.Dial, func(c redis.Conn) (err error) {
-		locks, err = (&scan{Request: Request{Conn: c, Labels: c, Places: CirclePlaces}}).read(ctx, names, true)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r.alive(ctx, FindCircles(locks, nobody))
-}
-
-// alive drops circles with a place in a queue that has no subscriber. Where subscribers cannot be counted, it drops all
-// circles with places.
-func (r *CircleReader) alive(ctx context.Context, found []Circle) (living []Circle, err error) {
-	var places []Place
-	for _, c := range found {
-		for _, s := range c {
-			if s.Queued() {
-				places = append(places, Place{s.Lock, s.Waiter})
-			}
-		}
-	}
-	counts, _ := Subscribers(ctx, r.Client, r.Cluster, places)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	present := map[Place]bool{}
-	for i, n := range counts {
-		present[places[i]] = n > 0
-	}
-	for _, c := range found {
-		if !slices.ContainsFunc(c, func(s Step) bool { return s.Queued() && !present[Place{s.Lock, s.Waiter}] }) {
-			living = append(living, c)
-		}
-	}
-	return living, nil
 }

@@ -124,11 +124,18 @@ const asked = 5 // calls per lock
 // details drops locks that are gone.
 func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	var calls []call
+	places := s.Places
+	switch {
+	case s.places >= mostPlaces:
+		places = 0
+	case s.places >= wholePlaces:
+		places = min(places, CirclePlaces)
+	}
 	for _, l := range locks {
 		queue := l.QueueKey()
 		first := command("LINDEX", queue, 0)
-		if s.Places > 0 {
-			first = command("LRANGE", queue, 0, s.Places-1)
+		if places > 0 {
+			first = command("LRANGE", queue, 0, places-1)
 		}
 		calls = append(calls, command("PTTL", l.Name), command("LLEN", queue), first,
 			command("HGET", l.Name, protocol.ModeField), tokenCall(l.Name))
@@ -143,6 +150,7 @@ func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 		l.At = at
 		if l.take(replies[asked*i : asked*(i+1)]) {
 			still = append(still, l)
+			s.places += len(l.Places)
 		}
 	}
 	return still, nil

@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -24,9 +23,6 @@ const (
 	remembered = 1 << 18 // locks; SCAN may repeat keys, but each lock is reported once
 )
 
-// ErrCut means that the search for deadlocks did not read all keys in time.
-var ErrCut = errors.New("the search for deadlocks was cut off: there are too many keys")
-
 // Request configures a scan.
 type Request struct {
 	// Conn must not be used by others during the scan.
@@ -42,6 +38,7 @@ type Request struct {
 	// Progress, if not nil, is called with the fraction of keys scanned.
 	Progress func(done float64)
 	Looked   func(keys int)
+	// Places is how many places of a queue to read: after wholePlaces, at most CirclePlaces; after mostPlaces, one.
 	Places   int
 	NoLabels bool
 }
@@ -86,6 +83,7 @@ type scan struct {
 	seed   maphash.Seed
 	known  map[uint64]struct{}
 	unread Unread
+	places int // read so far
 	done   float64
 	part   float64 // share of each pass in the whole scan
 }

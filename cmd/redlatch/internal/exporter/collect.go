@@ -39,10 +39,9 @@ type look struct {
 	*collector
 	figures
 
-	now     time.Time
-	waiters []waiter // waiters whose subscribers must be counted
-	// contended are the locks that may be part of circles.
-	contended []*inspect.Lock
+	now      time.Time
+	waiters  []waiter // waiters whose subscribers must be counted
+	suspects inspect.Suspects
 }
 
 // look returns the figures, or an error from connect.Server.Problem. notCounted is the reason why
@@ -78,13 +77,12 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	l.at = time.Now()
 	l.took = l.at.Sub(began)
 	l.findCircles(ctx)
-	return &l.figures, notCounted, nil
+	all := l.figures // without the locks
+	return &all, notCounted, nil
 }
 
 func (l *look) lock(lock *inspect.Lock) error {
-	if lock.Contended() {
-		l.contended = append(l.contended, lock)
-	}
+	l.suspects.Add(lock)
 	at := l.by.of(lock.Name)
 	g := &l.groups[at]
 	g.add(lock)

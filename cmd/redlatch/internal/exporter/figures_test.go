@@ -129,7 +129,9 @@ func TestFailedDeadlockSearchKeepsOtherMetrics(t *testing.T) {
 	require.Empty(t, l.groups[0].holder, "it is too young")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	l.contended = circle()
+	for _, lock := range circle() {
+		l.suspects.Add(lock)
+	}
 	l.findCircles(ended)
 	var text text
 	l.write(&text, true)

@@ -2,6 +2,7 @@ package show
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,14 +21,13 @@ type lister struct {
 	from   *connect.Server
 	format cli.Output
 
-	out    io.Writer
-	errors io.Writer
-	unread int // keys that the last scan could not read
-	// contended contains the locks that may be part of circles of waits, and circles those that are certain.
-	contended []*inspect.Lock
-	circles   []inspect.Circle
-	away      error               // why the last scan could not reach a master
-	hint      func(string) string // adds the context to commands
+	out      io.Writer
+	errors   io.Writer
+	unread   int // keys that the last scan could not read
+	suspects inspect.Suspects
+	circles  []inspect.Circle    // certain ones among the suspects
+	away     error               // why the last scan could not reach a master
+	hint     func(string) string // adds the context to commands
 }
 
 // NewList returns the command list.
@@ -135,8 +135,12 @@ func (l *lister) marks() bool { return l.format.Structured() || l.format.Wide() 
 
 // findDeadlocks searches once.
 func (l *lister) findDeadlocks(ctx context.Context) error {
-	circles, err := inspect.CirclesOf(ctx, l.from, l.contended)
-	l.circles, l.contended = append(l.circles, circles...), nil
+	circles, err := l.suspects.Circles(ctx, l.from)
+	l.circles, l.suspects = append(l.circles, circles...), inspect.Suspects{}
+	if errors.Is(err, inspect.ErrCut) {
+		l.message("warning: %v", err)
+		return nil
+	}
 	return err
 }
 
@@ -206,9 +210,8 @@ func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.
 		Numbers: inspect.Kind(l.kind).IsNumber(),
 		Places:  inspect.CirclePlaces,
 		Found: func(lock *inspect.Lock) error {
-			if lock.Contended() {
-				l.contended = append(l.contended, lock)
-			}
+			l.suspects.Add(lock)
+			lock.Places, lock.PlaceLabels = nil, nil
 			if !l.wants(lock) {
 				return nil
 			}
