@@ -73,7 +73,10 @@ func TestDocumentedOverlayChangesServer(t *testing.T) {
 	s := build(t, folder)
 	require.Len(t, s.monitors, 1)
 	for name, d := range s.deployments {
-		require.Equal(t, "rediss://redis.example.com:6379", d.Spec.Template.Spec.Containers[0].Env[0].Value, name)
+		pod := d.Spec.Template.Spec
+		require.Equal(t, "rediss://redis.example.com:6379", pod.Containers[0].Env[0].Value, name)
+		require.Contains(t, pod.Containers[0].Args, "--tls-ca="+pod.Containers[0].VolumeMounts[0].MountPath+"/ca.crt")
+		require.Contains(t, pod.Volumes[0].Secret.Items, core.KeyToPath{Key: "ca.crt", Path: "ca.crt"})
 	}
 }
 
