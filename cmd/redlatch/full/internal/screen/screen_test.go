@@ -235,6 +235,11 @@ func TestColumnKeysSortTable(t *testing.T) {
 			s.keys(key)
 			require.Equal(t, strings.Fields(names), s.names(), key)
 		}
+		s.given(heldBy("inv:10", "", 0, time.Second, 0), heldBy("inv:9", "", 0, time.Second, 0))
+		for _, key := range []string{"2", "4", "5", "6"} {
+			s.keys(key)
+			require.Equal(t, []string{"inv:9", "inv:10"}, s.names(), key)
+		}
 		s.keys("6s")
 		require.Contains(t, s.text(), "sorted by trouble", "the first follows the last")
 	})

@@ -31,7 +31,7 @@ func (o order) String() string {
 }
 
 func (o order) compare(a, b board.Entry) int {
-	name := strings.Compare(a.Name, b.Name)
+	name := board.CompareNames(a.Name, b.Name)
 	switch o {
 	case byTrouble:
 		return board.ByTrouble(a, b)
