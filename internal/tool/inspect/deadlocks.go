@@ -130,20 +130,15 @@ func (f *follower) follow(ctx context.Context, srv *connect.Server, names []stri
 		}); err != nil {
 			return nil, err
 		}
-		next = nil
-		for _, l := range locks {
-			for _, h := range l.blockers(false) {
-				waits, err := f.waitsOf(ctx, srv, h)
-				if err != nil {
-					return nil, err
-				}
-				for _, to := range waits {
-					if !known[to] {
-						known[to], next = true, append(next, to)
-					}
-				}
-			}
+		waits, err := f.waitsOf(ctx, srv, locks)
+		if err != nil {
+			return nil, err
 		}
+		next = slices.DeleteFunc(waits, func(to string) bool {
+			was := known[to]
+			known[to] = true
+			return was
+		})
 		if all = append(all, locks...); len(known) > mostFollowed+len(names) {
 			return nil, ErrCut
 		}
@@ -151,28 +146,41 @@ func (f *follower) follow(ctx context.Context, srv *connect.Server, names []stri
 	return all, nil
 }
 
-// waitsOf scans all queues when the first thread needs them.
-func (f *follower) waitsOf(ctx context.Context, srv *connect.Server, h Holder) (names []string, err error) {
-	if h.Inner != nil {
-		names = append(names, h.Inner.Lock)
-	}
-	owner := bareOwner(h.Owner)
-	if !isThread(owner) {
-		return names, nil
-	}
-	if f.waits == nil {
-		f.seed, f.waits = maphash.MakeSeed(), map[uint64][]string{}
-		masters, err := srv.Nodes(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range masters { // another one may have failed
-			if err := connect.Use(ctx, m.Dial, func(c redis.Conn) error { return f.scan(ctx, c) }); errors.Is(err, ErrCut) || ctx.Err() != nil {
-				return nil, err
+// waitsOf returns the locks for which the holders wait. It scans all queues when it needs those of the first thread.
+func (f *follower) waitsOf(ctx context.Context, srv *connect.Server, locks []*Lock) (names []string, err error) {
+	for _, l := range locks {
+		for _, h := range l.blockers(false) {
+			if h.Inner != nil {
+				names = append(names, h.Inner.Lock)
 			}
+			owner := bareOwner(h.Owner)
+			if !isThread(owner) {
+				continue
+			}
+			if f.waits == nil {
+				if err := f.scanAll(ctx, srv); err != nil {
+					return nil, err
+				}
+			}
+			names = append(names, f.waits[maphash.String(f.seed, owner)]...)
 		}
 	}
-	return append(names, f.waits[maphash.String(f.seed, owner)]...), nil
+	return names, nil
+}
+
+func (f *follower) scanAll(ctx context.Context, srv *connect.Server) error {
+	f.seed, f.waits = maphash.MakeSeed(), map[uint64][]string{}
+	masters, err := srv.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range masters { // another one may have failed
+		err := connect.Use(ctx, m.Dial, func(c redis.Conn) error { return f.scan(ctx, c) })
+		if errors.Is(err, ErrCut) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *follower) scan(ctx context.Context, c redis.Conn) error {
