@@ -62,6 +62,40 @@ func TestU25WaitersKeepPlacesDuringLongHold(t *testing.T) {
 	}
 }
 
+// Each wait is shorter than a heartbeat period, but the queue is never empty, so all deadlines are derived
+// from the first one.
+func TestU25ShortWaitersOfBusyQueueKeepOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		const processes, rounds = 5, 300
+		var order []int // guarded by the lock
+		var all sync.WaitGroup
+		for i := range processes {
+			l := rfairlock.New(hostOf(t, srv, 0), "job")
+			time.Sleep(100 * time.Millisecond) // so that they start in order
+			all.Go(func() {
+				for range rounds {
+					h, err := l.Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					order = append(order, i)
+					time.Sleep(900 * time.Millisecond)
+					if err := h.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		require.Len(t, order, processes*rounds)
+		for n, i := range order {
+			require.Equal(t, n%processes, i, "acquisition %d", n)
+		}
+	})
+}
+
 // Waiters of other clients are first in the queue, with a near deadline, and last, with a distant
 // one.
 func TestU23SkewedHeartbeatsKeepWaitersQueued(t *testing.T) {

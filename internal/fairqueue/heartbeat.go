@@ -41,7 +41,14 @@ func (g *group) plan(nap time.Duration, isIdle bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.next = time.Now().Add(nap)
-	if isIdle && g.beating && g.start.Stop() {
+	if isIdle {
+		g.hastenHeartbeats()
+	}
+}
+
+// hastenHeartbeats starts the heartbeats immediately. It is called with mu held.
+func (g *group) hastenHeartbeats() {
+	if g.beating && g.start.Stop() {
 		g.start.Reset(0)
 	}
 }

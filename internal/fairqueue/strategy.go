@@ -167,7 +167,18 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	if o.Free && o.Head != c.waiter.Owner {
 		c.group.call(o.Head)
 	}
+	if o.Queued && c.inheritsDeadline(o) {
+		c.group.mu.Lock()
+		c.group.hastenHeartbeats()
+		c.group.mu.Unlock()
+	}
 	return leaseLeft(claim.Request().Owner, o)
+}
+
+// inheritsDeadline reports whether the owner, once it is first in the queue, may have a deadline that passes soon after
+// its first heartbeat is due. It assumes that the waiters ahead wait as long.
+func (c *caller) inheritsDeadline(o acquire.Outcome) bool {
+	return o.Position > 1 && o.TTL-time.Duration(o.Position-2)*millis(c.waiter.Wait) < 2*period
 }
 
 // leaseLeft returns the remaining time of the holder's lease after a refused attempt, or reply.NoTTL if it is unknown.
