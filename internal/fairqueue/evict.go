@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -172,7 +173,7 @@ func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) 
 	answer, err := e.Ask(ctx, func(c *transport.Call) {
 		e.Queues.Prepare(ctx)
 		if isHead {
-			e.Kind.Evict(c, []reply.Place{{Owner: out[0].Was.Owner, Deadline: out[0].Was.Score}})
+			e.Kind.Evict(c, liveness.Keep(period, seen.Waiting), []reply.Place{{Owner: out[0].Was.Owner, Deadline: out[0].Was.Score}})
 			return
 		}
 		now := time.UnixMilli(e.Queues.NowMillis())

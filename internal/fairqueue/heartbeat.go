@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// period is the time between two heartbeats of a group.
+	// period is the time between two heartbeats of a group, unless the queue is long.
 	period = 5 * time.Second
 	// hurried is the minimum time between two heartbeats.
 	hurried = 500 * time.Millisecond
@@ -179,7 +179,7 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 
 func (b *heartbeater) send(waiters []Waiter) (reply.Beat, error) {
 	answer, err := b.run("heartbeat", func(c *transport.Call) {
-		b.kind.Heartbeat(c, b.detector.Window(), waiters, b.detector.Others())
+		b.kind.Heartbeat(c, b.detector.Keep(), b.detector.Window(), waiters, b.detector.Others())
 		c.Urgent = true // if it is late, waiters may lose their places
 	})
 	if err != nil {
@@ -215,7 +215,7 @@ func (b *heartbeater) evict() {
 		for i, d := range dead {
 			places[i] = d.Place
 		}
-		answer, err := b.run("eviction", func(c *transport.Call) { b.kind.Evict(c, places) })
+		answer, err := b.run("eviction", func(c *transport.Call) { b.kind.Evict(c, b.detector.Keep(), places) })
 		if err != nil {
 			return
 		}

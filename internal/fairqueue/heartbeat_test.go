@@ -60,6 +60,21 @@ func TestGroupSendsOneHeartbeatForAll(t *testing.T) {
 	})
 }
 
+func TestLongQueueGetsFewHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		s.set(func() { s.behind = 2996 })
+		kind, isFake := s.place.kind.(*fakeKind)
+		require.True(t, isFake)
+		time.Sleep(5*period - time.Second)
+		synctest.Wait()
+		require.Equal(t, 3, count(s.Fake, "HEARTBEAT"))
+		require.Equal(t, 1, count(s.Fake, "EVICT"), "not later than from a short queue")
+		require.Equal(t, []time.Duration{15 * time.Second, 45 * time.Second, 45 * time.Second, 45 * time.Second}, kind.kept)
+		s.leave()
+	})
+}
+
 func TestDeadWaitersAheadAreEvictedAndObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)

@@ -98,6 +98,7 @@ func count(f *faketransport.Fake, name string) int {
 type fakeKind struct {
 	Kind
 	name, key string
+	kept      []time.Duration // by each heartbeat and eviction
 }
 
 func kindOf(id lockID) *fakeKind { return &fakeKind{name: id.kind, key: id.key} }
@@ -112,7 +113,8 @@ func (k *fakeKind) GiveUp(c *transport.Call, r *acquire.Request) {
 	c.Args = append(c.Args, r.Owner)
 }
 
-func (k *fakeKind) Heartbeat(c *transport.Call, window int, waiters []Waiter, others []reply.Other) {
+func (k *fakeKind) Heartbeat(c *transport.Call, keep time.Duration, window int, waiters []Waiter, others []reply.Other) {
+	k.kept = append(k.kept, keep)
 	c.Command = "HEARTBEAT"
 	c.Args = append(c.Args, window)
 	for _, w := range waiters {
@@ -125,7 +127,8 @@ func (k *fakeKind) Heartbeat(c *transport.Call, window int, waiters []Waiter, ot
 	}
 }
 
-func (k *fakeKind) Evict(c *transport.Call, dead []reply.Place) {
+func (k *fakeKind) Evict(c *transport.Call, keep time.Duration, dead []reply.Place) {
+	k.kept = append(k.kept, keep)
 	c.Command = "EVICT"
 	for _, p := range dead {
 		c.Args = append(c.Args, p.Owner)

@@ -25,6 +25,7 @@ type fakeServer struct {
 	reconnected chan struct{}
 	left        int64
 	queue       []string
+	behind      int64 // number of further waiters
 	missing     []string
 	listeners   map[string]int64
 	refusal     error            // of counting
@@ -115,7 +116,7 @@ func (s *fakeServer) script(c *faketransport.SentCall) (any, error, bool) { //no
 	for _, owner := range s.missing {
 		missing = append(missing, owner)
 	}
-	return []any{s.left, front, missing, int64(len(s.queue))}, nil, true
+	return []any{s.left, front, missing, int64(len(s.queue)) + s.behind}, nil, true
 }
 
 func (s *fakeServer) said(name string) []any {

@@ -113,14 +113,10 @@ func (f *Fair) Lasts(r *acquire.Request) time.Duration { return f.Queues.Lasts(r
 // Prepare implements hold.Kind. The scripts need the time.
 func (f *Fair) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }
 
-// keep is how long a heartbeat keeps a place, in milliseconds. It is three heartbeat periods, so that a process may
-// miss two heartbeats.
-var keep any = int64(15_000)
-
 // Heartbeat implements fairqueue.Kind.
-func (f *Fair) Heartbeat(c *transport.Call, window int, waiters []fairqueue.Waiter, others []reply.Other) {
+func (f *Fair) Heartbeat(c *transport.Call, keep time.Duration, window int, waiters []fairqueue.Waiter, others []reply.Other) {
 	f.scripts.Heartbeat(c, f.Queues.NowMillis(), luasrc.Beat{
-		Keep: keep, FairWait: f.engine.FairWaitArg, Window: window, Waiters: len(waiters),
+		Keep: keep.Milliseconds(), FairWait: f.engine.FairWaitArg, Window: window, Waiters: len(waiters),
 	})
 	for _, w := range waiters {
 		luasrc.AddWaiter(c, w.Owner, w.Wait)
@@ -131,8 +127,8 @@ func (f *Fair) Heartbeat(c *transport.Call, window int, waiters []fairqueue.Wait
 }
 
 // Evict implements fairqueue.Kind.
-func (f *Fair) Evict(c *transport.Call, dead []reply.Place) {
-	f.scripts.Evict(c, f.Queues.NowMillis(), keep, dead)
+func (f *Fair) Evict(c *transport.Call, keep time.Duration, dead []reply.Place) {
+	f.scripts.Evict(c, f.Queues.NowMillis(), keep.Milliseconds(), dead)
 }
 
 // Nudge implements fairqueue.Kind.

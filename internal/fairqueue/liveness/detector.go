@@ -31,6 +31,12 @@ const (
 	free = time.Second
 	// again is the minimum interval between nudges.
 	again = 2 * time.Second
+	// longQueue is the length from which the time between heartbeats grows with the queue, like their cost, up to
+	// slowest periods.
+	longQueue = 1000
+	slowest   = 6
+	// kept is how many heartbeats a place outlasts, so that a process may miss two.
+	kept = 3
 	// maxWait is the longest wait that is assumed for a waiter, in milliseconds.
 	maxWait = float64(limits.Max / time.Millisecond)
 )
@@ -52,7 +58,9 @@ func RedissonGrace(grace time.Duration) time.Duration {
 // Detector observes the queue of one fair lock. It is not safe for concurrent use.
 type Detector struct {
 	grace   time.Duration
-	period  time.Duration
+	period  time.Duration // minimum time between heartbeats
+	next    time.Duration // from the last heartbeat to the next one
+	planned time.Duration // from then to the one after it
 	members map[string]*member
 	front   []reply.Place
 	ours    func(owner string) bool
@@ -85,11 +93,11 @@ type Death struct {
 	WasSubscribed bool
 }
 
-// New returns a Detector that expects a heartbeat every period. It considers a waiter of this library dead once the
+// New returns a Detector that expects a heartbeat every period, or less often if the queue is long. It considers a waiter of this library dead once the
 // waiter has been absent for grace. If grace is 0, it doesn't consider any waiter dead.
 func New(grace, period time.Duration) *Detector {
 	// The grace period for Redisson's waiters must not overflow.
-	return &Detector{grace: min(grace, math.MaxInt64/redissonFactor), period: period, members: map[string]*member{}}
+	return &Detector{grace: min(grace, math.MaxInt64/redissonFactor), period: period, next: period, planned: period, members: map[string]*member{}}
 }
 
 // Window returns the number of places that the next call to Look needs.
@@ -101,6 +109,17 @@ func (d *Detector) Window() int {
 		}
 	}
 	return min(n, widest)
+}
+
+// Keep returns for how long the next heartbeat and eviction keep places. Other processes may still be sending as
+// rarely as after the last heartbeat.
+func (d *Detector) Keep() time.Duration { return kept * max(d.next, d.planned) }
+
+// Keep returns for how long heartbeats keep places in a queue of the given length.
+func Keep(period time.Duration, length int64) time.Duration { return kept * interval(period, length) }
+
+func interval(period time.Duration, length int64) time.Duration {
+	return period * time.Duration(min(max(length, longQueue), slowest*longQueue)) / longQueue
 }
 
 // Others returns the waiters in other processes for the next heartbeat, in queue order.
@@ -118,6 +137,8 @@ func (d *Detector) Others() []reply.Other {
 // is a waiter in this process that is certainly subscribed, or "".
 func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) bool, proof string) {
 	d.looked, d.known = now, false
+	d.next = d.planned
+	d.planned = interval(d.period, beat.Length)
 	d.front, d.ours, d.proof = beat.Front, ours, proof
 	d.isFree = beat.Free()
 	d.meet(beat.Front)
@@ -183,7 +204,7 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	if len(counts) == 0 || len(counts) != len(d.asked) || counts[0] < 1 {
 		return false
 	}
-	if d.looked.Sub(d.counted) > 2*d.period { // the counts are too far apart to prove a lasting absence
+	if d.looked.Sub(d.counted) > 2*d.next { // the counts are too far apart to prove a lasting absence
 		d.Gap()
 	}
 	d.counted, d.known = d.looked, true
@@ -243,11 +264,11 @@ func (d *Detector) Nudge(now time.Time) string {
 	return d.head
 }
 
-// Next returns the time until the next heartbeat. This is one period, or less if the lock is free or a grace period is
-// about to end.
+// Next returns the time until the next heartbeat, which is shorter if the lock is free and the queue is not long, or if
+// a grace period is about to end.
 func (d *Detector) Next(now time.Time) time.Duration {
-	next := d.period
-	if d.isFree && len(d.front) > 0 {
+	next := d.next
+	if d.isFree && len(d.front) > 0 && next == d.period {
 		next = free
 	}
 	for _, p := range d.front {

@@ -2,6 +2,7 @@ package liveness_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ type scene struct {
 	t         *testing.T
 	now       time.Time
 	left      int64
+	length    int64 // of the queue, if longer than queue
 	queue     []string
 	listeners map[string]int64
 	ours      string
@@ -54,7 +56,7 @@ func native(t *testing.T) string {
 func foreign() string { return codec.NewOwner(uuid.New(), 42).String() }
 
 func (s *scene) look() []string {
-	beat := reply.Beat{Left: s.left, Length: int64(len(s.queue))}
+	beat := reply.Beat{Left: s.left, Length: max(s.length, int64(len(s.queue)))}
 	for _, owner := range s.queue {
 		beat.Front = append(beat.Front, reply.Place{Owner: owner, Deadline: "1"})
 	}
@@ -277,6 +279,47 @@ func TestFreeLockIsCheckedMoreOften(t *testing.T) {
 	s.queue = nil
 	s.look()
 	require.Equal(t, period, s.Next(s.now), "no waiter")
+}
+
+func TestLongQueueSlowsHeartbeats(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	look := func(length int64) (next, keep time.Duration) {
+		s.Look(s.now, reply.Beat{Left: s.left, Length: length, Front: []reply.Place{{Owner: s.queue[0], Deadline: "1"}}},
+			func(string) bool { return false }, "")
+		return s.Next(s.now), s.Keep()
+	}
+	s.left = -2
+	for _, c := range []struct {
+		length     int64
+		next, keep time.Duration
+	}{
+		{1000, time.Second, 15 * time.Second},
+		{3000, time.Second, 45 * time.Second}, // the next heartbeat keeps the places for the longer time first
+		{1_000_000, 15 * time.Second, 90 * time.Second},
+		{math.MaxInt64, 30 * time.Second, 90 * time.Second},
+		{-1, 30 * time.Second, 90 * time.Second},
+		{0, time.Second, 15 * time.Second},
+	} {
+		next, keep := look(c.length)
+		require.Equal(t, c.next, next, c.length)
+		require.Equal(t, c.keep, keep, c.length)
+		require.GreaterOrEqual(t, keep, 3*next)
+	}
+}
+
+func TestDeadWaiterIsFoundInLongQueue(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.length = 100_000
+	for range 3 {
+		s.look()
+		s.now = s.now.Add(s.Next(s.now))
+	}
+	s.listeners[s.queue[0]] = 0
+	require.Empty(t, s.look())
+	s.now = s.now.Add(s.Next(s.now))
+	require.Len(t, s.look(), 1)
 }
 
 func TestNextCheckFallsWhenWaiterIsDead(t *testing.T) {
