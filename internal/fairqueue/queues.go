@@ -42,12 +42,13 @@ type Kind interface {
 	GiveUp(c *transport.Call, r *acquire.Request)
 
 	// Heartbeat fills c with a call that keeps the places of waiters, which are in this process, and of the waiters
-	// among others that are alive, for at least keep. The reply contains the first window places and whether the lock is free. If the
-	// head of the queue is one of others, its place is kept only while the lock is held.
+	// among others that are alive, for at least keep. The reply contains the first window places and whether the lock
+	// is free. If the head of the queue is one of others, its place is kept only while the lock is held.
 	Heartbeat(c *transport.Call, keep time.Duration, window int, waiters []Waiter, others []reply.Other)
 
 	// Evict fills c with a call that evicts dead owners from the front of the queue. An owner is evicted only if it
-	// still has the deadline that the heartbeat returned. The later waiters are kept for at least keep. If the lock is free, the new head of the queue is notified.
+	// still has the deadline that the heartbeat returned. The later waiters are kept for at least keep. If the lock is
+	// free, the new head of the queue is notified.
 	Evict(c *transport.Call, keep time.Duration, dead []reply.Place)
 
 	// Nudge fills c with a call that notifies owner if it is the head of the queue and the lock is free.

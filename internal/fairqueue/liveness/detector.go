@@ -93,8 +93,9 @@ type Death struct {
 	WasSubscribed bool
 }
 
-// New returns a Detector that expects a heartbeat every period, or less often if the queue is long. It considers a waiter of this library dead once the
-// waiter has been absent for grace. If grace is 0, it doesn't consider any waiter dead.
+// New returns a Detector that expects a heartbeat every period, or less often if the queue is long. It considers a
+// waiter of this library dead once the waiter has been absent for grace. If grace is 0, it doesn't consider any waiter
+// dead.
 func New(grace, period time.Duration) *Detector {
 	// The grace period for Redisson's waiters must not overflow.
 	return &Detector{grace: min(grace, math.MaxInt64/redissonFactor), period: period, next: period, planned: period, members: map[string]*member{}}
