@@ -210,3 +210,29 @@ func TestWaitersMayBeReadDuringNest(t *testing.T) {
 	<-seen
 	l.EndWait(w)
 }
+
+type usersContext struct {
+	context.Context //nolint:containedctx // it is a context
+	value           func()
+}
+
+func (c usersContext) Value(key any) any {
+	c.value()
+	return c.Context.Value(key)
+}
+
+// A user's context may call Stats, for example.
+func TestWaitCallsContextWithoutMutex(t *testing.T) {
+	t.Parallel()
+	l, calls := newLabeled(t), 0
+	ctx := usersContext{inside(t.Context(), outerOwner), func() {
+		calls++
+		if assert.True(t, l.waitMu.TryLock()) {
+			l.waitMu.Unlock()
+		}
+	}}
+	w := l.begin(ctx, t, "plain", "job")
+	began := calls
+	l.EndWait(w)
+	require.Greater(t, calls, began)
+}

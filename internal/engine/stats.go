@@ -71,8 +71,8 @@ func (e *Engine) Nest(ctx context.Context, w *Waiting, key string) {
 // EndWait removes a waiting caller.
 func (e *Engine) EndWait(w *Waiting) {
 	e.waitMu.Lock()
-	defer e.waitMu.Unlock()
 	delete(e.waiting, w)
+	e.waitMu.Unlock()
 	if w.nested != nil {
 		w.nested.end()
 	}
