@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
 )
 
 // fatal is an observer that once ends the goroutine of an event, as t.FailNow does.
@@ -119,6 +120,36 @@ func TestObserverMayEndUnlockAsync(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock())
 	})
+}
+
+// The locks are released by a single call.
+func TestObserverMayEndUnlockOfSeveral(t *testing.T) {
+	for event, want := range map[string]error{"Ended": redlatch.ErrUncertain, "Released": nil} {
+		t.Run(event, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := true
+				srv := redistest.Mini(t, embedded.WithInProcess())
+				l := rmultilock.New(callers.InProcess(t, srv, redlatch.WithObserver(redlatch.Observer{
+					Ended: func(context.Context, redlatch.Ended) {
+						if first = !first; first && event == "Ended" { // the second
+							runtime.Goexit()
+						}
+					},
+					Released: func(context.Context, redlatch.Released) {
+						if event == "Released" {
+							runtime.Goexit()
+						}
+					},
+				})), "j", "k")
+				for range 2 {
+					hold, err := l.TryLock(t.Context())
+					require.NoError(t, err)
+					require.ErrorIs(t, hold.Unlock(), want)
+					synctest.Wait()
+				}
+			})
+		})
+	}
 }
 
 // The lost hold must not keep the turn.
