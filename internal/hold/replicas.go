@@ -102,8 +102,8 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell(h.observed.of, e)
 }
 
-// revoke releases a hold that no caller has, or whose caller the observer has ended. It waits for up to one command timeout if wait is set,
-// and otherwise continues in the background.
+// revoke releases a hold that no caller has, or whose caller the observer has ended. It waits for up to one command
+// timeout if wait is set, and otherwise continues in the background.
 func (h *Hold) revoke(wait bool) {
 	o := h.ownership
 	e := o.lock.Engine
@@ -133,6 +133,6 @@ func (h *Hold) revoke(wait bool) {
 
 func (h *Hold) notGivenBack(err error) {
 	o := h.ownership
-	o.lock.Engine.Logger.Warn("redlatch: cannot release an under-replicated lock: it will expire",
+	o.lock.Engine.Logger.Warn("redlatch: cannot release an abandoned lock: it will expire",
 		"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
 }
