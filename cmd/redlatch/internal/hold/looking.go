@@ -90,7 +90,7 @@ func (o *lockFlags) nested(name string) string {
 	if o.permits != "" {
 		what = "a permit of"
 	}
-	return fmt.Sprintf("waiting for %s %q inside lock %q; `redlatch status %s` shows its holder", what, name, os.Getenv(envLock), inspect.Args(name))
+	return fmt.Sprintf("waiting for %s %q inside %q; `redlatch status %s` shows its holder", what, name, os.Getenv(envLock), inspect.Args(name))
 }
 
 // look inspects the key and the server. A replica may soon become the master, so it is only suspected at first.

@@ -170,11 +170,16 @@ func TestNestedRunReportsItsWait(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	outer, held := redistest.Key(t), program.HeldBy(t, s, program.SomeOwner, time.Hour)
+	semaphore := redistest.Key(t)
 	p := program.Start(t, s.URL(), "run", outer, "--", "sh", "-c", exe+" run "+held+" -- true 2>&1")
-	require.Equal(t, fmt.Sprintf("redlatch: waiting for lock %q inside lock %q; `redlatch status %s` shows its holder", held, outer, held), p.Line())
+	q := program.Start(t, s.URL(), "run", redistest.Key(t), "--",
+		exe, "run", "--permits", semaphore+":1", "--", "sh", "-c", exe+" run "+held+" -- true 2>&1")
+	require.Equal(t, fmt.Sprintf("redlatch: waiting for lock %q inside %q; `redlatch status %s` shows its holder", held, outer, held), p.Line())
+	require.Contains(t, q.Line(), fmt.Sprintf("waiting for lock %q inside %q; ", held, semaphore))
 	s.Do(t, "DEL", held)
 	s.Do(t, "PUBLISH", codec.LockChannel(held), 0)
 	require.Equal(t, program.Outcome{}, p.Outcome(program.Soon))
+	require.Equal(t, program.Outcome{}, q.Outcome(program.Soon))
 	require.NotContains(t, program.Finish(t, s.URL(), "run", "--wait", "2s", program.HeldBy(t, s, program.SomeOwner, time.Hour), "--", "true").Stderr, "waiting")
 }
 
