@@ -46,6 +46,7 @@ func innerOf(text string) *Inner {
 // Step is a wait of a circle: Waiter cannot release its locks before it gets Lock, which Holder holds.
 type Step struct {
 	Lock        string `json:"lock"`
+	LockBase64  string `json:"lock_base64,omitempty"`
 	Waiter      string `json:"waiter"`
 	WaiterLabel string `json:"waiter_label,omitempty"`
 	Holder      string `json:"holder"`
@@ -140,7 +141,7 @@ func (all edges) add(on *Lock, waiter, label string, in *Inner) {
 	from := bareOwner(waiter)
 	for _, h := range on.blockers(in != nil && in.Reads) {
 		if in != nil || bareOwner(h.Owner) != from {
-			all[from] = append(all[from], Step{on.Name, from, label, h.Owner, h.Label, in})
+			all[from] = append(all[from], Step{on.Name, Base64(on.Name), from, label, h.Owner, h.Label, in})
 		}
 	}
 }

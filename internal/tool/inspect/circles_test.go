@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,6 +114,9 @@ func TestFindCirclesKnowsWhoBlocksWhom(t *testing.T) {
 		}
 		require.Equal(t, c.found, strings.Join(shownCircles(FindCircles(locks, nobody)), "; "), what)
 	}
+	text, err := json.Marshal(FindCircles(lockSet("\xff A: B", "y B: A"), nobody))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"lock":"\ufffd","lock_base64":"/w==",`)
 	dead := func(lock, owner string) bool { return lock == "x" && owner == ownerNamed('B') }
 	require.Empty(t, FindCircles(lockSet("x A: B", "y B: A"), dead))
 	over := lockSet("x ac", "y b")
