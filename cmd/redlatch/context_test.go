@@ -145,6 +145,12 @@ func TestHintsLeadToServer(t *testing.T) {
 		got := program.StartWith(t, env, "--redis="+address, "status", "queue", "--for=10ms").Outcome(2 * program.Soon)
 		require.Contains(t, program.Words(got.Stdout), "`redlatch --redis '"+master.URL()+"' evict ", got)
 	}
+	lone := strings.Replace(closed.URL(), "redis://", "redis://sesame@", 1) // a password, not a user
+	got := program.StartWith(t, env, "--redis="+lone, "status", "x*").Outcome(2 * program.Soon)
+	require.Contains(t, got.Stderr, "all users of this machine can read the password")
+	require.Contains(t, got.Stderr, "`redlatch --redis '"+closed.URL()+"' list 'x*'`")
+	got = program.StartWith(t, append(env, "REDIS_URL="), "--redis="+lone, "run", "x", "--", "sh", "-c", "echo url=$REDIS_URL").Outcome(2 * program.Soon)
+	require.Equal(t, "url=\n", got.Stdout)
 }
 
 // The command of run may contain redlatch, which must not act on another server.

@@ -216,8 +216,10 @@ func TestDeploymentAddressesAcceptUsersAndTLS(t *testing.T) {
 	require.True(t, HasPassword(s.at.Full()))
 	sentinels := "redis-sentinel://a/m?sentinel_password=x"
 	require.False(t, HasPassword(sentinels), "REDIS_PASSWORD is that of the servers")
-	require.True(t, Shows(sentinels))
-	require.False(t, Shows("redis-cluster://u@a"))
+	require.True(t, Shows(sentinels, true))
+	require.False(t, Shows("redis-cluster://u@a", false))
+	require.True(t, Shows("redis://sesame@a", false))
+	require.False(t, Shows("redis://u@a", true))
 	for _, bad := range []string{"redis-sentinel://u:sesame@a", "redis-cluster://u:sesame@a/3", "redis-cluster://u:ses/ame@a"} {
 		_, err := New(Settings{Address: bad})
 		require.ErrorContains(t, err, "--redis or REDIS_URL: ")

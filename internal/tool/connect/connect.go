@@ -128,10 +128,18 @@ func HasPassword(rawURL string) bool {
 	return err == nil && a.Password != ""
 }
 
-// Shows reports whether an address has any password, including that of Sentinels.
-func Shows(rawURL string) bool {
+// Shows reports whether an address has any password, including that of Sentinels. If there is another password, a lone
+// user is not one.
+func Shows(rawURL string, other bool) bool {
 	a, err := redisurl.Parse(rawURL)
-	return err == nil && a.Password+a.SentinelPassword != ""
+	if err != nil {
+		return false
+	}
+	password := a.Password
+	if !other {
+		_, password, _ = a.Credentials()
+	}
+	return password+a.SentinelPassword != ""
 }
 
 // String returns the address without user, password and options.

@@ -53,6 +53,9 @@ func (c *Chosen) Password() string {
 	return ""
 }
 
+// shows reports whether the address has a password.
+func (c *Chosen) shows() bool { return connect.Shows(c.Redis, c.Password() != "") }
+
 func (c *Chosen) environmentPassword() string {
 	if c.Name != "" && !c.ownUser {
 		return ""
@@ -151,7 +154,7 @@ func (g *Globals) Environment() (env []string) {
 		env = []string{contextEnv + "=" + c.Name}
 	}
 	reachable := c.Name == "" || c.User+c.Password() == "" && c.TLS() == (connect.TLS{})
-	if os.Getenv(urlEnv) == "" && reachable && !connect.Shows(c.Redis) {
+	if os.Getenv(urlEnv) == "" && reachable && !c.shows() {
 		env = append(env, urlEnv+"="+c.Redis)
 	}
 	return env
@@ -206,7 +209,7 @@ func (g *Globals) Hint(text string) string {
 		switch {
 		case !f.Changed:
 			return
-		case f.Name == redisFlag && connect.Shows(value):
+		case f.Name == redisFlag && g.chosen.shows():
 			value = redisurl.Show(value)
 		case f.Value.Type() == "bool":
 			flags += "--" + f.Name + "=" + value + " "

@@ -83,7 +83,7 @@ func (g *Globals) Settings(ctx context.Context) (connect.Settings, error) {
 	if err != nil {
 		return connect.Settings{}, err
 	}
-	if g.Redis != "" && connect.Shows(g.Redis) {
+	if g.Redis != "" && c.shows() {
 		Messagef(os.Stderr, "warning: all users of this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file given with --password-file")
 	}

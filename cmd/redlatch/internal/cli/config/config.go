@@ -211,7 +211,7 @@ func (c *Context) check() error {
 	switch {
 	case c.Redis == "":
 		return errors.New("redis is missing: the address of the server")
-	case connect.Shows(c.Redis):
+	case connect.Shows(c.Redis, c.PasswordFile != "" || len(c.PasswordCommand) > 0):
 		return errors.New("redis contains a password: use password-file or password-command")
 	case c.PasswordFile != "" && len(c.PasswordCommand) > 0:
 		return errors.New("password-file and password-command are mutually exclusive")

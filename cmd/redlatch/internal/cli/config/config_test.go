@@ -39,6 +39,7 @@ func TestFileErrorsNameLineAndKey(t *testing.T) {
 		"contexts:\n  - name: sesame\n":                                                      "line 2: unexpected value of type seq",
 		"contexts:\n  a:\n    redis: redis://h\n    password-command: cat sesame\n":          "line 4: password-command must be a list",
 		"contexts:\n  a:\n    redis: redis://h\n    password-command: []\n":                  "line 4: password-command must be a list",
+		"contexts:\n  a:\n    redis: redis://sesame@h\n":                                     "context a in /etc/c.yaml: redis contains a password",
 		"contexts:\n  a:\n    redis: redis://:sesame@h\n":                                    "context a in /etc/c.yaml: redis contains a password",
 		"contexts:\n  a:\n    redis: sesame\n":                                               "context a in /etc/c.yaml: redis: invalid address",
 		"contexts:\n  a:\n":                                                                  "context a in /etc/c.yaml: redis is missing",
