@@ -281,9 +281,9 @@ held:	do
 		hold[c] = false; left[c] = 0; release[o] = SENT; break }
 	od;
 	do
-	:: atomic { release[o] > SENT -> release[o] = 0; watched[c] = false; goto start }
+	:: atomic { release[o] > SENT && (BUG != 3 || renew[o] == 0) -> release[o] = 0; watched[c] = false; goto start }
 	:: atomic { release[o] > 0 && faults > 0 -> faults--; release[o] = SENT }	/* it is sent again */
 	:: atomic { release[o] > 0 && faults > 0 -> faults--; release[o] = 0; enter_doubt(o, CERTAIN); goto start }
-	:: atomic { renew[o] == NO -> CHECK(true_loss, !watched[c]); renew[o] = 0 }
+	:: atomic { renew[o] == YES || renew[o] == NO -> CHECK(true_loss, !watched[c] || renew[o] == YES); renew[o] = 0 }
 	od
 }
