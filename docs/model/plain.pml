@@ -13,7 +13,7 @@
 #define CALLERS 2
 #endif
 #ifndef FAULTS
-#define FAULTS 2
+#define FAULTS 1
 #endif
 #ifndef PEER
 #define PEER 0		/* 1: a Redisson client also uses the lock */
@@ -93,7 +93,7 @@ inline resolved(o)
 inline run_acquire(o)
 {
 	if
-	:: key == 0 ->
+	:: key == 0 || key == o ->
 		EV(executed, o, true);
 		key = o; ttl = LEASE; quiet = false; acquire[o] = (acquire[o] == SENT -> YES : 0)
 	:: else ->
@@ -179,7 +179,7 @@ active proctype Clock()
 {
 	byte i;
 	do
-	:: atomic {
+	:: d_step {
 		ALL_REST;
 		CHECK(leaves_nothing, key == 0 || key == REDISSON || MINDED(key));
 		for (i : 0 .. CALLERS - 1) {
@@ -249,7 +249,7 @@ wait:	if
 	:: atomic { acquire[o] != 0 && faults > 0 ->	/* the connection is lost */
 		faults--; acquire[o] = (acquire[o] == SENT -> LOST : 0); enter_doubt(o, UNSURE);
 		if
-		:: UNUSED(OTHER(o)) -> o = OTHER(o); goto listen
+		:: UNUSED(OTHER(o)) -> o = (BUG == 11 -> o : OTHER(o)); goto listen
 		:: goto start
 		fi }
 	:: atomic { acquire[o] != 0 && faults > 0 -> EV(gave_up, o, 0); faults--; enter_doubt(o, LATE); goto start }

@@ -8,10 +8,10 @@
 #define BUG 0
 #endif
 #ifndef LOCALS
-#define LOCALS 2
+#define LOCALS 3
 #endif
 #ifndef FAULTS
-#define FAULTS 1
+#define FAULTS 2
 #endif
 #ifndef EV
 #define EV(what, who, value) skip
@@ -135,14 +135,15 @@ active proctype Clock()
 {
 	byte o;
 	do
-	:: atomic {
+	:: d_step {
 		RESTS(1) && RESTS(2) && (LOCALS < 3 || RESTS(LOCALS)) && !remote_msg;
-		CHECK(leaves_nothing, key == 0 || key == REMOTE || MINDED(key));
 		CHECK(no_overlap, !remote_holds || key == REMOTE);
 		for (o : 1 .. LOCALS) {
+			CHECK(ends_first, !hold[o] || key == o);
 			left[o] = (left[o] -> left[o] - 1 : 0);
 			yields[o] = false; asleep[o] = false
 		}
+		CHECK(leaves_nothing, key == 0 || key == REMOTE || MINDED(key));
 		if
 		:: ttl == 1 ->
 			CHECK(ends_first, key == REMOTE || !hold[key]);
@@ -156,9 +157,10 @@ active proctype Clock()
 
 inline granted(o)
 {
+	CHECK(ends_first, key == o);
 	hold[o] = true; left[o] = LEASE - MARGIN; streak = (remote_waits -> streak + 1 : 0);
 	CHECK(no_overlap, !remote_holds && !hold[1 + (o % LOCALS)] && (LOCALS < 3 || !hold[1 + ((o + 1) % LOCALS)]));
-	CHECK(remote_turn, streak <= BURST + 1)
+	CHECK(remote_turn, streak <= BURST)
 }
 
 active [LOCALS] proctype Local()
@@ -174,7 +176,7 @@ start:	atomic {
 		fi }
 	if
 	:: atomic { turn == o && transfer[o] && BUG == 5 ->
-		settled[transfer[o]] = TAKEN; transfer[o] = 0; key = o; granted(o); goto held }
+		settled[transfer[o]] = TAKEN; transfer[o] = 0; granted(o); goto held }	/* without a call */
 	:: atomic { turn == o && transfer[o] && BUG != 5 -> EV(sent, o, 0); from[o] = transfer[o]; transfer[o] = 0; call[o] = SENT }
 	:: atomic { turn == o && !transfer[o] && owed && remote_waits -> owed = false; yields[o] = true; goto yield }
 	:: atomic { turn == o && !transfer[o] && !(owed && remote_waits) -> owed = false;
