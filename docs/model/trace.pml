@@ -1,0 +1,106 @@
+/*
+ * Included by plain.pml with -DTRACE. A step that others can see happens only if it is the next step of a trace. Other
+ * steps are free, and so is the time between them. The file traces has the traces: four bytes for each step, and four
+ * zeros at the end. The file verdicts gets a number for each trace: of the first step that the model rejects, -1, or -2
+ * if a later trace was rejected, which ends the search.
+ */
+#define sent 1
+#define executed 2
+#define granted 3
+#define refused 4
+#define gave_up 5
+#define received 6
+#define gap 7
+#define listening 8
+#define renewing 9
+#define renewed 10
+#define releasing 11
+#define released 12
+#define lost 13
+#define deleted 14
+#define confirmed 15
+#define not_sent 16	/* an attempt; no step of the model */
+
+c_decl {
+	static unsigned char text[1 << 24], *steps[1 << 16];
+	static int count, far[1 << 16];
+}
+short chosen, at;
+byte what_, caller_, number_, value_;	/* the next step */
+byte busy;	/* callers that have a reason to make an attempt, and therefore don't let time pass */
+byte num[OWNERS], last[CALLERS];	/* the owners' numbers */
+bool lose_acquire[CALLERS], lose_renew[CALLERS];	/* whether the caller will not get the last call's reply */
+bool overtaken[OWNERS];	/* a renewal of this owner may still run */
+
+c_code {
+	static void report(void)
+	{
+		FILE *f = fopen("verdicts", "w");
+		int i;
+		for (i = 0; i < count; i++)
+			fprintf(f, "%d\n", far[i]);
+		fclose(f);
+	}
+
+	static void load(void)
+	{
+		FILE *f = count ? 0 : fopen("traces", "rb");
+		unsigned char *s = text, *end = text;
+		if (!f)
+			return;
+		end += fread(text, 1, sizeof text, f);
+		fclose(f);
+		for (; s < end; s += 4) {
+			steps[count++] = s;
+			while (*s)
+				s += 4;
+		}
+		atexit(report);
+	}
+
+	static void look(void)
+	{
+		unsigned char *s = steps[now.chosen] + 4 * now.at;
+		for (; *s == 16; s += 4, now.at++)
+			now.busy &= ~(1 << s[1]);
+		if (!now.at && now.chosen + 1 < count && far[now.chosen + 1] != -1)
+			far[now.chosen] = -2;
+		now.what_ = s[0]; now.caller_ = s[1]; now.number_ = s[2]; now.value_ = s[3];
+		if (far[now.chosen] >= 0 && now.at > far[now.chosen])
+			far[now.chosen] = now.at;
+		if (!*s && far[now.chosen] >= 0)
+			far[now.chosen] = -1;
+	}
+
+	static void pass(void)
+	{
+		if (now.what_ >= 6 && now.what_ <= 8)
+			now.busy |= 1 << now.caller_;
+		else if (now.what_ == 1 || now.what_ == 5)
+			now.busy &= ~(1 << now.caller_);
+		now.at++;
+		look();
+	}
+}
+
+#define EV(condition, step, o, value) (condition) && what_ == step && caller_ == CALLER(o) && number_ == num[o] && (step == renewing || value_ == value) -> \
+	lose_renew[CALLER(o)] = (step == renewing -> value_ : lose_renew[CALLER(o)]); c_code { pass(); }
+#define EV_SENT(o) what_ == sent && caller_ == CALLER(o) && (number_ == num[o] || num[o] == 0 && number_ > last[CALLER(o)]) -> \
+	num[o] = number_; last[CALLER(o)] = number_; lose_acquire[CALLER(o)] = value_; c_code { pass(); }
+#define EV_CALLER(condition, step, c) (condition) && what_ == step && caller_ == c -> c_code { pass(); }
+#define FAULT true
+/* Hidden steps of a caller commute with the steps of others and with time, so they can wait until its next step. */
+#define HIDDEN(o) (what_ && caller_ == CALLER(o))
+#define HIDES(c) (what_ && caller_ == c)
+#define LOSES(call, c) lose_##call[c]
+#define TRACED true
+#define RESTS(c) (!busy && (what_ == lost || what_ == renewing || what_ == executed && value_) && !(hold[c] && left[c] == 0))
+#define FRESH(o) num[o] = 0; overtaken[o] = false
+#define LOST_RENEWAL(o) overtaken[o] = overtaken[o] || renew[o] == SENT
+#define LATE_RENEWAL(o) :: atomic { EV(overtaken[o] && key == o, renewed, o, true); ttl = LEASE }
+#define RECEIVED(c) :: atomic { EV_CALLER(msg[c] && !(busy >> c & 1), received, c); msg[c] = false; goto listen } \
+	:: atomic { EV_CALLER(!(busy >> c & 1), gap, c); goto listen }
+#define GAP(c) :: atomic { EV_CALLER(true, gap, c); goto listen }
+#define BEGIN c_code { load(); }; do :: c_expr { now.chosen + 1 < count } -> chosen++ :: break od; c_code { look(); }
+
+never { do :: c_expr { far[now.chosen] >= 0 } od }
