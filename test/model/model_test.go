@@ -171,6 +171,7 @@ func requireBehaviors(t *testing.T, pan string, first uint64, n int, trace func(
 func TestTracesAreBehaviorsOfModel(t *testing.T) {
 	testlevel.All(t, "it needs Spin")
 	testlevel.NoRace(t, "the traces take several times as long")
+	t.Parallel()
 	pan, half := compile(t), *count/2
 	for part := range 2 {
 		t.Run("embedded server "+strconv.Itoa(part), func(t *testing.T) {
@@ -179,6 +180,7 @@ func TestTracesAreBehaviorsOfModel(t *testing.T) {
 		})
 	}
 	t.Run("redis-server", func(t *testing.T) {
+		t.Parallel()
 		server := redistest.Start(t)
 		requireBehaviors(t, pan, *seeds, min(*count, 250), func(seed uint64) []step { return realTrace(t, server.Addr(), seed) })
 	})

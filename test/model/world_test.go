@@ -1,3 +1,6 @@
+// Package model checks that the steps of clients under faults are steps of docs/model/plain.pml. Run it from the root:
+//
+//	REDLATCH_TEST=all go test ./test/model -traces 10000 -seed 1
 package model
 
 import (
@@ -129,7 +132,7 @@ func (c *client) Start(call *transport.Call, done transport.Done) {
 		c.after(c.latency+c.pause(3*time.Second/2), func() { _, _, _ = c.run(id, f, what, owner, name, args) })
 	default:
 		c.after(c.inOrder(f), func() {
-			reply, err, back := c.run(id, f, what, owner, name, args)
+			reply, back, err := c.run(id, f, what, owner, name, args)
 			time.Sleep(back)
 			if !call.Abandoned() {
 				c.emit("reply "+what, c.id, owner, verdict(what, reply))
@@ -159,11 +162,11 @@ func (c *client) inOrder(f fate) time.Duration {
 
 // run runs a call on the server, unless its connection was killed, and sends the messages that it publishes.
 // It returns how long the reply takes.
-func (c *client) run(id int64, f fate, what string, owner int, name string, args []any) (any, error, time.Duration) {
+func (c *client) run(id int64, f fate, what string, owner int, name string, args []any) (any, time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fenced[id] {
-		return nil, transport.ErrUncertain, 0
+		return nil, 0, transport.ErrUncertain
 	}
 	reply, sent, err := c.do(name, args...)
 	v := verdict(what, reply)
@@ -171,7 +174,7 @@ func (c *client) run(id int64, f fate, what string, owner int, name string, args
 		v = 2 // without a message
 	}
 	c.add(step{what: "run " + what, who: c.id, owner: owner, value: v})
-	return reply, err, c.inOrder(f)
+	return reply, c.inOrder(f), err
 }
 
 // do runs a command and sends its messages.
