@@ -23,7 +23,8 @@
 
 c_decl {
 	static unsigned char text[1 << 24], *steps[1 << 16];
-	static int count, far[1 << 16];
+	static int count, far[1 << 16], spent;
+	\#define GOES_ON (far[now.chosen] >= 0 && spent++ < 2000000) /* a behavior of the model takes a few thousand moves */
 }
 short chosen, at;
 byte what_, caller_, number_, value_;	/* the next step */
@@ -63,6 +64,7 @@ c_code {
 		unsigned char *s = steps[now.chosen] + 4 * now.at;
 		for (; *s == 16; s += 4, now.at++)
 			now.busy &= ~(1 << s[1]);
+		spent = now.at ? spent : 0;
 		if (!now.at && now.chosen + 1 < count && far[now.chosen + 1] != -1)
 			far[now.chosen] = -2;
 		now.what_ = s[0]; now.caller_ = s[1]; now.number_ = s[2]; now.value_ = s[3];
@@ -103,4 +105,4 @@ c_code {
 #define GAP(c) :: atomic { EV_CALLER(true, gap, c); goto listen }
 #define BEGIN c_code { load(); }; do :: c_expr { now.chosen + 1 < count } -> chosen++ :: break od; c_code { look(); }
 
-never { do :: c_expr { far[now.chosen] >= 0 } od }
+never { do :: c_expr { GOES_ON } od }
