@@ -30,7 +30,7 @@ DURATION ?= 10m
 SEED     ?= 0
 FLEETS   ?= 0
 
-.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed stress fleet failover bench bench-quick loss pictures site release clean
+.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed model stress fleet failover bench bench-quick loss pictures site release clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. For more, see docs/testing.md."
@@ -47,6 +47,7 @@ test: setup ## day | 2 min | Run most tests with the race detector and a real se
 	$(GO) run ./test/testrun ./...
 
 test-all: setup ## change | 7 min | Run all tests: also Java, clusters, load, long leases and more rounds
+	scripts/model.sh setup
 	$(GO) run ./test/testrun -all ./...
 
 # make test-all runs it with the race detector, which skips some of it.
@@ -73,6 +74,9 @@ mutants: setup ## change | 40 min all | Plant bugs that tests must find (MUTANTS
 
 mutate: setup ## change | 3 s each | Mutate the changes since BASE, and list mutants that pass all tests (LIMIT=8m)
 	$(GO) run ./test/mutants -generate '$(BASE)' -run '$(MUTANTS)' -limit $(LIMIT)
+
+model: ## change | 2 min | Check the models of docs/model with Spin (RUN: regexp over the lines of runs.txt)
+	scripts/model.sh '$(RUN)'
 
 bench: setup ## measure | 55 min | Measure against other clients: ROUNDS (5), SCALE (1), WHAT (regexp), OUT (docs/performance)
 	cd bench && $(GO) build -o ../bin/bench .
