@@ -59,6 +59,7 @@ func RedissonGrace(grace time.Duration) time.Duration {
 type Detector struct {
 	grace   time.Duration
 	period  time.Duration // minimum time between heartbeats
+	rested  time.Duration // maximum between the last two heartbeats
 	next    time.Duration // from the last heartbeat to the next one
 	planned time.Duration // from then to the one after it
 	members map[string]*member
@@ -138,7 +139,7 @@ func (d *Detector) Others() []reply.Other {
 // is a waiter in this process that is certainly subscribed, or "".
 func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) bool, proof string) {
 	d.looked, d.known = now, false
-	d.next = d.planned
+	d.rested, d.next = d.next, d.planned
 	d.planned = interval(d.period, beat.Length)
 	d.front, d.ours, d.proof = beat.Front, ours, proof
 	d.isFree = beat.Free()
@@ -205,7 +206,7 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	if len(counts) == 0 || len(counts) != len(d.asked) || counts[0] < 1 {
 		return false
 	}
-	if d.looked.Sub(d.counted) > 2*d.next { // the counts are too far apart to prove a lasting absence
+	if d.looked.Sub(d.counted) > 2*d.rested { // the counts are too far apart to prove a lasting absence
 		d.Gap()
 	}
 	d.counted, d.known = d.looked, true

@@ -322,6 +322,20 @@ func TestDeadWaiterIsFoundInLongQueue(t *testing.T) {
 	require.Len(t, s.look(), 1)
 }
 
+func TestShrinkingQueueKeepsAbsences(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, foreign())
+	s.length = 6000
+	for range 3 {
+		s.look()
+		s.now = s.now.Add(s.Next(s.now))
+	}
+	s.length, s.listeners[s.queue[0]] = 1, 0
+	require.Empty(t, s.look())
+	s.now = s.now.Add(s.Next(s.now))
+	require.Len(t, s.look(), 1)
+}
+
 func TestNextCheckFallsWhenWaiterIsDead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
