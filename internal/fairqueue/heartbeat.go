@@ -82,7 +82,9 @@ func (g *group) due() (waiters []Waiter, subscribed string, gap bool) {
 		}
 	}
 	gap, g.gap = g.gap, false
-	g.beating = len(waiters) > 0
+	if g.beating = len(waiters) > 0; g.beating {
+		g.beat = time.Now()
+	}
 	return waiters, subscribed, gap
 }
 

@@ -142,6 +142,7 @@ type group struct {
 	byOwner map[string][]*caller
 	next    time.Time // when the first waiter polls next
 	beating bool
+	beat    time.Time   // when a heartbeat was last due
 	start   *time.Timer // starts the heartbeats
 	gap     bool        // messages may have been missed
 }

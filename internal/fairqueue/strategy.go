@@ -169,7 +169,9 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	}
 	if o.Queued && c.inheritsDeadline(o) {
 		c.group.mu.Lock()
-		c.group.hastenHeartbeats()
+		if time.Since(c.group.beat) >= period {
+			c.group.hastenHeartbeats()
+		}
 		c.group.mu.Unlock()
 	}
 	return leaseLeft(claim.Request().Owner, o)

@@ -233,6 +233,22 @@ func TestRefusalWakesHeadAndRequeuesDisplacedCaller(t *testing.T) {
 	})
 }
 
+// Their deadlines seem near because the waiters ahead have shorter waits.
+func TestShortWaitsSendOneHeartbeatPerPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newListening()
+		qs, _ := queuesOver(t, tr)
+		for range 100 {
+			c := newCall(qs, "a")
+			c.Refused(c.a, acquire.Outcome{Queued: true, Position: 3, Head: "head", TTL: time.Second})
+			time.Sleep(time.Millisecond)
+			c.Leave(c.a)
+			time.Sleep(period/50 - time.Millisecond)
+		}
+		require.Equal(t, 2, count(tr.Fake, "HEARTBEAT"))
+	})
+}
+
 // The others must queue again once the common place is gone.
 func TestCanceledCallerLeavesQueueAndWakesSameOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
