@@ -10,7 +10,8 @@
 --
 -- The wait of a waiter in another process is not stored. The script assumes the wait that the caller has
 -- observed, but at least the fair wait. If the caller has not observed it, the script assumes the
--- distance from the preceding deadline or, for the first waiter, the fair wait.
+-- distance from the preceding deadline, but at most the fair wait or the longest wait in this process.
+-- For the first waiter, it assumes this maximum.
 --
 -- The script skips owners without a deadline, and counts only the first place of each owner. It does not
 -- remove waiters, because an overdue waiter that is still queued can be kept.
@@ -38,9 +39,10 @@
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, keep, fair = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local own = 2 * tonumber(ARGV[5]) + 5
-local mine, known, lives = {}, {}, {}
+local mine, known, lives, most = {}, {}, {}, fair
 for i = 6, own, 2 do
     mine[ARGV[i]] = tonumber(ARGV[i + 1])
+    most = math.max(most, mine[ARGV[i]])
 end
 for i = own + 1, #ARGV, 3 do
     known[ARGV[i]], lives[ARGV[i]] = math.max(fair, tonumber(ARGV[i + 1])), ARGV[i + 2] == '1'
@@ -57,9 +59,9 @@ local before, after
 for place, waiter in ipairs(waiters) do
     local old, given = deadlines[waiter], mine[waiter] or known[waiter]
     if old then
-        local wait, deadline = given or fair, old
+        local wait, deadline = given or most, old
         if before then
-            wait = given or math.max(0, math.min(fair, old - before))
+            wait = given or math.max(0, math.min(most, old - before))
             if after > before then
                 deadline = math.max(deadline, after + wait)
             end

@@ -132,6 +132,12 @@ var fairHeartbeats = []fairStory{
 		f.beat(0, nil, 64, waiter{a1, 1000}, waiter{a5, 7})
 		f.leaves(lock(f.l, -1, a9, "1"), f.entries(in(a1, 15000), in(a2, 15000), in(a3, 15030), in(a4, 315030), in(a5, 316030)))
 	}},
+	{"unknown waits are assumed to be as long as the longest own wait", func(f *fairPlayer) {
+		f.hold()
+		f.enqueue(in(a1, 10), in(a2, 600010), in(a3, 1200010))
+		f.beat(0, nil, 64, waiter{a3, 600000})
+		f.leaves(lock(f.l, -1, a9, "1"), f.entries(in(a1, 10), in(a2, 600010), in(a3, fairKeep+1200000)))
+	}},
 	{"a waiter that was not raised moves none", func(f *fairPlayer) {
 		f.hold()
 		f.enqueue(in(a1, 20000), in(a2, 20001), in(a3, 20003))

@@ -279,6 +279,10 @@ func (m *fairModel) Heartbeat(c fairCall) any {
 }
 
 func (m *fairModel) putOff(b fairCall, mine map[string]int64) {
+	most := float64(b.Fair) // the longest assumed wait
+	for _, wait := range mine {
+		most = max(most, float64(wait))
+	}
 	var ahead, before, after float64 // old and new deadline of the waiter in front
 	seen := map[string]bool{}
 	others := make(map[string]reply.Other, len(b.Others))
@@ -296,9 +300,9 @@ func (m *fairModel) putOff(b fairCall, mine map[string]int64) {
 		switch {
 		case own:
 		case len(seen) == 0:
-			w = float64(b.Fair)
+			w = most
 		default:
-			w = max(0, min(float64(b.Fair), old-before))
+			w = max(0, min(most, old-before))
 		}
 		o, known := others[owner]
 		if known && !own {
