@@ -122,7 +122,7 @@ func TestCommandsWithRedisson(t *testing.T) {
 	t.Parallel()
 	p := startJava(t, javaRelease)
 	for what, scene := range map[string]func(*fixture, *testing.T){
-		"show": (*fixture).testShow, "watch": (*fixture).testWatch, "unlock": (*fixture).testUnlock,
+		"show": (*fixture).testShow, "guess": (*fixture).testGuess, "watch": (*fixture).testWatch, "unlock": (*fixture).testUnlock,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -179,6 +179,15 @@ func (f *fixture) testShow(t *testing.T) {
 	} {
 		require.Contains(t, figures, "\nredlatch_server_"+line+"\n")
 	}
+}
+
+// testGuess finds the client of a lock that Redisson renews.
+func (f *fixture) testGuess(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		f.java.lock(t, "plain", "job", 0)
+		return strings.Contains(program.OK(t, f.server.URL(), "status", "job"), "\n  guess  probably a connection of 127.0.0.1: its ")
+	}, 2*program.Soon, program.PollEvery)
 }
 
 // testWatch passes a plain and a fair lock between Redisson owners.

@@ -248,6 +248,9 @@ func (q *question) ask(ctx context.Context, srv *connect.Server, client *redlatc
 	}
 	lock.ReplicaOf = q.master
 	lock.readDetails(ctx, srv)
+	if !q.format.Wide() && !q.format.Names() {
+		lock.guessClient(ctx, srv, client)
+	}
 	return lock, nil
 }
 

@@ -30,7 +30,8 @@ type status struct {
 	Why         *why             `json:"why_free,omitempty"`
 	Note        string           `json:"note,omitempty"`
 	// Deadlock is a circle of waits that the lock is part of.
-	Deadlock inspect.Circle `json:"deadlock,omitempty"`
+	Deadlock    inspect.Circle `json:"deadlock,omitempty"`
+	ClientGuess *guess         `json:"client_guess,omitempty"`
 
 	waiting int64 // connections that wait without a queue
 }
@@ -63,6 +64,9 @@ func (s *status) print(w io.Writer) {
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
 			fmt.Fprint(w, cli.IndentedFor(w, "", h.Describe(cli.Millis)))
 		}
+	}
+	if s.ClientGuess != nil {
+		fmt.Fprint(w, cli.IndentedFor(w, "guess", s.ClientGuess.String()))
 	}
 	switch {
 	case s.TTLMillis != nil:
