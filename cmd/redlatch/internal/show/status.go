@@ -269,6 +269,10 @@ Each reader of a read/write lock has its own lease. A reader whose lease has
 expired no longer blocks the lock after the other readers have left. The owner
 of a write lock ends in ":write".
 
+If Redisson holds the lock and renews a lease of 30 s, "guess" is the client
+whose last script ran when the lease was last set. There is no guess if
+several clients or none fit, or without the right +client|list.
+
 A renewal is visible only when it happens, every ten seconds by default. Until
 then, the lease is shown as "fixed or renewed". --for limits how long to wait
 for a renewal.
