@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -160,7 +161,7 @@ func requireBehaviors(t *testing.T, pan string, first uint64, n int, trace func(
 		for i := range min(n, batch) {
 			traces = append(traces, trace(first+uint64(i)))
 		}
-		for i, rejected := range check(t, pan, traces...) {
+		for i, rejected := range slices.Backward(check(t, pan, traces...)) { // the search ends with the first of them
 			if rejected >= 0 {
 				t.Fatalf("seed %d: the model rejects the last of these steps:\n%s", first+uint64(i), story(traces[i], rejected))
 			}
@@ -179,6 +180,15 @@ func TestTracesAreBehaviorsOfModel(t *testing.T) {
 			requireBehaviors(t, pan, *seeds+uint64(part*half), half, func(seed uint64) []step { return embeddedTrace(t, seed) })
 		})
 	}
+	t.Run("release without a message", func(t *testing.T) {
+		t.Parallel()
+		steps := embeddedTrace(t, *seeds)
+		at := slices.IndexFunc(steps, func(s step) bool { return s.what == "run release" && s.value == 1 })
+		require.GreaterOrEqual(t, at, 0)
+		steps[at].value = unannounced
+		seen, _ := encode(steps)
+		require.Equal(t, steps[at], seen[check(t, pan, steps)[0]])
+	})
 	t.Run("redis-server", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)

@@ -171,7 +171,7 @@ func (c *client) run(id int64, f fate, what string, owner int, name string, args
 	reply, sent, err := c.do(name, args...)
 	v := verdict(what, reply)
 	if v == 1 && what == "release" && !sent {
-		v = 2 // without a message
+		v = unannounced
 	}
 	c.add(step{what: "run " + what, who: c.id, owner: owner, value: v})
 	return reply, c.inOrder(f), err
@@ -337,6 +337,9 @@ func (c *client) Close() error {
 	c.closed = true
 	return nil
 }
+
+// unannounced is the value of a release that has not sent a message.
+const unannounced = 2
 
 // marker is the message that follows the messages of each command.
 const marker = "marker"
