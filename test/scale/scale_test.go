@@ -1,0 +1,332 @@
+// Package scale simulates processes that wait for one lock or hold many, and counts commands, messages and server time.
+package scale
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The service times of Redis 7.0.15, with reading and writing, measured as processor time of its main thread.
+const (
+	tick        = 10 * us // of the simulation
+	us          = time.Microsecond
+	renewal     = 10 * time.Second // a third of the lease
+	messageCost = 8 * us           // for each receiver
+	scriptCost  = 20 * us          // of a script, except those below
+	otherCost   = 11 * us          // of SUBSCRIBE and UNSUBSCRIBE
+	countCost   = 28 * us          // of PUBSUB NUMSUB with 65 channels
+	renewCost   = 17 * us
+	renewEach   = 2100 * time.Nanosecond // for each lock
+)
+
+// fairCost and beatCost fit measurements of fair locks with 10 to 100,000 waiters: granting the lock, and a heartbeat.
+func fairCost(n float64) time.Duration { return time.Duration(max(60+0.8*n, 2*n-7000)) * us }
+func beatCost(n float64) time.Duration { return time.Duration(max(60+1.2*n, 2.8*n-42_000)) * us }
+
+// load is a workload. Each process has some callers for each of its locks; they acquire and release it repeatedly.
+type load struct {
+	fair                       bool
+	processes, callers         int           // a plain lock has one caller per process
+	locks, contenders, servers int           // contenders is the number of processes per lock
+	hold, delay                time.Duration // delay is the mean for replies and messages
+}
+
+// sim is a discrete-event simulation. Each server runs its commands one after another, in the order of their arrival.
+type sim struct {
+	load
+	rand     *rand.Rand
+	now      time.Duration
+	events   map[time.Duration][]func()
+	free     []time.Duration // when each server has run all its commands
+	counts   map[string]int  // by command; also message and µs of server time
+	handOver []time.Duration // from a release until the next caller knows that it has the lock
+}
+
+type process struct{ holders []*caller }
+
+type lock struct {
+	holder  *caller
+	waiting []*caller     // subscribers of a plain lock, or the queue of a fair lock
+	freed   time.Duration // when the last release was sent
+}
+
+type caller struct {
+	*sim
+	*process
+	*lock
+	server   int
+	waits    bool // it has been queued or subscribed
+	asleep   bool
+	notified bool          // since its last attempt
+	due      time.Duration // the renewal, or 0
+}
+
+// simulate returns a simulation with counts for the time d after the warm-up.
+func simulate(w load, seed uint64, warmUp, d time.Duration) *sim {
+	s := &sim{load: w, rand: rand.New(rand.NewPCG(seed, 0)), free: make([]time.Duration, w.servers)}
+	s.events, s.counts = map[time.Duration][]func(){}, map[string]int{}
+	processes, locks := make([]process, w.processes), make([]lock, w.locks)
+	for i := range w.locks * w.contenders * w.callers {
+		p, l := i/w.callers%w.processes, i/w.callers/w.contenders
+		c := &caller{sim: s, process: &processes[p], lock: &locks[l], server: l % w.servers}
+		s.after(s.random(warmUp/2), c.attempt)
+		if i%w.callers == 0 {
+			s.after(s.random(warmUp/2), c.poll)
+			s.after(s.random(warmUp/2), c.beat)
+		}
+	}
+	for ; s.now < warmUp+d; s.now += tick {
+		if s.now == warmUp {
+			clear(s.counts)
+			s.handOver = nil
+		}
+		for _, run := range s.events[s.now] {
+			run()
+		}
+		delete(s.events, s.now)
+	}
+	return s
+}
+
+// after calls run after d, rounded up to the next tick.
+func (s *sim) after(d time.Duration, run func()) {
+	at := (s.now + d).Truncate(tick) + tick
+	s.events[at] = append(s.events[at], run)
+}
+
+func (s *sim) random(mean time.Duration) time.Duration {
+	return mean/2 + time.Duration(s.rand.Int64N(int64(mean)))
+}
+
+// call sends a command, which also sends a message to some callers.
+func (c *caller) call(name string, cost time.Duration, to []*caller, reply func()) {
+	cost += time.Duration(len(to)) * messageCost
+	c.free[c.server] = max(c.now, c.free[c.server]) + cost
+	ran, n := c.free[c.server]-c.now, len(to)
+	for _, o := range to {
+		c.after(ran+c.random(c.delay), o.message)
+	}
+	c.after(ran+c.random(c.delay), func() {
+		c.counts[name]++
+		c.counts["message"] += n
+		c.counts["server-µs"] += int(cost / us)
+		reply()
+	})
+}
+
+func (c *caller) attempt() {
+	c.asleep, c.notified = false, false
+	granted := c.holder == nil && (!c.fair || len(c.waiting) == 0 || c.waiting[0] == c)
+	cost, subscribe := scriptCost, !c.waits && !c.fair // callers of a fair lock stay subscribed
+	switch {
+	case granted && c.fair:
+		cost = fairCost(float64(len(c.waiting)))
+		c.holder, c.waiting = c, c.waiting[min(1, len(c.waiting)):]
+	case granted:
+		c.holder = c
+	case !c.waits:
+		c.waits, c.waiting = true, append(c.waiting, c)
+	}
+	c.call("acquire", cost, nil, func() {
+		switch {
+		case granted:
+			c.granted()
+		case subscribe:
+			c.call("SUBSCRIBE", otherCost, nil, c.attempt)
+		case c.notified:
+			c.attempt()
+		default:
+			c.asleep = true
+		}
+	})
+}
+
+func (c *caller) message() {
+	if c.notified = true; c.asleep {
+		c.attempt()
+	}
+}
+
+func (c *caller) granted() {
+	is := func(o *caller) bool { return o == c }
+	if c.waits && !c.fair {
+		c.waiting = slices.DeleteFunc(c.waiting, is)
+		c.call("UNSUBSCRIBE", otherCost, nil, func() {})
+	}
+	c.waits = false
+	c.handOver = append(c.handOver, c.now-c.freed)
+	c.holders = append(c.holders, c)
+	c.renewAt(c.now + renewal)
+	c.after(c.hold, func() {
+		c.due, c.holders = 0, slices.DeleteFunc(c.holders, is)
+		c.holder, c.freed = nil, c.now
+		to := c.waiting
+		if c.fair {
+			to = to[:min(1, len(to))]
+		}
+		c.call("release", scriptCost, to, c.attempt)
+	})
+}
+
+// renewAt also renews the process's other locks that are due within a second, but in a cluster, their slots differ.
+func (c *caller) renewAt(due time.Duration) {
+	c.due = due
+	c.after(due-c.now, func() {
+		if c.due != due {
+			return
+		}
+		n := 0
+		for _, o := range c.holders {
+			if o == c || c.servers == 1 && o.due <= c.now+time.Second {
+				o.renewAt(c.now + renewal)
+				n++
+			}
+		}
+		c.call("renew", renewCost+time.Duration(n)*renewEach, nil, func() {})
+	})
+}
+
+// poll makes an attempt every ten seconds for a process and lock. The library polls ten seconds after the last message.
+func (c *caller) poll() {
+	if c.asleep {
+		c.attempt()
+	}
+	c.after(10*time.Second, c.poll)
+}
+
+// beat sends heartbeats for a process that waits for a fair lock, and counts subscribers of owners in the queue.
+func (c *caller) beat() {
+	if n := len(c.waiting); c.fair {
+		c.call("PUBSUB", countCost, nil, func() {})
+		c.call("heartbeat", beatCost(float64(n)), nil, func() {
+			c.after(time.Duration(min(max(n, 1000), 6000))*5*time.Millisecond, c.beat)
+		})
+	}
+}
+
+func TestSimulationCountsMatchLibrary(t *testing.T) {
+	testlevel.All(t, "it takes seconds of processor time")
+	for name, w := range map[string]load{
+		"plain": {processes: 5, contenders: 5, callers: 1, locks: 1, hold: 100 * time.Millisecond},
+		"fair":  {processes: 10, contenders: 10, callers: 5, locks: 1, hold: 100 * time.Millisecond, fair: true},
+		"many":  {processes: 100, contenders: 2, callers: 1, locks: 50, hold: 21 * time.Second},
+	} {
+		w.servers, w.delay = 1, time.Millisecond
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { compare(t, w) }) })
+	}
+}
+
+// commands contains the simulation's names of commands, by a part of their text.
+var commands = map[string]string{
+	luasrc.Acquire.SHA(): "acquire", luasrc.Release.SHA(): "release", luasrc.Renew.SHA(): "renew",
+	luasrc.FairAcquire.SHA(): "acquire", luasrc.FairRelease.SHA(): "release", luasrc.FairHeartbeat.SHA(): "heartbeat",
+	"\r\nPUBSUB\r\n": "PUBSUB",
+}
+
+func compare(t *testing.T, w load) {
+	t.Helper()
+	warmUp, d := 10*time.Second, 150*w.hold/time.Duration(w.locks)
+	srv, err := embedded.Start(embedded.WithInProcess())
+	require.NoError(t, err)
+	defer srv.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), warmUp+d)
+	defer cancel()
+	var mu sync.Mutex
+	counts, began := map[string]int{}, time.Now()
+	send := func(b []byte) {
+		time.Sleep(w.delay/2 + rand.N(w.delay))
+		mu.Lock()
+		defer mu.Unlock()
+		for text, name := range commands {
+			if time.Since(began) >= warmUp && ctx.Err() == nil {
+				counts[name] += strings.Count(string(b), text)
+			}
+		}
+	}
+	var callers sync.WaitGroup
+	for p := range w.processes {
+		client, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
+			conn, err := srv.DialNet(ctx, "", "")
+			return redlatch.NewConn(meteredConn{conn, send}, 0), err
+		})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		for i := p; i < w.locks*w.contenders; i += w.processes {
+			lock := rlock.New(client, fmt.Sprint("lock", i/w.contenders))
+			if w.fair {
+				lock = rfairlock.New(client, fmt.Sprint("lock", i/w.contenders))
+			}
+			for range w.callers {
+				callers.Go(func() {
+					time.Sleep(warmUp/4 + rand.N(warmUp/2))
+					for ctx.Err() == nil {
+						_ = lock.Do(ctx, func(context.Context) error { time.Sleep(w.hold); return nil })
+					}
+				})
+			}
+		}
+	}
+	callers.Wait()
+	simulated := simulate(w, 1, warmUp, d).counts
+	for name, n := range counts {
+		require.InDelta(t, n, simulated[name], 2+0.1*float64(n), name)
+	}
+}
+
+type meteredConn struct {
+	net.Conn
+	send func(b []byte) // called before each Write
+}
+
+func (c meteredConn) Write(b []byte) (int, error) {
+	c.send(b)
+	return c.Conn.Write(b)
+}
+
+// BenchmarkTables prints the tables of docs/model/README.md.
+func BenchmarkTables(b *testing.B) {
+	const d = 40 * time.Second
+	many := load{processes: 1000, callers: 1, locks: 100_000, contenders: 2, servers: 1, hold: 21 * time.Second}
+	tables := []load{many, many}
+	tables[1].servers = 3
+	for _, n := range []int{10, 100, 300, 600, 1000, 2000, 10_000} {
+		w := load{processes: n, contenders: n, callers: 1, locks: 1, servers: 1, hold: 10 * time.Millisecond}
+		tables = append(tables, w)
+		w.fair, w.callers = true, 10
+		tables = append(tables, w)
+	}
+	for _, w := range tables {
+		for seed := range uint64(2) {
+			name := fmt.Sprintf("fair=%t/processes=%d/locks=%d/servers=%d/seed=%d", w.fair, w.processes, w.locks, w.servers, seed)
+			b.Run(name, func(b *testing.B) {
+				w.delay = 500 * us
+				s := simulate(w, seed, 2*d, d)
+				for name, n := range s.counts {
+					b.ReportMetric(float64(n)/d.Seconds(), name+"/s")
+				}
+				slices.Sort(s.handOver)
+				if n := len(s.handOver); n > 0 {
+					b.ReportMetric(s.handOver[n*99/100].Seconds()*1000, "ms-p99")
+				}
+			})
+		}
+	}
+}
