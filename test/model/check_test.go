@@ -57,6 +57,39 @@ func encode(steps []step) (seen []step, text []byte) {
 	return seen, append(text, 0, 0, 0, 0)
 }
 
+// fits reports whether the model has enough owners for a trace.
+func fits(steps []step) bool {
+	seen, _ := encode(steps)
+	open, last := map[int]int{}, map[[2]int]int{}
+	var holder [2]int
+	for i, s := range seen {
+		owner := [2]int{s.who, s.owner}
+		last[owner] = i
+		if s.what == "run acquire" && s.value == 1 {
+			last[holder] = i // its lease may have ended just before
+			holder = owner
+		}
+	}
+	began := map[[2]int]bool{}
+	for i, s := range seen {
+		owner := [2]int{s.who, s.owner}
+		if s.owner == 0 {
+			continue
+		}
+		if !began[owner] {
+			began[owner] = true
+			open[s.who]++
+		}
+		if open[s.who] > 3 {
+			return false
+		}
+		if last[owner] == i {
+			open[s.who]--
+		}
+	}
+	return true
+}
+
 // refusedUnheard returns the attempts that the server refused after their caller had left.
 func refusedUnheard(steps []step) map[int]bool {
 	unheard, heard := map[int]bool{}, map[[2]int]bool{}
