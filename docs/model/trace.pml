@@ -1,8 +1,8 @@
 /*
  * Included by plain.pml with -DTRACE. A step that others can see happens only if it is the next step of a trace. Other
  * steps are free, and so is the time between them. The file traces has the traces: four bytes for each step, and four
- * zeros at the end. The file verdicts gets a number for each trace: of the first step that the model rejects, -1, or -2
- * if a later trace was rejected, which ends the search.
+ * zeros at the end. The file verdicts gets a number for each trace: of the first step that the model rejects, -1, -2
+ * if a later trace was rejected, which ends the search, or -3 if the search took too long.
  */
 #define sent 1
 #define executed 2
@@ -24,7 +24,7 @@
 c_decl {
 	static unsigned char text[1 << 24], *steps[1 << 16];
 	static int count, far[1 << 16], spent;
-	\#define GOES_ON (far[now.chosen] >= 0 && spent++ < 2000000) /* a behavior of the model takes a few thousand moves */
+	\#define GOES_ON (far[now.chosen] >= 0 && (spent++ < 2000000 || (far[now.chosen] = -3, spent = 0))) /* most traces take a few thousand moves */
 }
 short chosen, at;
 byte what_, caller_, number_, value_;	/* the next step */
@@ -65,7 +65,7 @@ c_code {
 		for (; *s == 16; s += 4, now.at++)
 			now.busy &= ~(1 << s[1]);
 		spent = now.at ? spent : 0;
-		if (!now.at && now.chosen + 1 < count && far[now.chosen + 1] != -1)
+		if (!now.at && now.chosen + 1 < count && far[now.chosen + 1] != -1 && far[now.chosen + 1] != -3)
 			far[now.chosen] = -2;
 		now.what_ = s[0]; now.caller_ = s[1]; now.number_ = s[2]; now.value_ = s[3];
 		if (far[now.chosen] >= 0 && now.at > far[now.chosen])

@@ -125,6 +125,9 @@ func compile(t *testing.T) string {
 	return filepath.Join(dir, "pan")
 }
 
+// tooLong is the verdict if the search for a trace was not finished.
+const tooLong = -3
+
 // check returns the first step that the model rejects in each trace, or a negative number. It ends with the first
 // trace that is not a behavior of the model.
 func check(t *testing.T, pan string, traces ...[]step) []int {
