@@ -1,11 +1,12 @@
 /*
  * Fair lock: the queue on the server, and three clients, each in its own process. CALLS is the number of Lock calls in
- * all. REDISSON is 1 if client 2 runs Redisson, otherwise 0. FAULTS is a set of faults, each of which may occur once:
- * 1 is a death, 2 is a lost attempt or reply or a failed subscription, and 4 is a lost message.
+ * total. REDISSON is 1 if client 2 runs Redisson, otherwise 0. FAULTS is a set of faults, each of which may occur once:
+ * 1 is a death, 2 is a lost attempt or reply or a failed subscription, and 4 is a lost message. No run combines 1
+ * and 2: a waiter in doubt queues again with a new owner, and its process counts anew how long others are absent.
  *
- * Clients have the numbers 0 to 2, and so have their owners. SPARE is the owner that a client uses after an attempt in
- * doubt. Leases, deadlines and naps are relative and fall by one per tick. A tick passes only when no other step is
- * possible, so all other steps take no time.
+ * Clients and their owners are numbered 0 to 2. SPARE is the owner that a client uses after an attempt in doubt.
+ * Leases, deadlines and naps are relative and fall by one per tick. A tick passes only when no other step is possible,
+ * so all other steps take no time.
  */
 #ifndef BUG
 #define BUG 0
@@ -35,7 +36,7 @@
 /* Runs a script, whose first message may be lost. */
 #define PUBLISHING(script) atomic { if :: drops > 0 -> drop = 1 :: true fi; d_step { script; drop = 0 } }
 
-/* The properties. They are always 0, so that a failed assertion shows the name. */
+/* Properties. They are always 0, so that a failed assertion contains the name. */
 hidden byte no_overlap, fifo, live_waiter_keeps_place, woken_at_once, free_lock_within_poll, dead_waiter_expires,
 	dead_waiter_evicted, only_dead_evicted, gave_up_leaves_nothing;
 
@@ -45,7 +46,7 @@ byte subs, msgs;         /* sets of owners: with a subscriber, with an unread me
 byte own[C];             /* the client's owner */
 byte left[C], nap[C];    /* time left of its hold, until its next poll */
 mtype = { go, stop };    /* start, poll or release; give up or die */
-mtype turn[C];           /* what the client does next, or 0 */
+mtype turn[C];           /* the client's next action, or 0 */
 bit called[C];           /* by a heartbeat */
 byte spare = NONE;       /* the client that used SPARE */
 byte doubt = NONE;       /* owner to be resolved */
@@ -53,8 +54,8 @@ bit pending;             /* its lost call may still run */
 bit due[C];              /* a heartbeat is due */
 byte place[C * O], absent[C * O], listening[C], seen[C] = NONE; /* liveness.Detector, by process and owner */
 byte died, waiting, before[O]; /* sets: dead clients, waiting owners, owners that waited before this one */
-bit untold;              /* the first waiter may have missed that the lock is free */
-byte unused, blocked;    /* ticks for which a live or dead first waiter has not acquired the free lock */
+bit untold;              /* the first waiter may not have been notified that the lock is free */
+byte unused, blocked;    /* ticks for which the free lock has a live or dead first waiter */
 byte x, deaths = HAS(FAULTS, 0), losses = HAS(FAULTS, 1), drops = HAS(FAULTS, 2), drop, calls = CALLS;
 hidden byte i, j, pos, new, got; /* hidden: used only within a step */
 hidden short rep, w, dl, ahead, old, moved, fall;
@@ -86,7 +87,7 @@ inline prune() {
 	od
 }
 
-/* fair_acquire.lua, tryLockInnerAsync. If it refuses, rep is its reply, and new the place that it has added, or 0. */
+/* fair_acquire.lua, tryLockInnerAsync. After a refusal, rep is the reply, and new is the added place, or 0. */
 inline acquire(o) {
 	prune(); find(o);
 	got = (holder == o || holder == NONE && (qlen == 0 || pos == 0 || BUG == 5)); new = 0;
@@ -108,7 +109,7 @@ inline release(o) {
 	WHEN(holder == NONE && qlen > 0, wake(q[0]))
 }
 
-/* fair_give_up.lua; acquireFailedAsync, which sends no message and, for tryLockAsync, subtracts a wrong wait. */
+/* fair_give_up.lua; acquireFailedAsync, which sends no message and, in tryLockAsync (BUG 14), subtracts too much. */
 inline give_up(o) {
 	find(o);
 	WHEN(pos < qlen, shift(pos + 1, (JAVA(o) && BUG == 14 -> 3 * FAIR : FAIR)); take_out(pos));
@@ -116,7 +117,7 @@ inline give_up(o) {
 	WHEN(holder == NONE && !JAVA(o) && BUG != 4, wake_front())
 }
 
-/* fair_heartbeat.lua of process p. It knows the waits of its own waiters and of those that it has seen. */
+/* fair_heartbeat.lua of process p. It knows the waits of its own waiters and of waiters seen earlier. */
 inline keep_places(p) {
 	ahead = 0;
 	for (i : 0 .. qlen - 1) {
@@ -132,7 +133,7 @@ inline keep_places(p) {
 	}
 }
 
-/* fair_evict.lua. The caller has found the first n owners in gone dead, with the deadlines in was. */
+/* fair_evict.lua. gone holds the first n owners, which the caller found dead, and was holds their deadlines. */
 inline evict(n) {
 	fall = 0; w = 0;
 	do
@@ -225,7 +226,7 @@ die:
 	false
 }
 
-/* engine.Resolve: closes the old connection, frees the lock and leaves the queue. */
+/* engine.Resolve: kills the old connection, releases the lock and leaves the queue. */
 active proctype Resolver() {
 	do
 	:: doubt != NONE && !HAS(died, CLIENT(doubt)) ->
@@ -238,7 +239,7 @@ active proctype Resolver() {
 	od
 }
 
-/* The reply to a heartbeat and a count of subscribers, which is useless if it misses our own; see package liveness. */
+/* The reply to a heartbeat, and the subscriber counts, ignored if our own is missing; see package liveness. */
 inline look(p) {
 	for (i : 0 .. O - 1) {
 		find(i);
@@ -270,7 +271,7 @@ proctype Heart(byte p) {
 	od
 }
 
-/* Checks what must hold when no other step is possible. */
+/* Checks the properties when no other step is possible. */
 inline check() {
 	for (i : 0 .. qlen - 1) { CHECK(gave_up_leaves_nothing, HAS(waiting, q[i]) || HAS(died, CLIENT(q[i]))) }
 	CHECK(gave_up_leaves_nothing, holder == NONE || left[CLIENT(holder)] > 0 || HAS(died, CLIENT(holder)));

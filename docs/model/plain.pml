@@ -1,8 +1,8 @@
 /*
  * Plain lock: callers in different processes, one lock, one server.
  *
- * A caller has two owners: it does not use an owner in doubt again until the owner's resolver has finished. Times are
- * what is left of them, in ticks. Calls on a working connection are executed within the tick in which they are sent; a
+ * A caller has two owners: it does not use an owner in doubt again until the owner's resolver has finished. Times,
+ * except idle, are the ticks left. Calls on a working connection are executed within the tick in which they are sent; a
  * fault is a lost connection, a deleted key, or a caller that leaves before its reply.
  * -DBUG=n selects a mutation, which must violate the property that runs.txt names.
  */
@@ -32,7 +32,7 @@
 #define CALLER(o) ((o - 1) / OWN)
 #define FIRST(c) (1 + OWN * c)
 
-/* Properties. An assertion that fails shows the name of its property. */
+/* Properties. A failed assertion contains the name of its property. */
 bit no_overlap, ends_first, leaves_nothing, true_loss, heard, poll_cap;	/* always 0 */
 #define CHECK(property, holds) assert(property || (holds))
 
@@ -43,15 +43,15 @@ bit no_overlap, ends_first, leaves_nothing, true_loss, heard, poll_cap;	/* alway
 #define LOST 4
 byte acquire[OWNERS], renew[OWNERS], release[OWNERS];
 
-/* An owner in doubt: its caller has left; its connection is lost; no call can acquire the lock for it any more. */
+/* An owner in doubt: its caller left before the reply; its connection was lost; no call can acquire the lock for it. */
 #define LATE 1
 #define UNSURE 2
 #define CERTAIN 3
-byte doubt[OWNERS], asks[OWNERS];	/* asks: how long a doubt without a fence lasts */
+byte doubt[OWNERS], asks[OWNERS];	/* asks: ticks until a doubt ends without a fence */
 
 byte key, ttl;		/* on the server */
 bool forgot[OWNERS];	/* a third party deleted the owner's key */
-bool quiet;		/* the key was freed without a message */
+bool quiet;		/* the key expired or was deleted without a message */
 
 byte own[CALLERS], left[CALLERS], nap[CALLERS], idle[CALLERS];	/* idle: time asleep while the lock was free */
 bool old[CALLERS], stale[CALLERS];	/* the attempt, or the renewal, was sent before the last tick */
@@ -66,7 +66,7 @@ byte faults = FAULTS;
 	(UNUSED(FIRST(c) + 1) -> FIRST(c) + 1 : (OWN > 2 && UNUSED(FIRST(c) + OWN - 1) -> FIRST(c) + OWN - 1 : 0)))
 #define VALID(c) (hold[c] && !forgot[own[c]])
 
-/* A step that others can see, if a condition holds. With -DTRACE, it must also be the next step of a trace. */
+/* A visible step, enabled if a condition holds. With -DTRACE, it must also be the next step of a trace. */
 #ifndef TRACE
 #define EV(condition, step, o, value) (condition)
 #define EV_SENT(o) skip
@@ -185,7 +185,7 @@ active proctype World()
 	od
 }
 
-/* Time does not pass while somebody has something to do. */
+/* Time does not pass while a call waits to run or a caller or resolver must act. */
 #define DONE(o) (acquire[o] != SENT && renew[o] != SENT && release[o] == 0 && doubt[o] != LATE && doubt[o] != CERTAIN)
 #if CALLERS > 2
 #define ALL_REST (RESTS(0) && RESTS(1) && RESTS(2))
@@ -194,7 +194,7 @@ active proctype World()
 #else
 #define ALL_REST RESTS(0)
 #endif
-/* Somebody will free the key of owner o. */
+/* A call, a resolver or the holder will free the key of owner o. */
 #define MINDED(o) (acquire[o] || release[o] || doubt[o] || (own[CALLER(o)] == o && hold[CALLER(o)]))
 
 active proctype Clock()
@@ -307,7 +307,7 @@ held:	do
 	od;
 	do
 	:: atomic { HIDES(c) && release[o] > SENT && (BUG != 3 || renew[o] == 0) -> release[o] = 0; watched[c] = false; goto start }
-	:: atomic { HIDES(c) && release[o] > 0 && FAULT; release[o] = SENT }	/* it is sent again */
+	:: atomic { HIDES(c) && release[o] > 0 && FAULT; release[o] = SENT }	/* the release is sent again */
 	:: atomic { HIDES(c) && release[o] > 0 && FAULT; release[o] = 0; enter_doubt(o, CERTAIN); goto start }
 	:: atomic { HIDES(c) && (renew[o] == YES || renew[o] == NO) -> CHECK(true_loss, !watched[c] || renew[o] == YES); renew[o] = 0 }
 	od

@@ -1,8 +1,8 @@
 /*
  * Read/write lock: clients 0 and 1 read and client 2 writes in one process. Client 3 is another process that runs
- * Redisson and may die. By OTHER, it does nothing (0), writes (1) or reads (2). CALLS is the number of Lock calls in
- * all. One message may be lost. Leases and naps are relative and fall by one per tick. A tick passes only when no other
- * step is possible, so all other steps take no time.
+ * Redisson and may die. If OTHER is 0, it does nothing; if 1, it writes; if 2, it reads. CALLS is the number of Lock
+ * calls in total. One message may be lost. Leases and naps are relative and fall by one per tick. A tick passes only
+ * when no other step is possible, so all other steps take no time.
  */
 #ifndef BUG
 #define BUG 0
@@ -19,22 +19,22 @@
 #define WHEN(cond, steps) if :: cond -> steps :: else fi
 #define EACH(steps) for (i : 0 .. C - 1) { steps }
 #define CHECK(property, cond) assert((cond) || property)
-/* The properties. They are always 0, so that a failed assertion shows the name. */
+/* Properties. They are always 0, so that a failed assertion contains the name. */
 hidden byte writer_alone, dead_reader_expires, not_passed_by_readers, gave_up_leaves_nothing, woken_at_once,
 	free_lock_within_poll;
 
-byte ttl, writer = NONE;     /* the lock is free if ttl is 0, and read-locked if it has no writer */
+byte ttl, writer = NONE;     /* ttl 0: the lock is free; otherwise no writer: it is read-locked */
 bit fields[C];               /* the lock has the reader's field */
 byte leases[C];              /* TTL of the key of the reader's hold */
 bit subs[C], msgs[C];        /* the client has a subscription, an unread message */
 bit holds[C], waits[C], died;
 byte nap[C];                 /* until the next poll */
 mtype = { go, stop, die };   /* start, poll or release; give up; die */
-mtype turn[C];               /* what the client does next, or 0 */
+mtype turn[C];               /* the client's next action, or 0 */
 byte leader = NONE, waiting = NONE, burst, inside, drained; /* queue.leader, writer, burst, reading, drained */
 bit parked[C], asked[C], signal[C];                         /* caller.parked, asked, wake */
-byte passed;                 /* readers let in beside others of their process since the writer waits */
-byte unused; bit untold;     /* ticks for which clients wait for a free lock; they may have missed that it is free */
+byte passed;                 /* readers admitted beside others of their process while the writer waits */
+byte unused; bit untold;     /* ticks for which clients wait for a free lock; they may not have been notified */
 byte deaths = 1, drops = 1, drop, calls = CALLS;
 hidden byte i, most, got, held; /* hidden: used only within a step */
 
@@ -130,7 +130,7 @@ dead:
 	atomic { turn[c] = 0; holds[c] = 0; end_wait(c); died = 1 } false
 }
 
-/* Checks what must hold when no other step is possible. */
+/* Checks the properties when no other step is possible. */
 inline check() {
 	longest();
 	CHECK(gave_up_leaves_nothing, writer == NONE || holds[writer] || died && writer == 3);

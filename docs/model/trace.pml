@@ -1,8 +1,8 @@
 /*
- * Included by plain.pml with -DTRACE. A step that others can see happens only if it is the next step of a trace. Other
- * steps are free, and so is the time between them. The file traces has the traces: four bytes for each step, and four
- * zeros at the end. The file verdicts gets a number for each trace: of the first step that the model rejects, -1, -2
- * if a later trace was rejected, which ends the search, or -3 if the search took too long.
+ * Included by plain.pml with -DTRACE. A visible step happens only if it is the next step of a trace. Hidden steps and
+ * time may come between visible steps. The file traces has the traces: four bytes for each step, and four zeros at the
+ * end. The file verdicts gets a number for each trace: -1 if the model accepts it, the index of the first step that the
+ * model rejects, -2 if the trace was not searched because a later one was rejected, or -3 if the search took too long.
  */
 #define sent 1
 #define executed 2
@@ -19,7 +19,7 @@
 #define lost 13
 #define deleted 14
 #define confirmed 15
-#define not_sent 16	/* an attempt; no step of the model */
+#define not_sent 16	/* an attempt that was not sent; not a step of the model */
 
 c_decl {
 	static unsigned char text[1 << 24], *steps[1 << 16];
@@ -28,9 +28,9 @@ c_decl {
 }
 short chosen, at;
 byte what_, caller_, number_, value_;	/* the next step */
-byte busy;	/* callers that have a reason to make an attempt, and therefore don't let time pass */
+byte busy;	/* set of callers that must make an attempt before time passes */
 byte num[OWNERS], last[CALLERS];	/* the owners' numbers */
-bool lose_acquire[CALLERS], lose_renew[CALLERS];	/* whether the caller will not get the last call's reply */
+bool lose_acquire[CALLERS], lose_renew[CALLERS];	/* the caller will not get the last call's reply */
 bool overtaken[OWNERS];	/* a renewal of this owner may still run */
 
 c_code {
@@ -91,7 +91,7 @@ c_code {
 	num[o] = number_; last[CALLER(o)] = number_; lose_acquire[CALLER(o)] = value_; c_code { pass(); }
 #define EV_CALLER(condition, step, c) (condition) && what_ == step && caller_ == c -> c_code { pass(); }
 #define FAULT true
-/* Hidden steps of a caller commute with the steps of others and with time, so they can wait until its next step. */
+/* Hidden steps of a caller commute with other callers' steps and with time, so they can wait until its next step. */
 #define HIDDEN(o) (what_ && caller_ == CALLER(o))
 #define HIDES(c) (what_ && caller_ == c)
 #define LOSES(call, c) lose_##call[c]

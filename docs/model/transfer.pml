@@ -1,8 +1,8 @@
 /*
  * Transfer: callers of one process queue locally and pass a lock on, next to a waiter in another process.
  *
- * See plain.pml for what is common. Every lost connection is fenced here, and every waiter is subscribed. A fault is a
- * lost reply, or a caller that leaves during its attempt.
+ * plain.pml explains the common parts. Every lost connection is fenced here, and every waiter is subscribed. A fault is
+ * a lost reply, or a caller that leaves during its attempt.
  */
 #ifndef BUG
 #define BUG 0
@@ -37,8 +37,8 @@ byte doubt[REMOTE];
 byte key, ttl;
 
 byte turn;	/* the local caller that may send calls about the lock */
-byte ahead;	/* turns since another process was let in */
-bool owed;	/* the next caller must yield */
+byte ahead;	/* turns of the current burst */
+bool owed;	/* the next caller must yield if another process waits */
 bool yields[REMOTE], waiting[REMOTE], asleep[REMOTE], hold[REMOTE];
 byte transfer[REMOTE], left[REMOTE];
 
@@ -50,7 +50,7 @@ byte settled[REMOTE];
 bool offers[REMOTE];	/* waits until its transfer is settled */
 
 bool remote_waits, remote_holds, msg, remote_msg, came;	/* came: the other process released the lock */
-byte streak;	/* local turns in a row during the remote wait */
+byte streak;	/* holds in a row during the remote wait; 0 if no local caller waits */
 byte faults = FAULTS;
 
 inline free_key(by)
@@ -78,7 +78,7 @@ inline pass_turn(released)
 	waiting[turn] = false
 }
 
-/* queue.passLock: the turn goes together with the lock of owner o, unless the other processes are due. */
+/* queue.passLock: the turn goes together with the lock of owner o, unless the burst is over. */
 #define MORE (waiting[1] || waiting[2] || (LOCALS > 2 && waiting[LOCALS]))
 #define MAY_TRANSFER (MORE && (ahead + 1 < BURST || BUG == 3))
 inline pass_lock(o) { pass_turn(true); transfer[turn] = o; settled[o] = 0 }
@@ -198,7 +198,7 @@ try:		EV(sent, o, 0); asleep[o] = false; msg = false; from[o] = 0; call[o] = SEN
 		from[o] = 0; granted(o); goto held }
 	:: atomic { call[o] == NO && from[o] -> settled[from[o]] = NOT_HELD; goto try }
 	:: atomic { call[o] == NO && from[o] == 0 -> call[o] = 0; asleep[o] = true }
-	:: atomic { call[o] && faults > 0 -> faults--;	/* in doubt: the turn is kept until that is resolved */
+	:: atomic { call[o] && faults > 0 -> faults--;	/* in doubt: it keeps the turn until it is resolved */
 		if
 		:: from[o] -> settled[from[o]] = UNCERTAIN
 		:: else
