@@ -22,6 +22,7 @@ one() {
 	(
 		cp "docs/model/$model.pml" "$folder"
 		cd "$folder"
+		ulimit -v 4000000 # a wrong model can make Spin take all memory
 		spin "${defines[@]}" -a "$model.pml"
 		gcc -O2 -w -DCOLLAPSE -DSAFETY -DMEMLIM=2000 "${defines[@]}" -o pan pan.c
 		./pan -m2000000
