@@ -13,13 +13,9 @@
 #ifndef FAULTS
 #define FAULTS 2
 #endif
-#ifndef EV
-#define EV(what, who, value) skip
-#endif
 
 #define LEASE 2
 #define MARGIN 1
-#define POLL 1
 #define BURST 2
 #define REMOTE (LOCALS + 1)	/* owners: local callers are 1 to LOCALS */
 
@@ -55,7 +51,7 @@ byte faults = FAULTS;
 
 inline free_key(by)
 {
-	key = 0; ttl = 0; EV(published, by, 0);
+	key = 0; ttl = 0;
 	msg = (turn && asleep[turn]); remote_msg = remote_waits; came = came || by == REMOTE
 }
 
@@ -102,8 +98,8 @@ inline run_call(o)
 {
 	if
 	:: (from[o] == 0 && key == 0) || (from[o] && (key == from[o] || BUG == 1)) ->
-		EV(executed, o, true); key = o; ttl = LEASE; call[o] = (call[o] == LOST -> 0 : YES)
-	:: else -> EV(executed, o, false); call[o] = (call[o] == LOST -> 0 : NO)
+		key = o; ttl = LEASE; call[o] = (call[o] == LOST -> 0 : YES)
+	:: else -> call[o] = (call[o] == LOST -> 0 : NO)
 	fi
 }
 
@@ -111,7 +107,7 @@ inline run_call(o)
 	:: atomic { call[o] == SENT || call[o] == LOST -> run_call(o) } \
 	:: atomic { release[o] == SENT && key == o -> free_key(o); release[o] = 0 } \
 	:: atomic { release[o] == SENT && key != o -> release[o] = 0 } \
-	:: atomic { doubt[o] == UNSURE -> EV(fenced, o, 0); call[o] = 0; doubt[o] = CERTAIN } \
+	:: atomic { doubt[o] == UNSURE -> call[o] = 0; doubt[o] = CERTAIN } \
 	:: atomic { doubt[o] == CERTAIN -> \
 		if :: key == o -> free_key(o) :: else fi; \
 		CHECK(leaves_nothing, key != o && call[o] == 0); \
@@ -177,17 +173,17 @@ start:	atomic {
 	if
 	:: atomic { turn == o && transfer[o] && BUG == 5 ->
 		settled[transfer[o]] = TAKEN; transfer[o] = 0; granted(o); goto held }	/* without a call */
-	:: atomic { turn == o && transfer[o] && BUG != 5 -> EV(sent, o, 0); from[o] = transfer[o]; transfer[o] = 0; call[o] = SENT }
+	:: atomic { turn == o && transfer[o] && BUG != 5 -> from[o] = transfer[o]; transfer[o] = 0; call[o] = SENT }
 	:: atomic { turn == o && !transfer[o] && owed && remote_waits -> owed = false; yields[o] = true; goto yield }
 	:: atomic { turn == o && !transfer[o] && !(owed && remote_waits) -> owed = false;
-try:		EV(sent, o, 0); asleep[o] = false; msg = false; from[o] = 0; call[o] = SENT }
-	:: atomic { turn == o -> EV(gave_up, o, 0);
+try:		asleep[o] = false; msg = false; from[o] = 0; call[o] = SENT }
+	:: atomic { turn == o ->
 		if
 		:: BUG == 4 -> transfer[o] = 0
 		:: else -> leave_turn()
 		fi;
 		goto start }
-	:: atomic { waiting[o] -> EV(gave_up, o, 0); waiting[o] = false; goto start }
+	:: atomic { waiting[o] -> waiting[o] = false; goto start }
 	fi;
 	if
 	:: atomic { call[o] == YES -> call[o] = 0;
@@ -207,19 +203,19 @@ try:		EV(sent, o, 0); asleep[o] = false; msg = false; from[o] = 0; call[o] = SEN
 	fi;
 	if
 	:: atomic { msg || !asleep[o] -> goto try }
-	:: atomic { true -> EV(gave_up, o, 0); asleep[o] = false; pass_turn(false); goto start }
+	:: atomic { true -> asleep[o] = false; pass_turn(false); goto start }
 	fi;
 yield:	if
 	:: atomic { came || !yields[o] -> yields[o] = false; goto try }
-	:: atomic { true -> EV(gave_up, o, 0); yields[o] = false; owed = true; pass_turn(false); goto start }
+	:: atomic { true -> yields[o] = false; owed = true; pass_turn(false); goto start }
 	fi;
 
 held:	if
-	:: atomic { left[o] == 0 -> EV(lost, o, 0); hold[o] = false; doubt[o] = CERTAIN;
+	:: atomic { left[o] == 0 -> hold[o] = false; doubt[o] = CERTAIN;
 		streak = (streak -> streak - 1 : 0); goto start }	/* a lost hold does not count as a turn */
 	:: atomic { left[o] && MAY_TRANSFER -> hold[o] = false; pass_lock(o); offers[o] = (BUG != 2); left[o] = (BUG == 2 -> 0 : left[o]) }
 	:: atomic { left[o] && !MAY_TRANSFER ->
-		EV(releasing, o, 0); hold[o] = false; left[o] = 0; release[o] = SENT; pass_turn(true); goto start }
+		hold[o] = false; left[o] = 0; release[o] = SENT; pass_turn(true); goto start }
 	fi;
 	if	/* the lock was offered to the next caller */
 	:: atomic { settled[o] == TAKEN || settled[o] == NOT_HELD || BUG == 2 -> offers[o] = false; left[o] = 0; settled[o] = 0 }
