@@ -20,7 +20,9 @@ const (
 	period = 5 * time.Second
 	// hurried is the minimum time between two heartbeats.
 	hurried = 500 * time.Millisecond
-	retried = time.Second
+	// retries is how many times a failed heartbeat is retried while the places last: once a second, or less often if the
+	// queue is long.
+	retries = 15
 	// idle is the pause between polls at which the next owner of a free lock is considered missing.
 	idle = time.Second / 2
 )
@@ -157,7 +159,7 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 	b.queues.Prepare(b.ctx)
 	beat, err := b.send(waiters)
 	if err != nil {
-		return retried, true
+		return b.detector.Keep() / retries, true
 	}
 	ours := make(map[string]bool, len(waiters))
 	for _, w := range waiters {

@@ -205,6 +205,18 @@ func TestFailedHeartbeatIsRetriedAndLoggedOnce(t *testing.T) {
 	})
 }
 
+func TestFailedHeartbeatOfLongQueueIsRetriedLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 0)
+		s.set(func() { s.behind = 5996 })
+		time.Sleep(2*period + time.Second)
+		before := count(s.Fake, "HEARTBEAT")
+		s.set(func() { s.outage = errLoading })
+		time.Sleep(90 * time.Second) // while the places last
+		require.InDelta(t, 11, count(s.Fake, "HEARTBEAT")-before, 1)
+	})
+}
+
 func TestCloseStopsHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
