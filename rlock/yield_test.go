@@ -266,3 +266,35 @@ func TestClientsShareContendedLock(t *testing.T) {
 		})
 	}
 }
+
+func TestLostHoldsCountAsTurns(t *testing.T) {
+	for name, lock := range map[string]func(c *redlatch.Client) *rlock.Lock{
+		"plain": func(c *redlatch.Client) *rlock.Lock { return rlock.New(c, "lock") },
+		"write": func(c *redlatch.Client) *rlock.Lock { return rreadwritelock.New(c, "lock").Write() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, here := inBubble(t)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				there := over(t, redigoTransport(srv))
+				var turns [2]atomic.Int64
+				var wg sync.WaitGroup
+				for i, client := range []*redlatch.Client{there, here, here, here, here} {
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							if hold, err := lock(client).Lock(ctx, rlock.WithLease(time.Second)); err == nil {
+								turns[min(i, 1)].Add(1)
+								<-hold.Context(ctx).Done()
+								time.Sleep(10 * time.Millisecond) // the work ends late
+							}
+						}
+					})
+				}
+				wg.Wait()
+				a, b := turns[0].Load(), turns[1].Load()
+				require.GreaterOrEqual(t, 100*a/(a+b), int64(25), "%d and %d turns", a, b)
+			})
+		})
+	}
+}

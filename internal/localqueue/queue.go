@@ -146,11 +146,12 @@ func (q *queue) next(c *caller) {
 }
 
 // Pass passes the turn to the next caller, if any, and leaves the queue. If held is true, the lock is being released.
+// An unused turn doesn't count.
 func (q *queue) Pass(held bool) {
 	q.mu.Lock()
 	var idle transport.Subscription
 	if c := q.first(); c != nil {
-		if c.passed = held; held {
+		if c.passed = held; held || q.state.Held { // a hold that was lost is also a turn
 			if y := q.countTurn(time.Now()); y.turns > 0 {
 				q.owed = y
 			}

@@ -176,8 +176,8 @@ func (t *writeTurn) Pass(released bool) {
 	q := (*queue)(t)
 	q.mu.Lock()
 	q.writer = nil
+	q.countTurn(released || q.state.Held) // a hold that was lost is also a turn
 	q.state.Held = false
-	q.countTurn(released)
 	if released {
 		q.wakeReaders(true)
 	} else {
