@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/callers"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -123,6 +126,39 @@ func TestCloseLeavesNoUnreleasedHold(t *testing.T) {
 		done()
 		require.False(t, locked(t, lan.srv, "job"))
 	})
+}
+
+func TestCloseAwaitsReleaseOfSharedOwner(t *testing.T) {
+	for name, release := range map[string]func(t *testing.T, l *rlock.Lock, outer *rlock.Hold){
+		"canceled UnlockAs": func(t *testing.T, l *rlock.Lock, outer *rlock.Hold) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			require.ErrorIs(t, l.UnlockAs(ctx, outer.Owner()), redlatch.ErrUncertain)
+		},
+		"lost hold": func(t *testing.T, _ *rlock.Lock, _ *rlock.Hold) {
+			t.Helper()
+			time.Sleep(10 * time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := redistest.Mini(t, embedded.WithInProcess())
+				transport, client := callers.Stalling(t, srv, redlatch.WithCommandTimeout(closeTimeout))
+				l, owner := rlock.New(client, "job"), newOwner()
+				outer := take(t, l, rlock.WithOwner(owner), rlock.WithLease(time.Minute))
+				take(t, l, rlock.WithOwner(owner), rlock.WithLease(10*time.Second))
+				transport.Stall(true)
+				release(t, l, outer)
+				synctest.Wait()
+				done := closes(t, client, closeTimeout)
+				synctest.Wait()
+				transport.Stall(false)
+				done()
+				require.Equal(t, map[string]string{owner.String(): "1"}, owners(t, srv, "job"))
+			})
+		})
+	}
 }
 
 func TestCloseIsBoundedDuringDial(t *testing.T) {

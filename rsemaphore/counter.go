@@ -292,15 +292,12 @@ func (a *taking) Settle(ctx context.Context, err error) (any, error) {
 
 func (a *taking) giveBack() {
 	e, name, scripts, n := a.Engine, a.Lock, a.kind.scripts, a.kind.n
-	e.Join() // Close waits for it, or the permits would be lost
 	give := func() {
-		defer e.Leave()
 		if err := addUntilRun(e, &scripts, n); err != nil {
 			e.Logger.Warn("redlatch: abandoned permits may not have been released", "semaphore", name, "permits", n, "error", err)
 		}
 	}
-	if !e.Go(give) {
-		e.Leave()
+	if !e.GoBeforeClose(give) { // otherwise the permits would be lost
 		e.Logger.Warn("redlatch: client closed before abandoned permits were released", "semaphore", name, "permits", n)
 	}
 }

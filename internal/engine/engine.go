@@ -282,6 +282,16 @@ func (l *Lifecycle) Go(f func()) bool {
 	return true
 }
 
+// GoBeforeClose is like Go, but Close lets f end before it closes the transport, for up to one command timeout.
+func (l *Lifecycle) GoBeforeClose(f func()) bool {
+	l.Join()
+	started := l.Go(func() { defer l.Leave(); f() })
+	if !started {
+		l.Leave()
+	}
+	return started
+}
+
 // Sleep sleeps for d. It returns false if ctx ends or the client begins to close first.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := l.Open(ctx)

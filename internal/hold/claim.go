@@ -58,7 +58,7 @@ func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 		return nil
 	}
 	if o.remove(h); o.shared {
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
+		o.lock.Engine.GoBeforeClose(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
 	} else {
 		o.discard()
 	}

@@ -223,10 +223,10 @@ func (h *Hold) lose(why error) {
 	switch left := o.remove(h); {
 	case left > 0 && o.shared && h.lease.Over(time.Now()) != 0:
 		// The owner's other holds keep the lock, and the server still counts this hold.
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
+		o.lock.Engine.GoBeforeClose(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
 	case left == 0 && o.base != nil && !o.isFreed():
 		// The owner keeps the lock in another role.
-		o.lock.Engine.Go(func() { _ = o.step(o.lock.Engine.Command, nil) })
+		o.lock.Engine.GoBeforeClose(func() { _ = o.step(o.lock.Engine.Command, nil) })
 	case left == 0:
 		if !o.shared {
 			o.discard()

@@ -203,7 +203,7 @@ func (o *ownership) undoReentry(h *Hold) {
 	}
 	switch {
 	case o.shared:
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
+		o.lock.Engine.GoBeforeClose(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) })
 		o.endChange()
 	case left == 0 && o.isFreed():
 		o.discard()

@@ -266,7 +266,7 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 		forget()
 		return err
 	}
-	e.Go(func() {
+	e.GoBeforeClose(func() {
 		err := o.persist(latchSafe, nil, false, fill)
 		if unresolved(err) {
 			e.Logger.Warn("redlatch: release abandoned: the lock may remain until its lease ends",

@@ -123,9 +123,7 @@ func (h *Hold) revoke(wait bool) {
 		release()
 		return
 	}
-	e.Join()
-	if !e.Go(func() { defer e.Leave(); release() }) {
-		e.Leave()
+	if !e.GoBeforeClose(release) {
 		h.notGivenBack(engine.ErrClosed)
 		o.passTurn(false)
 	}

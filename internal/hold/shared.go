@@ -164,7 +164,7 @@ func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
 	l.Kind.Prepare(ctx)
 	o := l.joinShared(owner)
 	result := make(chan error, 1)
-	if !l.Engine.Go(func() { defer o.quitShared(); result <- l.Untold(o.final, o.releaseShared(l.Engine.Command, nil)) }) {
+	if !l.Engine.GoBeforeClose(func() { defer o.quitShared(); result <- l.Untold(o.final, o.releaseShared(l.Engine.Command, nil)) }) {
 		o.quitShared()
 		return engine.ErrClosed
 	}
