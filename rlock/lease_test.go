@@ -104,6 +104,8 @@ func TestInvalidWaitRejectedWithoutRequest(t *testing.T) {
 		_, err = l.Resume(t.Context(), newOwner(), rlock.WithWait(wait))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	}
+	_, err := l.Resume(t.Context(), newOwner(), rlock.WithPolling(time.Second))
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
 	require.Zero(t, tr.sent())
 	hold, err := l.Lock(t.Context(), nil, rlock.WithWait(0), nil)
 	require.NoError(t, err, "one attempt; nil options are ignored")

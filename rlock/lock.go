@@ -168,7 +168,8 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 // Resume takes over the lock held by owner, after [Hold.HandOver] or from a program in another
 // language. It may extend the lease but never shortens it, and renews it unless WithLease is given. The
 // new hold's Unlock subtracts one from owner's count. It accepts only the lease options. It returns
-// ErrNotHeld if owner does not hold the lock, and ErrInvalid with WithWait. It sends one EVALSHA.
+// ErrNotHeld if owner does not hold the lock, and ErrInvalid with WithWait or WithPolling. It sends one
+// EVALSHA.
 //
 // If the previous hold was not handed over, both holds are renewed, and the previous one is lost within
 // one renewal period after the new one is unlocked.
@@ -190,7 +191,7 @@ func (l *Lock) resume(ctx context.Context, h *Hold, opts []Option) error {
 	if err != nil {
 		return err
 	}
-	if set.Bounded {
+	if set.Bounded || set.Polled {
 		return fmt.Errorf("%w: Resume does not wait", redlatch.ErrInvalid)
 	}
 	return hold.Of(h).Resume(ctx, hold.Of(l), &set)
