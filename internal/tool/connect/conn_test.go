@@ -64,7 +64,7 @@ func TestProblemStatesRemedy(t *testing.T) {
 		"cannot reach Redis at redis://h:1: connection refused. Start one, or set --redis or REDIS_URL.")
 	for address, serve := range map[string]string{
 		"redis://127.0.0.1": "redlatch serve", "redis://localhost": "redlatch serve", "redis://127.0.0.1:7000": "redlatch serve --addr 127.0.0.1:7000",
-		"redis://[::1]:7000": "redlatch serve --addr [::1]:7000", "rediss://localhost": "", "unix:///run/r.sock": "",
+		"redis://[::1]:7000": "redlatch serve --addr '[::1]:7000'", "rediss://localhost": "", "unix:///run/r.sock": "",
 	} {
 		text := at(t, address).Problem(refused).Error()
 		require.Equal(t, serve != "", strings.HasSuffix(text, "; `"+serve+"` starts one for development."), text)

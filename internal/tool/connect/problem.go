@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -167,7 +168,7 @@ func (s *Server) serve() string {
 	case s.at.Secure || host != "localhost" && !ip.IsLoopback():
 		return ""
 	case s.at.Hosts[0] != "127.0.0.1:6379" && s.at.Hosts[0] != "localhost:6379":
-		addr = " --addr " + s.at.Hosts[0]
+		addr = " --addr " + sanitize.Arg(s.at.Hosts[0])
 	}
 	return "; `redlatch serve" + addr + "` starts one for development"
 }

@@ -3,7 +3,6 @@ package inspect
 import (
 	"encoding/base64"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -165,15 +164,13 @@ func LeaseOf(held bool, left time.Duration) Lease {
 	return Lease{TTLMillis: &ms}
 }
 
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,][A-Za-z0-9_./:@%+=,-]*$`)
-
 // Args quotes names and owners as arguments for a shell. If a terminal cannot show one of them, it encodes all of
 // them.
 func Args(args ...string) string {
 	hidden := func(arg string) bool {
 		return Base64(arg) != "" || sanitize.Text(arg) != arg || strings.ContainsAny(arg, "`\n")
 	}
-	words := slices.Clone(args)
+	words := make([]string, len(args))
 	if slices.ContainsFunc(args, hidden) {
 		for i, arg := range args {
 			words[i] = base64.StdEncoding.EncodeToString([]byte(arg))
@@ -185,9 +182,7 @@ func Args(args ...string) string {
 		if strings.HasPrefix(arg, "-") {
 			dashes = "-- "
 		}
-		if !plain.MatchString(arg) {
-			words[i] = sanitize.Quote(arg)
-		}
+		words[i] = sanitize.Arg(arg)
 	}
 	return dashes + strings.Join(words, " ")
 }

@@ -4,6 +4,7 @@ package sanitize
 
 import (
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -83,6 +84,16 @@ func Word(s string) string {
 
 // Quote quotes text for a shell, as a single word.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,][A-Za-z0-9_./:@%+=,-]*$`)
+
+// Arg is like Quote, but leaves text that no shell changes as it is.
+func Arg(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+	return Quote(text)
+}
 
 // Line is like Word, but allows blanks.
 func Line(text string) string {

@@ -136,7 +136,7 @@ func (a *answers) take(ctx context.Context, g *cli.Globals, srv *connect.Server,
 		}
 		a.add(r.shown)
 		if !r.exists() && strings.ContainsAny(r.name, "*?[") {
-			cli.Messagef(a.errors, "%s", g.Hint("status does not take patterns; `redlatch list "+inspect.Args(r.name)+"` does"))
+			cli.Messagef(a.errors, "%s", g.Hint("status takes names, not patterns; `redlatch list "+inspect.Args(r.name)+"` lists the locks that match the pattern"))
 		}
 		a.exit(g, a.question.exit(r.shown))
 		return nil

@@ -93,7 +93,7 @@ func statusGolden(t *testing.T, s *redistest.Server, name string, code int) {
 func TestStatusOfPatternRefersToList(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	require.Equal(t, program.Outcome{Stdout: "lock \"ord*\" is free\n", Stderr: "redlatch: status does not take patterns; `redlatch list 'ord*'` does\n"},
+	require.Equal(t, program.Outcome{Stdout: "lock \"ord*\" is free\n", Stderr: "redlatch: status takes names, not patterns; `redlatch list 'ord*'` lists the locks that match the pattern\n"},
 		program.Finish(t, s.URL(), "status", "ord*"))
 	s.Do(t, "HSET", "ord*", program.SomeOwner, 1)
 	require.Empty(t, program.Finish(t, s.URL(), "status", "ord*").Stderr)
