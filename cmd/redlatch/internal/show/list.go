@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,8 +104,8 @@ func (l *lister) list(ctx context.Context) error {
 	if l.marks() && err == nil {
 		l.warn(ctx, l.findDeadlocks(ctx))
 	}
-	if err == nil {
-		err = each(kept, out.add)
+	if err == nil || !l.collects() {
+		err = cmp.Or(err, each(kept, out.add))
 	}
 	out.flush()
 	switch {

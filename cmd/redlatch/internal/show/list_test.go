@@ -1,6 +1,7 @@
 package show
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -19,6 +21,7 @@ import (
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -273,6 +276,35 @@ func TestListLoadIsBounded(t *testing.T) {
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Equal(t, locks+2, strings.Count(got.Stdout, "\n"), "each lock once, a heading, and how many they are")
 	require.Contains(t, got.Stdout, fmt.Sprintf("\n%d locks\n", locks))
+}
+
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
+
+func TestInterruptedListPrintsContendedLocks(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "EVAL", `for i = 1, 500 do
+		redis.call('HSET', 'plain' .. i, ARGV[1], 1)
+		redis.call('HSET', 'contended' .. i, ARGV[1], 1)
+		redis.call('RPUSH', 'redisson_lock_queue:{contended' .. i .. '}', ARGV[2])
+	end`, 0, program.SomeOwner, program.RedlatchOwner)
+	srv, err := connect.New(connect.Settings{Address: s.URL()})
+	require.NoError(t, err)
+	for _, format := range []string{"json", "yaml"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out strings.Builder
+		l := &lister{from: srv, errors: io.Discard, hint: func(text string) string { return text }}
+		l.out = writerFunc(func(p []byte) { cancel(); out.Write(p) })
+		l.format.RegisterTable(&cobra.Command{}, "")
+		require.NoError(t, l.format.Set(format))
+		require.ErrorIs(t, l.list(ctx), context.Canceled)
+		require.Contains(t, out.String(), `"contended`)
+	}
 }
 
 func TestListReadsFewFieldsOfLargeHash(t *testing.T) {
