@@ -74,7 +74,7 @@ func TestListFormatsKeepOneLinePerLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	require.Equal(t, "[]\n", program.OK(t, s.URL(), "list", "-o", "yaml"))
-	require.Equal(t, "[]\n", program.OK(t, s.URL(), "watch", "-o", "yaml", "--for", "10ms", "*"))
+	require.Equal(t, "[]\n", program.OK(t, s.URL(), "watch", "-o", "yaml", "--for", "1ns", "*"))
 	evil := "-f\n victim \"x\u202e"
 	for _, name := range []string{"orders:2", "no", evil} {
 		s.Do(t, "HSET", name, program.SomeOwner, 1)

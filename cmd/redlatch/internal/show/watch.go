@@ -80,11 +80,6 @@ func (w *watcher) run(ctx context.Context) error {
 	if _, err := cli.WarnOfReplica(ctx, w.srv, w.errors); err != nil {
 		return err
 	}
-	if w.length > 0 { // starting after the connection is made
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w.length)
-		defer cancel()
-	}
 	inner, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
 	defer helpers.Wait()

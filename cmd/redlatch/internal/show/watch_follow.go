@@ -49,6 +49,11 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 			return err
 		}
 	}
+	if f.length > 0 { // starting when it is subscribed and has inspected the lock
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.length)
+		defer cancel()
+	}
 	next := time.NewTimer(inspect.Interval)
 	defer next.Stop()
 	for {

@@ -202,6 +202,8 @@ func TestWatchEndsAfterDuration(t *testing.T) {
 	s := redistest.Shared(t)
 	out := program.OK(t, s.URL(), "watch", "--for", "10s", redistest.Key(t))
 	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\dZ free      the queue is empty\n$`, out)
+	out = program.OK(t, s.URL(), "watch", "--for", "1ns", redistest.Key(t))
+	require.Contains(t, out, " free ", "its state is always printed")
 	program.Fails(t, s.URL(), 2, "--for must be more than 0s\n", "watch", "--for", "-1s", "x")
 }
 
