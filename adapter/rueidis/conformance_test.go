@@ -191,9 +191,11 @@ func TestFailoverTable(t *testing.T) {
 	})
 }
 
-// TestMain waits for rueidis, which closes some connections five seconds late.
+// TestMain ignores goroutines of closed rueidis clients that sleep, for up to a second before a refresh of the topology
+// and for five seconds before connections are closed.
 func TestMain(m *testing.M) {
 	redistest.Main(m,
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*sentinelClient).refreshRetry"),
