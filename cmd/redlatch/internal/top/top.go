@@ -117,7 +117,8 @@ only that lock is read, once a second. With more than 20,000 locks, top keeps
 the first 20,000 in the chosen order. If the server does not answer, top shows
 the last data and its age until it does.
 
-Colors follow the terminal's palette; NO_COLOR turns them off.
+A deadlock or a dead waiter in front is red, other trouble is magenta. Colors
+follow the terminal's palette; NO_COLOR turns them off.
 
 The program that go install builds does not have this view. The releases'
 archives and packages do.

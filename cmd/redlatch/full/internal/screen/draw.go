@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// look is a text style. Styles use the terminal's own palette, so that text is readable on light and dark backgrounds,
-// and no meaning depends on color alone, because of NO_COLOR.
+// look is a text style. Styles use the colors of the terminal's own palette that are readable on light and dark
+// backgrounds, and no meaning depends on color alone, because of NO_COLOR.
 type look int
 
 const (
@@ -21,6 +21,7 @@ const (
 	heading
 	faint
 	chosen
+	warning
 	bad
 	alarm
 )
@@ -33,6 +34,8 @@ func (l look) style() tcell.Style {
 		return tcell.StyleDefault.Dim(true)
 	case chosen:
 		return tcell.StyleDefault.Reverse(true)
+	case warning:
+		return tcell.StyleDefault.Foreground(color.Purple) // yellow is hard to read on white
 	case bad:
 		return tcell.StyleDefault.Foreground(color.Maroon)
 	case alarm:
@@ -93,7 +96,7 @@ func (v *view) drawHead(width int, about string, seen *board.Seen, says string) 
 			says += "the server does not answer"
 		}
 	case v.Note != "":
-		says, look = "warning: "+v.Note, bad
+		says, look = "warning: "+v.Note, warning
 	}
 	v.put(0, 1, width, says, look)
 }
@@ -148,8 +151,11 @@ func tail(text string, columns int) string {
 
 func (v *view) drawRow(y, width int, all []column, e *board.Entry, isChosen bool) {
 	look, mark := plain, " "
-	if e.Trouble != "" {
+	switch board.LevelOf(e.Trouble) {
+	case board.Bad:
 		look, mark = bad, "!"
+	case board.Warn:
+		look, mark = warning, "!"
 	}
 	if isChosen {
 		look = chosen

@@ -351,10 +351,16 @@ func TestColorsAreForegroundFromTerminalPalette(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := show(t, 80, 10)
-		s.given(someLocks()...)
+		all := someLocks()
+		all[0].Trouble = board.DeadFront
+		s.given(all...)
 		s.text()
-		sgr := strings.Join(colors.FindAllString(s.term.written.String(), -1), " ")
-		require.Contains(t, sgr, "31", "trouble is red")
+		s.keys(tcell.KeyDown) // away from the first row
+		s.text()
+		written := s.term.written.String()
+		require.Regexp(t, `31m! stuck`, written, "red")
+		require.Regexp(t, `35m! eternal`, written, "only a warning")
+		sgr := strings.Join(colors.FindAllString(written, -1), " ")
 		require.NotRegexp(t, `[;\[](4[0-7]|48|38|9[0-7]|10[0-7])[;m:]`, sgr)
 	})
 }
