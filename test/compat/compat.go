@@ -35,8 +35,8 @@ type compat struct {
 	table   *verdicts
 }
 
-// ShareLocks runs the tests against live Redisson clients. The caller's TestMain must call [Member] first.
-func ShareLocks(t *testing.T) {
+// shareLocks runs the tests against live Redisson clients. TestMain must call [Member] first.
+func shareLocks(t *testing.T) {
 	t.Helper()
 	testlevel.All(t, "servers and Java machines")
 	table := &verdicts{releases: releases()}
