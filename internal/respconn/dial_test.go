@@ -124,3 +124,17 @@ func TestRejectedLoginClosesConnection(t *testing.T) {
 		require.Equal(t, "AUTH sesame", commands(), "it goes no further")
 	}
 }
+
+// The server, which may be hostile, reports its replicas' addresses.
+func TestInvalidReplicaAddressErrorHidesPassword(t *testing.T) {
+	t.Parallel()
+	master, err := redisurl.Parse("redis://user:sesame-open@localhost:6379")
+	require.NoError(t, err)
+	for _, addr := range []string{"a b:6379", "a%zz:6379", "\x00:1", "[::1:6379", "", "host", "sesame@x\n:1", "127.0.0.1:99999"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // prevents DNS lookups
+		_, err := respconn.Dialer{}.Dial(ctx, master.At(addr))
+		require.Error(t, err, "%q", addr)
+		require.NotContains(t, err.Error(), "sesame-open", "%q", addr)
+	}
+}
