@@ -118,11 +118,11 @@ func TestDocsNameDeclaredIdentifiers(t *testing.T) {
 func TestDocsStateEvictionDelays(t *testing.T) {
 	t.Parallel()
 	seconds := map[string]string{
-		"Redlatch": fmt.Sprint(liveness.DefaultGrace.Seconds()),
-		"Redisson": fmt.Sprint(liveness.RedissonGrace(liveness.DefaultGrace).Seconds()),
+		"latch": fmt.Sprint(liveness.DefaultGrace.Seconds()),
+		"isson": fmt.Sprint(liveness.RedissonGrace(liveness.DefaultGrace).Seconds()),
 	}
-	claim := regexp.MustCompile(`(Redlatch|Redisson)(?:'s| waiter| waiter is evicted) (?:after|within) ([0-9]+) seconds` +
-		"|(Redlatch|Redisson) 的在 ([0-9]+) 秒")
+	// The constant prefix makes the search several times faster.
+	claim := regexp.MustCompile(`Red(latch|isson)(?:(?:'s| waiter| waiter is evicted) (?:after|within) ([0-9]+) seconds| 的在 ([0-9]+) 秒)`)
 	reported := map[string]int{}
 	texts := sources(t, ".md")
 	for path, text := range sources(t, ".go") {
@@ -135,7 +135,7 @@ func TestDocsStateEvictionDelays(t *testing.T) {
 		path = filepath.ToSlash(path)
 		for _, m := range claim.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1) {
 			reported[path]++
-			require.Equal(t, seconds[m[1]+m[3]], m[2]+m[4], "%s: %s", path, m[0])
+			require.Equal(t, seconds[m[1]], m[2]+m[3], "%s: %s", path, m[0])
 		}
 	}
 	for _, path := range []string{
