@@ -39,7 +39,9 @@ func main() {
 	if r.all {
 		r.args = append(r.args, "-count=1")
 	} else {
-		r.args = append(r.args, "-parallel="+strconv.Itoa(at))
+		// Without debugging information, which stack traces do not need, compiling and linking take a fifth less CPU
+		// time. With -all, .ci/run has already compiled the packages with it.
+		r.args = append(r.args, "-parallel="+strconv.Itoa(at), "-gcflags=./...=-dwarf=false")
 	}
 	err := r.tests(ctx, r.longestFirst(flag.Args()))
 	stop()
