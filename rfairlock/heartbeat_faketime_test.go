@@ -67,8 +67,9 @@ func TestU25WaitersKeepPlacesDuringLongHold(t *testing.T) {
 func TestU25ShortWaitersOfBusyQueueKeepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		const processes, rounds = 5, 300
-		var order []int // guarded by the lock
+		const processes = 5
+		rounds := testlevel.Rounds(100, 300) // for longer than a deadline
+		var order []int                      // guarded by the lock
 		var all sync.WaitGroup
 		for i := range processes {
 			l := rfairlock.New(hostOf(t, srv, 0), "job")
