@@ -184,7 +184,7 @@ func TestLongCycleIsTruncated(t *testing.T) {
 			program.Enqueue(t, s, lock, waiter, time.Hour)
 			program.Listen(t, s, lock, waiter)
 		}
-		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		page := open(t, s, redlatchui.Options{Every: 1000 * time.Millisecond})
 		text := says(t, page, "/who", "and 10 more waits")
 		require.Equal(t, 50, strings.Count(text, " waits for orders:"))
 	})
