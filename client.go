@@ -111,13 +111,11 @@ func configure(opts []Option) (settings, error) {
 			o(&set)
 		}
 	}
-	if set.ClientID == uuid.Nil {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return set, fmt.Errorf("redlatch: generate client ID: %w", err)
-		}
-		set.ClientID = id
+	id, err := uuid.NewV7()
+	if err != nil {
+		return set, fmt.Errorf("redlatch: generate client ID: %w", err)
 	}
+	set.ClientID = id
 	set.Logger = brief(set.Logger)
 	return set, set.check()
 }
@@ -131,7 +129,8 @@ func newClient(t transport.Transport, set *settings) *Client {
 	return c
 }
 
-// ID returns the UUID at the start of each of the client's owners.
+// ID returns the version 7 UUID at the start of each of the client's owners. In Redisson, getId returns
+// it.
 func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
 
 // Close closes the client. Waiting calls return [ErrClosed], which is also the cause of the holds'

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
@@ -115,10 +114,6 @@ func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(ma
 // WithNameMapper sets the mapper of lock names. By default, the name is the key. Redisson calls it
 // nameMapper.
 func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.Mapper = m } }
-
-// WithClientID sets the UUID of the client's owners, which must be unique: clients with the same ID
-// would share their locks. The default is a new version 7 UUID. In Redisson, getId returns it.
-func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID = id } }
 
 // WithClientName names the client's connections in CLIENT LIST, if the server permits it. Redisson
 // calls it clientName.

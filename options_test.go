@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -58,11 +57,10 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 func TestNilAndZeroOptionsUseDefaults(t *testing.T) {
 	t.Parallel()
 	c, err := redlatch.NewWithTransport(&closing{}, nil,
-		redlatch.WithLogger(nil), redlatch.WithClientID(uuid.Nil), redlatch.WithNameMapper(nil),
+		redlatch.WithLogger(nil), redlatch.WithNameMapper(nil),
 		redlatch.WithTLSConfig(nil), redlatch.WithCredentials(nil), redlatch.WithClientName(""),
 		redlatch.WithReplicaDialer(nil), redlatch.WithReplicaSync(0, 0))
 	require.NoError(t, err)
-	require.NotEqual(t, uuid.Nil, c.ID())
 	require.ErrorIs(t, c.Close(), errStuck)
 }
 

@@ -29,8 +29,6 @@ var names = []struct{ name, prefix, key, channel string }{
 	{"orders", "{shop}:", "{shop}:orders", "redisson_lock__channel:{shop}:orders"},
 }
 
-var clientID = uuid.MustParse("71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11")
-
 func subscribeAll(t *testing.T, srv redistest.Target) redis.Conn {
 	t.Helper()
 	conn := srv.Dial(t)
@@ -65,11 +63,10 @@ func TestLockAndUnlockMatchRedisson(t *testing.T) {
 		t.Parallel()
 		conn := subscribeAll(t, srv)
 		for _, n := range names {
-			client := connect(t, srv.URL(),
-				redlatch.WithClientID(clientID), redlatch.WithNameMapper(redlatch.PrefixMapper(n.prefix)))
+			client := connect(t, srv.URL(), redlatch.WithNameMapper(redlatch.PrefixMapper(n.prefix)))
 			hold := take(t, rlock.New(client, n.name))
 			require.Equal(t, "hash", srv.Do(t, "TYPE", n.key))
-			require.Equal(t, map[string]string{clientID.String() + ":1": "1"}, owners(t, srv, n.key))
+			require.Equal(t, map[string]string{client.ID().String() + ":1": "1"}, owners(t, srv, n.key))
 			requireLeft(t, ttl(t, srv, n.key), 30*time.Second)
 			requireMessages(t, srv, conn, "")
 			require.NoError(t, hold.Unlock())

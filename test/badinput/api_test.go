@@ -49,7 +49,7 @@ var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwriteloc
 // functions are the exported functions. Reflection finds the methods.
 var functions = []any{
 	redlatch.New, redlatch.NewWithTransport, redlatch.PrefixMapper,
-	redlatch.WithClientID, redlatch.WithClientName, redlatch.WithCommandTimeout, redlatch.WithCredentials,
+	redlatch.WithClientName, redlatch.WithCommandTimeout, redlatch.WithCredentials,
 	redlatch.WithDeadWaiterGrace, redlatch.WithDialTimeout, redlatch.WithFairWaitTimeout, redlatch.WithLogger,
 	redlatch.WithLabel, redlatch.WithLazyConnect, redlatch.WithLossMargin, redlatch.WithMaxWaiters, redlatch.WithNameMapper,
 	redlatch.WithObserver, redlatch.WithPollCap, redlatch.WithReplicaDialer, redlatch.WithReplicaSync,
