@@ -22,21 +22,56 @@ import (
 
 const core = "github.com/redlatch/redlatch"
 
-// step is a documented installation of a module, and a program that uses it.
+// step is a documented installation of a module or a program.
 type step struct {
 	install string
 	pages   []string
+	program program // of the first page, for a module
 }
 
+// program is the rest of a program that runs the first Go block of a page. SERVER stands for the server's
+// address, and CORE for the core's path.
+type program struct{ imports, before, after string }
+
+const locks = `defer client.Close()
+	return rlock.New(client, "stranger").Do(ctx, ship)`
+
 var walk = []step{
-	{"go get " + core, []string{"README.md", "README.zh-CN.md"}},
-	{"go get " + core + "/adapter/goredis", []string{"adapter/goredis/README.md"}},
-	{"go get " + core + "/adapter/rueidis", []string{"adapter/rueidis/README.md"}},
-	{"go get " + core + "/gocronredlatch", []string{"gocronredlatch/README.md"}},
-	{"go get " + core + "/otelredlatch", []string{"docs/observability.md"}},
-	{"go get " + core + "/promredlatch", []string{"docs/observability.md"}},
-	{"go install " + core + "/cmd/redlatch@latest", []string{"README.md", "README.zh-CN.md"}},
-	{"go install " + core + "/redlatchvet@latest", []string{"docs/testing-your-code.md"}},
+	{"go get " + core, []string{"README.md", "README.zh-CN.md"}, program{imports: `"errors"; "CORE"`}},
+	{"go get " + core + "/adapter/goredis", []string{"adapter/goredis/README.md"}, program{
+		imports: `"github.com/redis/go-redis/v9"; "CORE/adapter/goredis"`,
+		before:  `rdb := redis.NewClient(&redis.Options{Addr: "SERVER"})`,
+	}},
+	{"go get " + core + "/adapter/rueidis", []string{"adapter/rueidis/README.md"}, program{
+		imports: `"log"; "github.com/redis/rueidis"; latchrueidis "CORE/adapter/rueidis"`,
+		before: `rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"SERVER"}})
+	if err != nil {
+		return err
+	}`,
+		after: locks,
+	}},
+	{"go get " + core + "/gocronredlatch", []string{"gocronredlatch/README.md"}, program{
+		imports: `"time"; "github.com/go-co-op/gocron/v2"; "CORE"; "CORE/gocronredlatch"`,
+		before: `report := ship
+	client, err := redlatch.Open(ctx, "redis://SERVER")
+	if err != nil {
+		return err
+	}`,
+		after: `if err != nil {
+		return err
+	}
+	scheduler.Start()
+	if err := scheduler.Shutdown(); err != nil {
+		return err
+	}
+	` + locks,
+	}},
+	{"go get " + core + "/otelredlatch", []string{"docs/observability.md"}, program{imports: `"CORE"; "CORE/otelredlatch"`, after: locks}},
+	{"go get " + core + "/promredlatch", []string{"docs/observability.md"}, program{
+		imports: `"github.com/prometheus/client_golang/prometheus"; "CORE"; "CORE/promredlatch"`, after: locks,
+	}},
+	{install: "go install " + core + "/cmd/redlatch@latest", pages: []string{"README.md", "README.zh-CN.md"}},
+	{install: "go install " + core + "/redlatchvet@latest", pages: []string{"docs/testing-your-code.md"}},
 }
 
 // TestNewUserInstallsAndUsesRelease makes a release in a clone and uses it outside of the checkout.
@@ -53,7 +88,7 @@ func TestNewUserInstallsAndUsesRelease(t *testing.T) {
 		t.Run(s.install, func(t *testing.T) {
 			t.Parallel()
 			if path, ok := strings.CutPrefix(s.install, "go get "); ok {
-				s.useModule(t, env, version, path)
+				s.useModule(t, env, version, path, s.text(t, clone, strings.TrimPrefix(url, "redis://")))
 				return
 			}
 			program := s.installed(t, env)
@@ -86,20 +121,49 @@ func stranger(t *testing.T, proxy string) []string {
 	}
 }
 
-// useModule installs the module path into an empty module and builds a program with it.
-func (s step) useModule(t *testing.T, env []string, version, path string) {
+// useModule installs the module path into an empty module and runs the program of its page.
+func (s step) useModule(t *testing.T, env []string, version, path, text string) {
 	t.Helper()
 	folder := t.TempDir()
 	command(t, folder, env, "go", "mod", "init", "example.com/stranger")
 	command(t, folder, env, strings.Fields(s.install)...)
-	program := fmt.Sprintf("package main\n\nimport _ %q\n\nfunc main() { print(\"ok\") }\n", path)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600))
-	require.Equal(t, "ok", command(t, folder, env, "go", "run", "."))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(text), 0o600))
+	require.Equal(t, "ok", command(t, folder, env, "go", "run", "."), text)
 
 	modules := command(t, folder, env, "go", "list", "-m", "all")
 	require.Contains(t, modules, path+" "+version+"\n")
 	require.Contains(t, modules, core+" "+version+"\n")
 	require.NotContains(t, modules, "=>")
+}
+
+// text returns the program of the first Go block after the command in the first page, or before it.
+func (s step) text(t *testing.T, r *repo, server string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(r.root, s.pages[0]))
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(page), "    "+s.install+"\n")
+	_, block, _ := strings.Cut(after+string(page), "```go\n")
+	block, _, found := strings.Cut(block, "```")
+	require.True(t, found)
+	return strings.NewReplacer("localhost:6379", server, "SERVER", server, "CORE", core).Replace(fmt.Sprintf(`package main
+
+import ("context"; "CORE/rlock"; %s)
+
+func ship(context.Context) error { print("ok"); return nil }
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		panic(err)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	%s
+	%s
+	%s
+	return nil
+}
+`, s.program.imports, s.program.before, block, s.program.after))
 }
 
 // installed installs a program and returns its path.
