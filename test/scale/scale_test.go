@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -13,33 +12,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/test/callers"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
-// The service times of Redis 7.0.15, with reading and writing, measured as processor time of its main thread.
 const (
-	tick        = 10 * us // of the simulation
-	us          = time.Microsecond
-	renewal     = 10 * time.Second // a third of the lease
-	messageCost = 8 * us           // for each receiver
-	scriptCost  = 20 * us          // of a script, except those below
-	otherCost   = 11 * us          // of SUBSCRIBE and UNSUBSCRIBE
-	countCost   = 28 * us          // of PUBSUB NUMSUB with 65 channels
-	renewCost   = 17 * us
-	renewEach   = 2100 * time.Nanosecond // for each lock
+	us      = time.Microsecond
+	tick    = 10 * us          // of the simulation
+	renewal = 10 * time.Second // a third of the lease
 )
-
-// fairCost and beatCost fit measurements of fair locks with 10 to 100,000 waiters: granting the lock, and a heartbeat.
-func fairCost(n float64) time.Duration { return time.Duration(max(60+0.8*n, 2*n-7000)) * us }
-func beatCost(n float64) time.Duration { return time.Duration(max(60+1.2*n, 2.8*n-42_000)) * us }
 
 // load is a workload. Each process has some callers for each of its locks; they acquire and release it repeatedly.
 type load struct {
@@ -50,6 +38,7 @@ type load struct {
 }
 
 // sim is a discrete-event simulation. Each server runs its commands one after another, in the order of their arrival.
+// Their costs are processor time of the main thread of Redis 7.0.15, including reading and writing.
 type sim struct {
 	load
 	rand     *rand.Rand
@@ -83,6 +72,7 @@ type caller struct {
 func simulate(w load, seed uint64, warmUp, d time.Duration) *sim {
 	s := &sim{load: w, rand: rand.New(rand.NewPCG(seed, 0)), free: make([]time.Duration, w.servers)}
 	s.events, s.counts = map[time.Duration][]func(){}, map[string]int{}
+	s.after(warmUp-tick, func() { clear(s.counts); s.handOver = nil })
 	processes, locks := make([]process, w.processes), make([]lock, w.locks)
 	for i := range w.locks * w.contenders * w.callers {
 		p, l := i/w.callers%w.processes, i/w.callers/w.contenders
@@ -94,10 +84,6 @@ func simulate(w load, seed uint64, warmUp, d time.Duration) *sim {
 		}
 	}
 	for ; s.now < warmUp+d; s.now += tick {
-		if s.now == warmUp {
-			clear(s.counts)
-			s.handOver = nil
-		}
 		for _, run := range s.events[s.now] {
 			run()
 		}
@@ -118,11 +104,15 @@ func (s *sim) random(mean time.Duration) time.Duration {
 
 // call sends a command, which also sends a message to some callers.
 func (c *caller) call(name string, cost time.Duration, to []*caller, reply func()) {
-	cost += time.Duration(len(to)) * messageCost
+	cost += time.Duration(len(to)) * 8 * us
 	c.free[c.server] = max(c.now, c.free[c.server]) + cost
 	ran, n := c.free[c.server]-c.now, len(to)
 	for _, o := range to {
-		c.after(ran+c.random(c.delay), o.message)
+		c.after(ran+c.random(c.delay), func() {
+			if o.notified = true; o.asleep {
+				o.attempt()
+			}
+		})
 	}
 	c.after(ran+c.random(c.delay), func() {
 		c.counts[name]++
@@ -135,10 +125,10 @@ func (c *caller) call(name string, cost time.Duration, to []*caller, reply func(
 func (c *caller) attempt() {
 	c.asleep, c.notified = false, false
 	granted := c.holder == nil && (!c.fair || len(c.waiting) == 0 || c.waiting[0] == c)
-	cost, subscribe := scriptCost, !c.waits && !c.fair // callers of a fair lock stay subscribed
-	switch {
+	cost, subscribe := 20*us, !c.waits && !c.fair // callers of a fair lock stay subscribed
+	switch n := float64(len(c.waiting)); {
 	case granted && c.fair:
-		cost = fairCost(float64(len(c.waiting)))
+		cost = time.Duration(max(60+0.8*n, 2*n-7000)) * us
 		c.holder, c.waiting = c, c.waiting[min(1, len(c.waiting)):]
 	case granted:
 		c.holder = c
@@ -150,7 +140,7 @@ func (c *caller) attempt() {
 		case granted:
 			c.granted()
 		case subscribe:
-			c.call("SUBSCRIBE", otherCost, nil, c.attempt)
+			c.call("SUBSCRIBE", 11*us, nil, c.attempt)
 		case c.notified:
 			c.attempt()
 		default:
@@ -159,17 +149,11 @@ func (c *caller) attempt() {
 	})
 }
 
-func (c *caller) message() {
-	if c.notified = true; c.asleep {
-		c.attempt()
-	}
-}
-
 func (c *caller) granted() {
 	is := func(o *caller) bool { return o == c }
 	if c.waits && !c.fair {
 		c.waiting = slices.DeleteFunc(c.waiting, is)
-		c.call("UNSUBSCRIBE", otherCost, nil, func() {})
+		c.call("UNSUBSCRIBE", 11*us, nil, func() {})
 	}
 	c.waits = false
 	c.handOver = append(c.handOver, c.now-c.freed)
@@ -182,7 +166,7 @@ func (c *caller) granted() {
 		if c.fair {
 			to = to[:min(1, len(to))]
 		}
-		c.call("release", scriptCost, to, c.attempt)
+		c.call("release", 20*us, to, c.attempt)
 	})
 }
 
@@ -200,7 +184,7 @@ func (c *caller) renewAt(due time.Duration) {
 				n++
 			}
 		}
-		c.call("renew", renewCost+time.Duration(n)*renewEach, nil, func() {})
+		c.call("renew", 17*us+time.Duration(n)*2100, nil, func() {})
 	})
 }
 
@@ -214,9 +198,9 @@ func (c *caller) poll() {
 
 // beat sends heartbeats for a process that waits for a fair lock, and counts subscribers of owners in the queue.
 func (c *caller) beat() {
-	if n := len(c.waiting); c.fair {
-		c.call("PUBSUB", countCost, nil, func() {})
-		c.call("heartbeat", beatCost(float64(n)), nil, func() {
+	if n := float64(len(c.waiting)); c.fair {
+		c.call("PUBSUB", 28*us, nil, func() {})
+		c.call("heartbeat", time.Duration(max(60+1.2*n, 2.8*n-42_000))*us, nil, func() {
 			c.after(time.Duration(min(max(n, 1000), 6000))*5*time.Millisecond, c.beat)
 		})
 	}
@@ -234,48 +218,31 @@ func TestSimulationCountsMatchLibrary(t *testing.T) {
 	}
 }
 
-// commands contains the simulation's names of commands, by a part of their text.
-var commands = map[string]string{
-	luasrc.Acquire.SHA(): "acquire", luasrc.Release.SHA(): "release", luasrc.Renew.SHA(): "renew",
-	luasrc.FairAcquire.SHA(): "acquire", luasrc.FairRelease.SHA(): "release", luasrc.FairHeartbeat.SHA(): "heartbeat",
-	"\r\nPUBSUB\r\n": "PUBSUB",
-}
-
 func compare(t *testing.T, w load) {
 	t.Helper()
 	warmUp, d := 10*time.Second, 150*w.hold/time.Duration(w.locks)
-	srv, err := embedded.Start(embedded.WithInProcess())
-	require.NoError(t, err)
-	defer srv.Close()
+	srv := redistest.Mini(t, embedded.WithInProcess())
 	ctx, cancel := context.WithTimeout(t.Context(), warmUp+d)
 	defer cancel()
+	var running sync.WaitGroup
 	var mu sync.Mutex
 	counts, began := map[string]int{}, time.Now()
-	send := func(b []byte) {
-		time.Sleep(w.delay/2 + rand.N(w.delay))
+	count := func(name string) {
 		mu.Lock()
 		defer mu.Unlock()
-		for text, name := range commands {
-			if time.Since(began) >= warmUp && ctx.Err() == nil {
-				counts[name] += strings.Count(string(b), text)
-			}
+		if time.Since(began) >= warmUp && ctx.Err() == nil {
+			counts[strings.TrimPrefix(name, "fair_")]++
 		}
 	}
-	var callers sync.WaitGroup
 	for p := range w.processes {
-		client, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
-			conn, err := srv.DialNet(ctx, "", "")
-			return redlatch.NewConn(meteredConn{conn, send}, 0), err
-		})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		client := callers.Over(t, srv, func(tr transport.Transport) transport.Transport { return metered{tr, w.delay, count} })
 		for i := p; i < w.locks*w.contenders; i += w.processes {
 			lock := rlock.New(client, fmt.Sprint("lock", i/w.contenders))
 			if w.fair {
 				lock = rfairlock.New(client, fmt.Sprint("lock", i/w.contenders))
 			}
 			for range w.callers {
-				callers.Go(func() {
+				running.Go(func() {
 					time.Sleep(warmUp/4 + rand.N(warmUp/2))
 					for ctx.Err() == nil {
 						_ = lock.Do(ctx, func(context.Context) error { time.Sleep(w.hold); return nil })
@@ -284,21 +251,31 @@ func compare(t *testing.T, w load) {
 			}
 		}
 	}
-	callers.Wait()
+	running.Wait()
 	simulated := simulate(w, 1, warmUp, d).counts
-	for name, n := range counts {
-		require.InDelta(t, n, simulated[name], 2+0.1*float64(n), name)
+	for _, name := range []string{"acquire", "release", "renew", "heartbeat", "PUBSUB"} {
+		require.InDelta(t, counts[name], simulated[name], 2+0.1*float64(counts[name]), name)
 	}
 }
 
-type meteredConn struct {
-	net.Conn
-	send func(b []byte) // called before each Write
+// metered is a transport that counts calls and delays them by a mean.
+type metered struct {
+	transport.Transport
+	delay time.Duration
+	count func(name string)
 }
 
-func (c meteredConn) Write(b []byte) (int, error) {
-	c.send(b)
-	return c.Conn.Write(b)
+func (m metered) Start(call *transport.Call, done transport.Done) {
+	time.AfterFunc(m.delay/2+rand.N(m.delay), func() {
+		m.count(call.Name())
+		m.Transport.Start(call, done)
+	})
+}
+
+func (m metered) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	m.count("PUBSUB")
+	counter, _ := m.Transport.(transport.Counter)
+	return counter.Listeners(ctx, channels...)
 }
 
 // BenchmarkTables prints the tables of docs/model/README.md.
