@@ -20,7 +20,7 @@ one() {
 	local -a defines=()
 	[ "$flags" = - ] || IFS=, read -ra defines <<<"$flags"
 	(
-		cp "docs/model/$model.pml" "$folder"
+		cp docs/model/*.pml "$folder"
 		cd "$folder"
 		ulimit -v 4000000 # a wrong model can make Spin take all memory
 		spin "${defines[@]}" -a "$model.pml"

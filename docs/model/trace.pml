@@ -23,34 +23,28 @@
 
 c_decl {
 	static unsigned char text[1 << 24], *steps[1 << 16];
-	static int count, far[1 << 16], spent;
-	\#define GOES_ON (far[now.chosen] >= 0 && (spent++ < 2000000 || (far[now.chosen] = -3, spent = 0))) /* most traces take a few thousand moves */
+	static int count, far[1 << 16], moves;	/* far: the verdicts */
+	\#define GOES_ON goes_on()	/* Spin rejects a call in c_expr */
 }
 short chosen, at;
 byte what_, caller_, number_, value_;	/* the next step */
 byte busy;	/* set of callers that must make an attempt before time passes */
 byte num[OWNERS], last[CALLERS];	/* the owners' numbers */
 bool lose_acquire[CALLERS], lose_renew[CALLERS];	/* the caller will not get the last call's reply */
-bool overtaken[OWNERS];	/* a renewal of this owner may still run */
 
 c_code {
 	static void report(void)
 	{
 		FILE *f = fopen("verdicts", "w");
-		int i;
-		for (i = 0; i < count; i++)
+		for (int i = 0; i < count; i++)
 			fprintf(f, "%d\n", far[i]);
 		fclose(f);
 	}
 
 	static void load(void)
 	{
-		FILE *f = count ? 0 : fopen("traces", "rb");
-		unsigned char *s = text, *end = text;
-		if (!f)
-			return;
-		end += fread(text, 1, sizeof text, f);
-		fclose(f);
+		FILE *f = fopen("traces", "rb");
+		unsigned char *s = text, *end = text + fread(text, 1, sizeof text, f);
 		for (; s < end; s += 4) {
 			steps[count++] = s;
 			while (*s)
@@ -59,48 +53,56 @@ c_code {
 		atexit(report);
 	}
 
+	/* Finds the next step of the chosen trace. */
 	static void look(void)
 	{
 		unsigned char *s = steps[now.chosen] + 4 * now.at;
-		for (; *s == 16; s += 4, now.at++)
+		int *verdict = &far[now.chosen];
+		for (; *s == not_sent; s += 4, now.at++)
 			now.busy &= ~(1 << s[1]);
-		spent = now.at ? spent : 0;
-		if (!now.at && now.chosen + 1 < count && far[now.chosen + 1] != -1 && far[now.chosen + 1] != -3)
-			far[now.chosen] = -2;
 		now.what_ = s[0]; now.caller_ = s[1]; now.number_ = s[2]; now.value_ = s[3];
-		if (far[now.chosen] >= 0 && now.at > far[now.chosen])
-			far[now.chosen] = now.at;
-		if (!*s && far[now.chosen] >= 0)
-			far[now.chosen] = -1;
+		if (!now.at) {
+			moves = 0;
+			if (now.chosen + 1 < count && verdict[1] != -1 && verdict[1] != -3)
+				*verdict = -2;
+		}
+		if (*verdict >= 0)
+			*verdict = !*s ? -1 : now.at > *verdict ? now.at : *verdict;
 	}
 
 	static void pass(void)
 	{
-		if (now.what_ >= 6 && now.what_ <= 8)
+		if (now.what_ == received || now.what_ == gap || now.what_ == listening)
 			now.busy |= 1 << now.caller_;
-		else if (now.what_ == 1 || now.what_ == 5)
+		else if (now.what_ == sent || now.what_ == gave_up)
 			now.busy &= ~(1 << now.caller_);
 		now.at++;
 		look();
 	}
+
+	/* Most traces take a few thousand moves. */
+	static int goes_on(void)
+	{
+		if (far[now.chosen] >= 0 && moves++ == 2000000)
+			far[now.chosen] = -3;
+		return far[now.chosen] >= 0;
+	}
 }
 
+#define EV_CALLER(condition, step, c) (condition) && what_ == step && caller_ == c -> c_code { pass(); }
 #define EV(condition, step, o, value) (condition) && what_ == step && caller_ == CALLER(o) && number_ == num[o] && (step == renewing || value_ == value) -> \
 	lose_renew[CALLER(o)] = (step == renewing -> value_ : lose_renew[CALLER(o)]); c_code { pass(); }
 #define EV_SENT(o) what_ == sent && caller_ == CALLER(o) && (number_ == num[o] || num[o] == 0 && number_ > last[CALLER(o)]) -> \
 	num[o] = number_; last[CALLER(o)] = number_; lose_acquire[CALLER(o)] = value_; c_code { pass(); }
-#define EV_CALLER(condition, step, c) (condition) && what_ == step && caller_ == c -> c_code { pass(); }
-#define FAULT true
 /* Hidden steps of a caller commute with other callers' steps and with time, so they can wait until its next step. */
-#define HIDDEN(o) (what_ && caller_ == CALLER(o))
 #define HIDES(c) (what_ && caller_ == c)
 #define LOSES(call, c) lose_##call[c]
 #define TRACED true
-#define RESTS(c) (!busy && (what_ == lost || what_ == renewing || what_ == executed && value_) && !(hold[c] && left[c] == 0))
-#define FRESH(o) num[o] = 0; overtaken[o] = false
-#define LOST_RENEWAL(o) overtaken[o] = overtaken[o] || renew[o] == SENT
-#define LATE_RENEWAL(o) :: atomic { EV(overtaken[o] && key == o, renewed, o, true); ttl = LEASE }
-#define RECEIVED(c) :: atomic { EV_CALLER(msg[c] && !(busy >> c & 1), received, c); msg[c] = false; goto listen } \
+#define OVERDUE(c) (hold[c] && left[c] == 0)
+#define TIME_PASSES (!busy && (what_ == lost || what_ == renewing || what_ == executed && value_) \
+	&& !OVERDUE(0) && !OVERDUE(1) && !OVERDUE(2))
+#define FRESH(o) num[o] = 0
+#define RECEIVED(c) :: atomic { EV_CALLER(link[c] == MESSAGE && !(busy >> c & 1), received, c); link[c] = LISTENS; goto listen } \
 	:: atomic { EV_CALLER(!(busy >> c & 1), gap, c); goto listen }
 #define GAP(c) :: atomic { EV_CALLER(true, gap, c); goto listen }
 #define BEGIN c_code { load(); }; do :: c_expr { now.chosen + 1 < count } -> chosen++ :: break od; c_code { look(); }
