@@ -5,7 +5,7 @@
  * a lost reply, or a caller that leaves during its attempt.
  */
 #include "common.pml"
-#define FAULTS 2
+#define FAULTS 3
 #define LEASE 2
 #define MARGIN 1
 #define BURST 2
@@ -145,14 +145,13 @@ yield:	if	/* or asleep */
 held:	if
 	:: atomic { left[o] == 0 -> hold[o] = false; doubt[o] = CERTAIN;
 		streak = (streak -> streak - 1 : 0); goto start }	/* a lost hold does not count as a turn */
-	:: atomic { left[o] && MAY_TRANSFER -> hold[o] = false; pass_lock(o); call[o] = OFFERED }
+	:: atomic { left[o] && MAY_TRANSFER -> hold[o] = false; left[o] = 0; pass_lock(o); call[o] = OFFERED }
 	:: atomic { left[o] && !MAY_TRANSFER ->
 		hold[o] = false; left[o] = 0; call[o] = RELEASE; pass_turn(true); goto start }
 	fi;
 	if
-	:: atomic { call[o] == SETTLED || BUG == 2 -> left[o] = 0; call[o] = 0 }
-	:: atomic { call[o] == RETURNED -> left[o] = 0; call[o] = RELEASE }
-	:: atomic { call[o] == OFFERED && left[o] == 0 && BUG != 2 -> call[o] = 0; doubt[o] = CERTAIN }
+	:: atomic { call[o] == SETTLED || BUG == 2 -> call[o] = 0 }
+	:: atomic { call[o] == RETURNED -> call[o] = RELEASE }
 	fi;
 	goto start
 }
@@ -173,7 +172,7 @@ active proctype Remote()
 
 /* Time does not pass while a call waits to run, or a caller, resolver or notified process must act. */
 #define RESTS(o) (doubt[o] == UNSURE || doubt[o] == 0 && (!hold[o] || left[o]) \
-	&& (call[o] == 0 && from[o] == 0 || call[o] == OFFERED && left[o]))
+	&& (call[o] == 0 && from[o] == 0 || call[o] == OFFERED))
 
 active proctype Clock()
 {
