@@ -8,9 +8,7 @@
  * Leases, deadlines and naps are relative and fall by one per tick. A tick passes only when no other step is possible,
  * so all other steps take no time.
  */
-#ifndef BUG
-#define BUG 0
-#endif
+#include "common.pml"
 #define C 3
 #define O 4      /* number of owners */
 #define SPARE 3
@@ -22,8 +20,6 @@
 #define FOREVER 15
 #define BIT(o) (1 << (o))
 #define HAS(set, o) (((set) >> (o)) & 1)
-#define MIN(a, b) ((a) < (b) -> (a) : (b))
-#define MAX(a, b) ((a) > (b) -> (a) : (b))
 #define CLIENT(o) ((o) == SPARE -> spare : (o))
 #define JAVA(o) (REDISSON && (o) == 2)
 #define OURS(p, o) (own[p] == (o) && HAS(waiting, o))
@@ -31,14 +27,11 @@
 #define REDLATCH_WAITS (waiting & ~(REDISSON << 2))
 #define AT(p, o) ((p) * O + (o))
 #define HEAD_IF_FREE (holder == NONE && qlen > 0 -> q[0] : NONE)
-#define WHEN(cond, steps) if :: cond -> steps :: else fi
-#define CHECK(property, cond) assert((cond) || property)
 /* Runs a script, whose first message may be lost. */
 #define PUBLISHING(script) atomic { if :: drops > 0 -> drop = 1 :: true fi; d_step { script; drop = 0 } }
 
-/* Properties. They are always 0, so that a failed assertion contains the name. */
 hidden byte no_overlap, fifo, live_waiter_keeps_place, woken_at_once, free_lock_within_poll, dead_waiter_expires,
-	dead_waiter_evicted, only_dead_evicted, gave_up_leaves_nothing;
+	dead_waiter_evicted, only_dead_evicted, gave_up_leaves_nothing; /* properties */
 
 byte holder = NONE, ttl, qlen, q[O];
 short deadline[O];
@@ -57,7 +50,7 @@ byte died, waiting, before[O]; /* sets: dead clients, waiting owners, owners tha
 bit untold;              /* the first waiter may not have been notified that the lock is free */
 byte unused, blocked;    /* ticks for which the free lock has a live or dead first waiter */
 byte x, deaths = HAS(FAULTS, 0), losses = HAS(FAULTS, 1), drops = HAS(FAULTS, 2), drop, calls = CALLS;
-hidden byte i, j, pos, new, got; /* hidden: used only within a step */
+hidden byte j, pos, new, got; /* hidden: used only within a step */
 hidden short rep, w, dl, ahead, old, moved, fall;
 
 inline find(o) { pos = 0; do :: pos < qlen && q[pos] != o -> pos++ :: else -> break od }

@@ -15,12 +15,6 @@
 #ifndef PEER
 #define PEER 0		/* 1: a Redisson client also uses the lock */
 #endif
-#ifndef LEASE
-#define LEASE 2
-#endif
-#ifndef OWN
-#define OWN 2
-#endif
 #define MARGIN (BUG == 6 -> 0 : 1)
 #define POLL 1
 #define OWNERS (OWN * CALLERS + 1)	/* 0 is nobody */
@@ -28,6 +22,31 @@
 #define REDISSON OWNERS	/* its owner */
 #define CALLER(o) (((o) - 1) / OWN)
 #define FIRST(c) (1 + OWN * (c))
+
+/* EV is a visible step, enabled if a condition holds. With -DTRACE, it must also be the next step of a trace. */
+#ifdef TRACE
+#include "trace.pml"
+#else
+#define LEASE 2
+#define OWN 2
+#define EV(condition, step, o, value) (condition)
+#define EV_SENT(o) skip
+#define EV_CALLER(condition, step, c) (condition)
+#define HIDES(c) true
+#define LOSES(call, c) true
+#define TRACED false
+#define GAP(c)
+#define RECEIVED(c)
+#define BEGIN skip
+#define NOT_SENT
+#define FRESH(o)
+/* Time does not pass while a call waits to run or a caller or resolver must act. */
+#define DONE(o) (acquire[o] != SENT && doubt[o] != LATE && doubt[o] != CERTAIN)
+#define RESTS(c) (DONE(FIRST(c)) && DONE(FIRST(c) + 1) && renew[c] != SENT && release[c] == 0 \
+	&& !(hold[c] && left[c] == 0) && !(asleep[c] && nap[c] == 0) \
+	&& !(grants[c] == 0 && (acquire[own[c]] > SENT || renew[c] > SENT)))
+#define TIME_PASSES (RESTS(0) && RESTS(CALLERS - 1))
+#endif
 
 hidden byte no_overlap, ends_first, leaves_nothing, true_loss, heard, poll_cap;	/* properties */
 
@@ -67,28 +86,6 @@ byte faults = FAULTS;
 #define VALID(c) (hold[c] && !forgot[own[c]])
 #define SPEND faults = faults - !TRACED
 #define FAULT faults > 0 -> SPEND
-
-/* A visible step, enabled if a condition holds. With -DTRACE, it must also be the next step of a trace. */
-#ifdef TRACE
-#include "trace.pml"
-#else
-#define EV(condition, step, o, value) (condition)
-#define EV_SENT(o) skip
-#define EV_CALLER(condition, step, c) (condition)
-#define HIDES(c) true
-#define LOSES(call, c) true
-#define TRACED false
-#define GAP(c)
-#define RECEIVED(c)
-#define BEGIN skip
-#define FRESH(o)
-/* Time does not pass while a call waits to run or a caller or resolver must act. */
-#define DONE(o) (acquire[o] != SENT && doubt[o] != LATE && doubt[o] != CERTAIN)
-#define RESTS(c) (DONE(FIRST(c)) && DONE(FIRST(c) + 1) && renew[c] != SENT && release[c] == 0 \
-	&& !(hold[c] && left[c] == 0) && !(asleep[c] && nap[c] == 0) \
-	&& !(grants[c] == 0 && (acquire[own[c]] > SENT || renew[c] > SENT)))
-#define TIME_PASSES (RESTS(0) && RESTS(CALLERS - 1))
-#endif
 
 inline take(o)
 {
@@ -145,12 +142,6 @@ active [OWNERS - 1] proctype Owner()
 }
 
 #define o own[c]
-inline send()
-{
-	EV_SENT(o);
-	forgot[o] = false; acquire[o] = SENT; grants[c] = LEASE - MARGIN; nap[c] = 0; asleep[c] = false; idle[c] = 0
-}
-
 inline drop_renewal()
 {
 	stray[o] = stray[o] || renew[c] == SENT; renew[c] = 0
@@ -174,7 +165,11 @@ start:	atomic {
 		CHECK(leaves_nothing, !link[c]);
 		o = FREE(c); stray[o] = false; FRESH(o)
 	}
-again:	atomic { send() }
+again:	atomic {
+		EV_SENT(o);
+		forgot[o] = false; acquire[o] = SENT; grants[c] = LEASE - MARGIN;
+		nap[c] = 0; asleep[c] = false; idle[c] = 0
+	}
 	if
 	:: atomic { EV(acquire[o] == YES && grants[c] == 0, granted, o, false);	/* the lease could end too early */
 		acquire[o] = 0; doubt[o] = CERTAIN; goto start }
@@ -242,7 +237,7 @@ active proctype World()
 {
 	BEGIN;
 	do
-	LINK(0) LINK(CALLERS - 1)
+	LINK(0) LINK(CALLERS - 1) NOT_SENT
 	:: atomic { PEER && key == 0 -> take(REDISSON); own[REMOTE] = REDISSON; hold[REMOTE] = true }
 	:: atomic { PEER && key == REDISSON -> free(false); hold[REMOTE] = false }
 	/* A third party deletes the key, with or without a message. */

@@ -4,9 +4,7 @@
  * calls in total. One message may be lost. Leases and naps are relative and fall by one per tick. A tick passes only
  * when no other step is possible, so all other steps take no time.
  */
-#ifndef BUG
-#define BUG 0
-#endif
+#include "common.pml"
 #define C 4
 #define NONE 7
 #define LEASE 2
@@ -14,14 +12,9 @@
 #define PATIENCE 1
 #define BURST 1
 #define READS(c) (!((c) == 2 || (c) == 3 && OTHER == 1))
-#define MIN(a, b) ((a) < (b) -> (a) : (b))
-#define MAX(a, b) ((a) > (b) -> (a) : (b))
-#define WHEN(cond, steps) if :: cond -> steps :: else fi
 #define EACH(steps) for (i : 0 .. C - 1) { steps }
-#define CHECK(property, cond) assert((cond) || property)
-/* Properties. They are always 0, so that a failed assertion contains the name. */
 hidden byte writer_alone, dead_reader_expires, not_passed_by_readers, gave_up_leaves_nothing, woken_at_once,
-	free_lock_within_poll;
+	free_lock_within_poll; /* properties */
 
 byte ttl, writer = NONE;     /* ttl 0: the lock is free; otherwise no writer: it is read-locked */
 bit fields[C];               /* the lock has the reader's field */
@@ -36,7 +29,7 @@ bit parked[C], asked[C], signal[C];                         /* caller.parked, as
 byte passed;                 /* readers admitted beside others of their process while the writer waits */
 byte unused; bit untold;     /* ticks for which clients wait for a free lock; they may not have been notified */
 byte deaths = 1, drops = 1, drop, calls = CALLS;
-hidden byte i, most, got, held; /* hidden: used only within a step */
+hidden byte most, got, held; /* hidden: used only within a step */
 
 inline longest() { most = 0; EACH(most = MAX(most, leases[i])) }
 inline delete() { EACH(fields[i] = 0) ttl = 0; writer = NONE }

@@ -4,22 +4,10 @@
  * end. The file verdicts gets a number for each trace: -1 if the model accepts it, the index of the first step that the
  * model rejects, -2 if the trace was not searched because a later one was rejected, or -3 if the search took too long.
  */
-#define sent 1
-#define executed 2
-#define granted 3
-#define refused 4
-#define gave_up 5
-#define received 6
-#define gap 7
-#define listening 8
-#define renewing 9
-#define renewed 10
-#define releasing 11
-#define released 12
-#define lost 13
-#define deleted 14
-#define confirmed 15
-#define not_sent 16	/* an attempt that was not sent; not a step of the model */
+#define OWN 3
+#define LEASE 3
+mtype = { not_sent, confirmed, deleted, lost, released, releasing, renewed, renewing, listening, gap, received, gave_up,
+	refused, granted, executed, sent };	/* 16 to 1; an attempt that was not sent is not a step of the model */
 
 c_decl {
 	static unsigned char text[1 << 24], *steps[1 << 16];
@@ -58,8 +46,6 @@ c_code {
 	{
 		unsigned char *s = steps[now.chosen] + 4 * now.at;
 		int *verdict = &far[now.chosen];
-		for (; *s == not_sent; s += 4, now.at++)
-			now.busy &= ~(1 << s[1]);
 		now.what_ = s[0]; now.caller_ = s[1]; now.number_ = s[2]; now.value_ = s[3];
 		if (!now.at) {
 			moves = 0;
@@ -68,16 +54,6 @@ c_code {
 		}
 		if (*verdict >= 0)
 			*verdict = !*s ? -1 : now.at > *verdict ? now.at : *verdict;
-	}
-
-	static void pass(void)
-	{
-		if (now.what_ == received || now.what_ == gap || now.what_ == listening)
-			now.busy |= 1 << now.caller_;
-		else if (now.what_ == sent || now.what_ == gave_up)
-			now.busy &= ~(1 << now.caller_);
-		now.at++;
-		look();
 	}
 
 	/* Most traces take a few thousand moves. */
@@ -89,11 +65,21 @@ c_code {
 	}
 }
 
-#define EV_CALLER(condition, step, c) (condition) && what_ == step && caller_ == c -> c_code { pass(); }
+inline pass()
+{
+	if
+	:: what_ == received || what_ == gap || what_ == listening -> busy = busy | 1 << caller_
+	:: what_ == sent || what_ == not_sent || what_ == gave_up -> busy = busy & ~(1 << caller_)
+	:: else
+	fi;
+	c_code { now.at++; look(); }
+}
+
+#define EV_CALLER(condition, step, c) (condition) && what_ == step && caller_ == c -> pass()
 #define EV(condition, step, o, value) (condition) && what_ == step && caller_ == CALLER(o) && number_ == num[o] && (step == renewing || value_ == value) -> \
-	lose_renew[CALLER(o)] = (step == renewing -> value_ : lose_renew[CALLER(o)]); c_code { pass(); }
+	lose_renew[CALLER(o)] = (step == renewing -> value_ : lose_renew[CALLER(o)]); pass()
 #define EV_SENT(o) what_ == sent && caller_ == CALLER(o) && (number_ == num[o] || num[o] == 0 && number_ > last[CALLER(o)]) -> \
-	num[o] = number_; last[CALLER(o)] = number_; lose_acquire[CALLER(o)] = value_; c_code { pass(); }
+	num[o] = number_; last[CALLER(o)] = number_; lose_acquire[CALLER(o)] = value_; pass()
 /* Hidden steps of a caller commute with other callers' steps and with time, so they can wait until its next step. */
 #define HIDES(c) (what_ && caller_ == c)
 #define LOSES(call, c) lose_##call[c]
@@ -106,5 +92,6 @@ c_code {
 	:: atomic { EV_CALLER(!(busy >> c & 1), gap, c); goto listen }
 #define GAP(c) :: atomic { EV_CALLER(true, gap, c); goto listen }
 #define BEGIN c_code { load(); }; do :: c_expr { now.chosen + 1 < count } -> chosen++ :: break od; c_code { look(); }
+#define NOT_SENT :: atomic { EV_CALLER(true, not_sent, caller_) }
 
 never { do :: c_expr { GOES_ON } od }
