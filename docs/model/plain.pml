@@ -6,14 +6,11 @@
  * fault is a lost connection, a deleted key, or a caller that leaves before its reply.
  */
 #include "common.pml"
-#ifndef CALLERS
-#define CALLERS 2
-#endif
-#ifndef FAULTS
-#define FAULTS 1
-#endif
 #ifndef PEER
-#define PEER 0		/* 1: a Redisson client also uses the lock */
+#define PEER 0	/* 1: a Redisson client takes the place of the second caller, and two faults may occur */
+#endif
+#ifndef CALLERS
+#define CALLERS (2 - PEER)
 #endif
 #define MARGIN (BUG == 6 -> 0 : 1)
 #define POLL 1
@@ -77,7 +74,7 @@ byte link[CALLERS];
 byte own[CALLERS + 1], nap[CALLERS], idle[CALLERS];	/* idle: time asleep while the lock was free */
 byte left[CALLERS], grants[CALLERS];	/* of the hold; of the hold that the next reply can grant or extend */
 bit hold[CALLERS + 1], asleep[CALLERS];
-byte faults = FAULTS;
+byte faults = 1 + PEER;
 
 #define UNUSED(o) (acquire[o] == 0 && doubt[o] == 0)
 /* An unused owner of a caller, or 0. */
@@ -87,35 +84,26 @@ byte faults = FAULTS;
 #define SPEND faults = faults - !TRACED
 #define FAULT faults > 0 -> SPEND
 
-inline take(o)
-{
-	for (i : 0 .. REMOTE) {
-		CHECK(no_overlap, !VALID(i) || own[i] == o)
-	}
+inline take(o) {
+	for (i : 0 .. REMOTE) { CHECK(no_overlap, !VALID(i) || own[i] == o) }
 	key = o; ttl = LEASE; quiet = false
 }
 
-inline free(silently)
-{
+inline free(silently) {
 	key = 0; ttl = 0; quiet = silently;
-	for (i : 0 .. CALLERS - 1) {
-		link[i] = (link[i] == LISTENS && !silently && BUG != 5 -> MESSAGE : link[i])
-	}
+	for (i : 0 .. CALLERS - 1) { link[i] = (link[i] == LISTENS && !silently && BUG != 5 -> MESSAGE : link[i]) }
 }
 
 /* A resolver ends. The owner has no key, and no call that could still acquire it. */
-inline resolved(o)
-{
+inline resolved(o) {
 	CHECK(leaves_nothing, key != o && acquire[o] != LOST);
 	doubt[o] = 0
 }
 
 /* The server runs an owner's calls, and engine.Resolve ends its doubt with a fence or calls that release its lock. */
 #define RUNS (acquire[o] == SENT || acquire[o] == LOST)
-active [OWNERS - 1] proctype Owner()
-{
+active [OWNERS - 1] proctype Owner() {
 	byte o = _pid + 1;
-
 	do
 	:: atomic { EV(RUNS && (key == 0 || key == o), executed, o, true);
 		take(o); acquire[o] = (acquire[o] == SENT -> YES : 0) }
@@ -142,28 +130,23 @@ active [OWNERS - 1] proctype Owner()
 }
 
 #define o own[c]
-inline drop_renewal()
-{
-	stray[o] = stray[o] || renew[c] == SENT; renew[c] = 0
-}
+inline new_owner() { o = FREE(c); stray[o] = false; FRESH(o) }
+inline drop_renewal() { stray[o] = stray[o] || renew[c] == SENT; renew[c] = 0 }
 
-active [CALLERS] proctype Caller()
-{
+active [CALLERS] proctype Caller() {
 	byte c = _pid - OWNERS + 1;
 	bool subscribes;	/* not before the second attempt */
 
 start:	atomic {
 		HIDES(c);
-		if
-		:: BUG == 10 || TRACED	/* in a process, the next caller may keep it */
-		:: BUG != 10 -> link[c] = 0
-		fi;
+		/* In a process, the next caller may keep the subscription. */
+		if :: BUG != 10 -> link[c] = 0 :: BUG == 10 || TRACED fi;
 		o = 0; grants[c] = 0; nap[c] = 0; asleep[c] = false; idle[c] = 0; subscribes = false
 	}
 	atomic {
 		HIDES(c) && FREE(c) != 0;
 		CHECK(leaves_nothing, !link[c]);
-		o = FREE(c); stray[o] = false; FRESH(o)
+		new_owner()
 	}
 again:	atomic {
 		EV_SENT(o);
@@ -183,10 +166,8 @@ again:	atomic {
 		acquire[o] = 0; nap[c] = 0; goto listen }
 	:: atomic { HIDES(c) && LOSES(acquire, c) && acquire[o] != 0 && FAULT;	/* the connection is lost */
 		acquire[o] = (acquire[o] == SENT -> LOST : 0); doubt[o] = UNSURE + LEASE;
-		if
-		:: FREE(c) != 0 -> o = (BUG == 11 -> o : FREE(c)); stray[o] = false; FRESH(o); goto listen
-		:: goto start
-		fi }
+		WHEN(BUG != 11, if :: FREE(c) != 0 -> new_owner() :: goto start fi);
+		goto listen }
 	:: atomic { EV_CALLER(LOSES(acquire, c) && acquire[o] != 0 && faults > 0, gave_up, c);
 		SPEND; doubt[o] = LATE; goto start }
 	fi;
@@ -233,8 +214,7 @@ held:	do
 	:: atomic { !TRACED && (link[c] == LISTENS || link[c] == MESSAGE) && FAULT; link[c] = DOWN } \
 	:: atomic { link[c] == DOWN -> link[c] = MESSAGE }
 
-active proctype World()
-{
+active proctype World() {
 	BEGIN;
 	do
 	LINK(0) LINK(CALLERS - 1) NOT_SENT
@@ -251,8 +231,7 @@ active proctype World()
 /* A call, a resolver or the holder will free the key of owner o. */
 #define MINDED(o) (acquire[o] || doubt[o] || HOLDS(o))
 
-active proctype Clock()
-{
+active proctype Clock() {
 	do
 	:: d_step {
 		TIME_PASSES;
@@ -265,17 +244,12 @@ active proctype Clock()
 			idle[i] = (!TRACED && asleep[i] && key == 0 -> idle[i] + 1 : 0);
 			CHECK(poll_cap, idle[i] <= POLL)
 		}
-		for (i : 1 .. OWNERS - 1) {
-			doubt[i] = (doubt[i] > UNSURE -> doubt[i] - 1 : doubt[i])
-		}
+		for (i : 1 .. OWNERS - 1) { doubt[i] = (doubt[i] > UNSURE -> doubt[i] - 1 : doubt[i]) }
 		ttl = MAX(ttl, 1) - 1;
-		if
-		:: key && ttl == 0 ->
+		WHEN(key && ttl == 0,
 			CHECK(ends_first, key == REDISSON || !HOLDS(key));
 			hold[REMOTE] = hold[REMOTE] && key != REDISSON;
-			free(true)
-		:: else
-		fi
+			free(true))
 	}
 	od
 }

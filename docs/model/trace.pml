@@ -21,16 +21,14 @@ byte num[OWNERS], last[CALLERS];	/* the owners' numbers */
 bool lose_acquire[CALLERS], lose_renew[CALLERS];	/* the caller will not get the last call's reply */
 
 c_code {
-	static void report(void)
-	{
+	static void report(void) {
 		FILE *f = fopen("verdicts", "w");
 		for (int i = 0; i < count; i++)
 			fprintf(f, "%d\n", far[i]);
 		fclose(f);
 	}
 
-	static void load(void)
-	{
+	static void load(void) {
 		FILE *f = fopen("traces", "rb");
 		unsigned char *s = text, *end = text + fread(text, 1, sizeof text, f);
 		for (; s < end; s += 4) {
@@ -42,8 +40,7 @@ c_code {
 	}
 
 	/* Finds the next step of the chosen trace. */
-	static void look(void)
-	{
+	static void look(void) {
 		unsigned char *s = steps[now.chosen] + 4 * now.at;
 		int *verdict = &far[now.chosen];
 		now.what_ = s[0]; now.caller_ = s[1]; now.number_ = s[2]; now.value_ = s[3];
@@ -57,16 +54,14 @@ c_code {
 	}
 
 	/* Most traces take a few thousand moves. */
-	static int goes_on(void)
-	{
+	static int goes_on(void) {
 		if (far[now.chosen] >= 0 && moves++ == 2000000)
 			far[now.chosen] = -3;
 		return far[now.chosen] >= 0;
 	}
 }
 
-inline pass()
-{
+inline pass() {
 	if
 	:: what_ == received || what_ == gap || what_ == listening -> busy = busy | 1 << caller_
 	:: what_ == sent || what_ == not_sent || what_ == gave_up -> busy = busy & ~(1 << caller_)

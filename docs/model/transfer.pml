@@ -39,15 +39,13 @@ bit remote_waits, remote_msg;
 byte streak;	/* holds in a row during the remote wait; 0 if no local caller waits */
 byte faults = FAULTS;
 
-inline free(by)
-{
+inline free(by) {
 	key = 0; ttl = 0; remote_msg = remote_waits;
 	owed = owed && by != REMOTE; naps = naps && owed
 }
 
 /* queue.Pass: the turn goes to some waiting caller (the model does not order them). */
-inline pass_turn(released)
-{
+inline pass_turn(released) {
 	ahead = (released -> ahead + 1 : ahead);
 	if
 	:: waiting[1] -> turn = 1
@@ -63,14 +61,10 @@ inline pass_turn(released)
 #define MAY_TRANSFER ((waiting[1] || waiting[2] || waiting[3]) && (ahead + 1 < BURST || BUG == 3))
 inline pass_lock(o) { pass_turn(true); from[turn] = o }
 
-inline settle(o, how)
-{
-	call[o] = (call[o] == OFFERED -> how : call[o])
-}
+inline settle(o, how) { call[o] = (call[o] == OFFERED -> how : call[o]) }
 
 /* queue.passUnused: the caller leaves with the turn. */
-inline leave_turn()
-{
+inline leave_turn() {
 	if
 	:: from[o] && MAY_TRANSFER -> pass_lock(from[o])
 	:: else -> settle(from[o], RETURNED); pass_turn(false)
@@ -81,10 +75,8 @@ inline leave_turn()
 /* The server runs an owner's calls, and the resolver ends its doubt. */
 #define RUNS (call[o] == SENT || call[o] == LOST)
 #define GRANTS (from[o] == 0 && key == 0 || from[o] && (key == from[o] || BUG == 1))
-active [LOCALS] proctype Owner()
-{
+active [LOCALS] proctype Owner() {
 	byte o = _pid + 1;
-
 	do
 	:: atomic { RUNS && GRANTS -> key = o; ttl = LEASE; call[o] = (call[o] == SENT -> YES : 0) }
 	:: atomic { RUNS && !GRANTS -> call[o] = (call[o] == SENT -> NO : 0) }
@@ -97,24 +89,19 @@ active [LOCALS] proctype Owner()
 	od
 }
 
-inline hold_alone(o)
-{
+inline hold_alone(o) {
 	hold[o] = true;
-	for (i : 1 .. REMOTE) {
-		CHECK(no_overlap, i == o || !hold[i])
-	}
+	for (i : 1 .. REMOTE) { CHECK(no_overlap, i == o || !hold[i]) }
 }
 
-inline granted()
-{
+inline granted() {
 	settle(from[o], SETTLED); call[o] = 0; from[o] = 0;
 	CHECK(ends_first, key == o);
 	hold_alone(o); left[o] = LEASE - MARGIN; streak = (remote_waits -> streak + 1 : 0);
 	CHECK(remote_turn, streak <= BURST)
 }
 
-active [LOCALS] proctype Local()
-{
+active [LOCALS] proctype Local() {
 	byte o = _pid - LOCALS + 1;
 
 start:	atomic {
@@ -156,8 +143,7 @@ held:	if
 	goto start
 }
 
-active proctype Remote()
-{
+active proctype Remote() {
 	do
 	:: atomic { !hold[REMOTE] ->	/* called, woken, or polls */
 		remote_msg = false;
@@ -174,8 +160,7 @@ active proctype Remote()
 #define RESTS(o) (doubt[o] == UNSURE || doubt[o] == 0 && (!hold[o] || left[o]) \
 	&& (call[o] == 0 && from[o] == 0 || call[o] == OFFERED))
 
-active proctype Clock()
-{
+active proctype Clock() {
 	do
 	:: d_step {
 		RESTS(1) && RESTS(2) && RESTS(3) && !remote_msg;
@@ -187,12 +172,9 @@ active proctype Clock()
 		}
 		naps = false;
 		ttl = MAX(ttl, 1) - 1;
-		if
-		:: key && ttl == 0 ->
+		WHEN(key && ttl == 0,
 			CHECK(ends_first, key == REMOTE || !hold[key]);
-			hold[REMOTE] = hold[REMOTE] && key != REMOTE; key = 0
-		:: else
-		fi
+			hold[REMOTE] = hold[REMOTE] && key != REMOTE; key = 0)
 	}
 	od
 }
