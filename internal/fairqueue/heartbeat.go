@@ -159,7 +159,7 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 	b.queues.Prepare(b.ctx)
 	beat, err := b.send(waiters)
 	if err != nil {
-		return b.detector.Keep() / retries, true
+		return b.detector.Kept() / retries, true
 	}
 	ours := make(map[string]bool, len(waiters))
 	for _, w := range waiters {

@@ -217,6 +217,19 @@ func TestFailedHeartbeatOfLongQueueIsRetriedLessOften(t *testing.T) {
 	})
 }
 
+// The next heartbeat would keep the places for longer than the last one did.
+func TestFailedHeartbeatOfGrowingQueueIsRetriedWhilePlacesLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 0)
+		s.set(func() { s.behind = 5996 })
+		time.Sleep(period + time.Second)
+		before := count(s.Fake, "HEARTBEAT")
+		s.set(func() { s.outage = errLoading })
+		time.Sleep(2*period + 4*time.Second)
+		require.InDelta(t, 10, count(s.Fake, "HEARTBEAT")-before, 1)
+	})
+}
+
 func TestCloseStopsHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)

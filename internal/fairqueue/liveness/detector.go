@@ -117,6 +117,9 @@ func (d *Detector) Window() int {
 // rarely as after the last heartbeat.
 func (d *Detector) Keep() time.Duration { return kept * max(d.next, d.planned) }
 
+// Kept returns for how long the last heartbeat has kept the places, at least.
+func (d *Detector) Kept() time.Duration { return kept * d.next }
+
 // Keep returns for how long heartbeats keep places in a queue of the given length.
 func Keep(period time.Duration, length int64) time.Duration { return kept * interval(period, length) }
 
