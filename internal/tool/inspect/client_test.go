@@ -21,6 +21,7 @@ func TestArgsAreShellQuoted(t *testing.T) {
 		"'{app}:x'":                  {"{app}:x"},
 		"''":                         {""},
 		"'ørder'":                    {"ørder"},
+		"a=b '=b'":                   {"a=b", "=b"},
 		"-- '-x' a":                  {"-x", "a"},
 		"--base64 YQpi YQ==":         {"a\nb", "a"},
 		"--base64 G1sySg==":          {"\x1b[2J"},

@@ -85,7 +85,8 @@ func Word(s string) string {
 // Quote quotes text for a shell, as a single word.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,][A-Za-z0-9_./:@%+=,-]*$`)
+// zsh replaces =name with the path of a command.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,][A-Za-z0-9_./:@%+=,-]*$`)
 
 // Arg is like Quote, but leaves text that no shell changes as it is.
 func Arg(text string) string {
