@@ -165,7 +165,7 @@ func WithWait(d time.Duration) Option {
 // WithPolling makes Lock poll every d instead of subscribing, like Redisson's getSpinLock. d must
 // be at least 1 ms. Each pause is randomly shortened by up to an eighth. Use it for servers without
 // pub/sub, and for locks that getSpinLock releases without a message. It has no effect on TryLock,
-// which doesn't wait. Only plain and fenced locks support it.
+// which does not wait. Only plain and fenced locks support it.
 func WithPolling(d time.Duration) Option {
 	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
