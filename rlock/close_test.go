@@ -161,6 +161,21 @@ func TestCloseAwaitsReleaseOfSharedOwner(t *testing.T) {
 	}
 }
 
+func TestCloseAwaitsUnresolvedReleaseOfSharedOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire, client := wired(t, 0, redlatch.WithCommandTimeout(closeTimeout))
+		hold := take(t, rlock.New(client, "job"), rlock.WithOwner(newOwner()), rlock.WithLease(time.Minute))
+		wire.hole.Store(true)
+		time.AfterFunc(time.Second, wire.reset)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrUncertain)
+		done := closes(t, client, closeTimeout)
+		synctest.Wait()
+		wire.heal()
+		done()
+		require.False(t, locked(t, wire.srv, "job"))
+	})
+}
+
 func TestCloseIsBoundedDuringDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire, client := wired(t, 0, redlatch.WithCommandTimeout(closeTimeout), redlatch.WithClientName("named"))

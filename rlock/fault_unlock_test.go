@@ -76,6 +76,7 @@ func TestU32UnlockWithLostReplyReleasesOnce(t *testing.T) {
 					require.NoError(t, err)
 				} else {
 					requireTransportError(t, err)
+					require.ErrorIs(t, err, redlatch.ErrUncertain)
 				}
 				if name == "never" {
 					speak()

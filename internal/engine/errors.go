@@ -199,18 +199,21 @@ func notSentSince(began time.Time, err error) error {
 }
 
 // Persist calls try, with the remaining time, until it succeeds, fails permanently, or bound has passed. open reports
-// whether an attempt before the last one may have run. Callers that may run while the client is closing must have
-// joined the engine.
+// whether an attempt before the last one may have run; the error is then never ErrNotSent. Callers that may run while
+// the client is closing must have joined the engine.
 func (e *Engine) Persist(bound time.Duration, try func(rest time.Duration) error) (open bool, err error) {
 	began, rest := time.Now(), bound
 	var pause Backoff
+	var doubt error
 	for {
 		err = try(rest)
 		switch {
 		case err == nil:
 			return open, nil
 		case errors.Is(err, ErrUncertain):
-			open = true
+			open, doubt = true, err
+		case open && errors.Is(err, ErrNotSent):
+			err = doubt
 		case !Passing(err):
 			return open, err
 		}
