@@ -217,8 +217,8 @@ const (
 	pause     = 10 * time.Millisecond
 )
 
-func (q *queue) countTurn(released bool) {
-	if !released {
+func (q *queue) countTurn(used bool) {
+	if !used {
 		q.turns = 0
 		return
 	}
