@@ -157,6 +157,19 @@ func TestCallWakesOnlyItsWaiter(t *testing.T) {
 	requireNoGroup(t, qs)
 }
 
+func TestCallOfLeavingLeaderPassesToNext(t *testing.T) {
+	qs := newQueues(t)
+	all := joinAll(qs, "a", "b", "c")
+	all[2].sawGap()
+	all[0].leaveGroup()
+	require.True(t, wasCalled(all[1]), "messages may have been missed")
+	requireAsleep(t, all[2])
+	all[1].leaveGroup()
+	requireLeads(t, all[2])
+	all[2].leaveGroup()
+	requireNoGroup(t, qs)
+}
+
 func TestLeavingPlaceWakesOthersOfOwner(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "x", "first", "x", "y", "x")

@@ -186,7 +186,8 @@ func (c *caller) join(name string, w Waiter) {
 	g.beginHeartbeats()
 }
 
-// leaveGroup removes the waiter from its group, if it has one, and calls the other waiters with the same owner.
+// leaveGroup removes the waiter from its group, if it has one, and calls the other waiters with the same owner. If the
+// first waiter leaves before it retries because messages may have been missed, the next one retries.
 func (c *caller) leaveGroup() {
 	g := c.group
 	if g == nil {
@@ -195,7 +196,9 @@ func (c *caller) leaveGroup() {
 	g.mu.Lock()
 	led := g.first() == c
 	g.waiting.Remove(c.place)
-	g.wakeFirst(led)
+	if g.wakeFirst(led); led && c.called && g.gap && g.waiting.Len() > 0 {
+		g.first().call()
+	}
 	others := slices.DeleteFunc(g.byOwner[c.waiter.Owner], func(other *caller) bool { return other == c })
 	if g.byOwner[c.waiter.Owner] = others; len(others) == 0 {
 		delete(g.byOwner, c.waiter.Owner)
