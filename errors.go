@@ -42,7 +42,7 @@ var (
 	ErrClosed = engine.ErrClosed
 
 	// ErrUncertain means that a command was sent but its reply was lost: it may have taken
-	// effect. The client cleans up in the background, except for owners set with WithOwner.
+	// effect. The client cleans up in the background, except for owners passed to WithOwner or Resume.
 	ErrUncertain = engine.ErrUncertain
 
 	// ErrNotSent means that a command had no effect because Redis could not be reached.

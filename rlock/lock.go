@@ -65,7 +65,7 @@ func (l *Lock) Name() string { return hold.Of(l).Name }
 //     redlatch.WithMaxWaiters was reached
 //   - ErrNotSent: ctx had ended, or the first attempt did not reach Redis within one command timeout
 //   - ErrUncertain: the reply to the first attempt was lost, or ctx ended before it arrived; the client
-//     undoes the attempt
+//     undoes the attempt, unless the owner was passed to WithOwner or Resume
 //   - ErrNotReplicated, with redlatch.WithReplicaSync; ErrWrongType, ErrInvalid, ErrClosed
 //   - ErrLost, ErrMaxHold or ErrClosed: the hold that ctx belongs to has ended with this error
 //   - *transport.ServerError: the server rejected the call
@@ -170,6 +170,9 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 // new hold's Unlock subtracts one from owner's count. It accepts only the lease options. It returns
 // ErrNotHeld if owner does not hold the lock, and ErrInvalid with WithWait or WithPolling. It sends one
 // EVALSHA.
+//
+// As with [WithOwner], a re-entry whose reply was lost is not undone, so after the last Unlock the lock
+// may stay held until its lease ends.
 //
 // If the previous hold was not handed over, both holds are renewed, and the previous one is lost within
 // one renewal period after the new one is unlocked.

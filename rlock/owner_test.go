@@ -77,6 +77,49 @@ func TestUncertainAcquireWithGivenOwnerIsNotUndone(t *testing.T) {
 	})
 }
 
+// The count may belong to another caller with the same owner.
+func TestUncertainReentryOfResumedHoldIsNotUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		loadScripts(t, client)
+		l := rlock.New(client, "job")
+		owner, err := take(t, l).HandOver()
+		require.NoError(t, err)
+		resumed, err := l.Resume(t.Context(), owner)
+		require.NoError(t, err)
+		require.NoError(t, again(t, l, resumed).Unlock())
+		srv.LoseReplies(1)
+		_, err = l.Lock(resumed.Context(t.Context()))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		time.Sleep(soon)
+		owner, err = resumed.HandOver()
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{owner.String(): "2"}, owners(t, srv, "job"))
+		last, err := l.Resume(t.Context(), owner)
+		require.NoError(t, err)
+		require.NoError(t, last.Unlock())
+		require.True(t, locked(t, srv, "job"))
+		time.Sleep(30*time.Second + time.Millisecond)
+		require.False(t, locked(t, srv, "job"), "the lease has ended")
+	})
+}
+
+func TestHandOverKeepsOtherHoldsOfSharedOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l, owner := rlock.New(client, "job"), newOwner()
+		hold := take(t, l, rlock.WithOwner(owner))
+		other := take(t, rlock.New(fakeClient(t, srv), "job"), rlock.WithOwner(owner))
+		require.NoError(t, again(t, l, hold).Unlock())
+		_, err := hold.HandOver()
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{owner.String(): "2"}, owners(t, srv, "job"))
+		require.NoError(t, other.Unlock())
+		require.NoError(t, l.UnlockAs(t.Context(), owner))
+		require.False(t, locked(t, srv, "job"))
+	})
+}
+
 // The release is repeated with the same latch.
 func TestSharedReleaseWithLostReplyCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
