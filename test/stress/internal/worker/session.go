@@ -28,6 +28,7 @@ type session struct {
 	reads  bool
 	inside []*sampledHold // live holds, outermost first
 	unsure bool           // whether the server's count is unknown
+	shared bool           // whether the owner was resumed
 	left   bool           // whether an inner unlock may be resolved later
 }
 
@@ -55,6 +56,7 @@ func (s *session) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	if habits.HandOver > 0 && s.chance(0.5) {
 		if owner, err := codec.ParseOwner(s.w.auditor.taken(s.role())); err == nil {
+			s.shared = true
 			return s.call("resume", 0, nil, s.key.Lease, func(ctx context.Context) (*rlock.Hold, error) {
 				return s.lock.Resume(ctx, owner, rlock.WithWatchdog(s.key.Lease))
 			})
@@ -216,7 +218,7 @@ func (s *session) give(h *sampledHold) {
 	case s.chance(habits.Expire) && s.leave("let-expire", h, h.lock.LetExpire):
 	case s.chance(habits.HandOver) && s.leave("hand-over", h, func() error {
 		owner, err := h.lock.HandOver()
-		if err == nil {
+		if err == nil && (!s.shared || !s.unsure) { // HandOver corrects the count only if the owner is not shared
 			s.w.auditor.handOver(s.role(), owner.String())
 		}
 		return err
