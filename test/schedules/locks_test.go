@@ -45,13 +45,12 @@ func schedules() int { return testlevel.Rounds(200, 1000) }
 // world is the server and the clients of one schedule.
 type world struct {
 	*schedule.Schedule
-	t        *testing.T
-	server   *server
-	networks []*network
-	clients  []*redlatch.Client
-	faults   bool // in every third schedule
-	closes   bool // whether one client is closed, after which uncertain calls cannot be undone
-	judges   bool // whether holds are checked while callers run, which synchronizes them and hides races
+	t       *testing.T
+	server  *server
+	clients []*redlatch.Client
+	faults  bool // in every third schedule
+	closes  bool // whether one client is closed, after which uncertain calls cannot be undone
+	judges  bool // whether holds are checked while callers run, which synchronizes them and hides races
 }
 
 func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
@@ -68,7 +67,7 @@ func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
 		c, err := redlatch.NewWithTransport(tr, redlatch.WithWatchdogTimeout(lease), redlatch.WithPollCap(pollCap),
 			redlatch.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
-		w.networks, w.clients = append(w.networks, tr), append(w.clients, c)
+		w.server.networks, w.clients = append(w.server.networks, tr), append(w.clients, c)
 	}
 	if w.closes {
 		s.Go("closer", func(a *schedule.Actor) {
@@ -82,7 +81,7 @@ func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
 // end waits for the actors, closes the clients and checks that the server is empty.
 func (w *world) end() {
 	w.Wait()
-	for _, tr := range w.networks {
+	for _, tr := range w.server.networks {
 		tr.heal()
 	}
 	if time.Sleep(time.Second); w.faults {
@@ -94,8 +93,8 @@ func (w *world) end() {
 	}
 	time.Sleep(10 * time.Second) // late replies
 	w.empty("after Close")
-	for channel, subs := range w.server.subs {
-		require.Empty(w.t, subs, channel)
+	for _, tr := range w.server.networks {
+		require.Empty(w.t, tr.Channels())
 	}
 	require.Empty(w.t, w.server.late, "waits for a free lock")
 }

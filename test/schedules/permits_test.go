@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/schedule"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
@@ -60,8 +61,8 @@ func TestSemaphoreSchedules(t *testing.T) {
 	schedule.Run(t, schedules(), func(t *testing.T, s *schedule.Schedule) {
 		t.Helper()
 		w := newWorld(t, s, 2)
-		for _, n := range w.networks {
-			n.worst = overdue // a lost reply would lose permits
+		for _, n := range w.server.networks {
+			n.worst = faketransport.Late // a lost reply would lose permits
 		}
 		w.server.lock(key).permits = permits
 		strict := s.Seed%4 == 0

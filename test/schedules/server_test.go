@@ -13,11 +13,11 @@ import (
 // server implements the scripts of the locks in Go. It implements their replies and messages, but not their handling of
 // damaged keys.
 type server struct {
-	limit time.Duration // maximum time for which a lock with waiters may be free
+	limit    time.Duration // maximum time for which a lock with waiters may be free
+	networks []*network    // of its clients
 
 	mu      sync.Mutex // guards the fields below
 	locks   map[string]*lock
-	subs    map[string][]*subscription
 	waiting map[*wait]bool
 	late    []string // waits that exceeded limit
 }
@@ -44,7 +44,7 @@ type wait struct {
 }
 
 func newServer(limit time.Duration) *server {
-	return &server{limit: limit, locks: map[string]*lock{}, subs: map[string][]*subscription{}, waiting: map[*wait]bool{}}
+	return &server{limit: limit, locks: map[string]*lock{}, waiting: map[*wait]bool{}}
 }
 
 // lock returns a lock after it has removed expired owners. It must be called with mu held.
@@ -314,16 +314,16 @@ func (l *lock) giveUp(args []any) {
 	l.queue = slices.DeleteFunc(l.queue, func(owner string) bool { return slices.Contains(args, any(owner)) })
 }
 
-// wake notifies the first waiter in the queue of a fair lock. It must be called with mu held.
+// wake notifies the first waiter in the queue of a fair lock.
 func (s *server) wake(l *lock, keys []any) {
 	if len(l.queue) > 0 {
 		s.publish(text(keys[3]) + ":" + l.queue[0])
 	}
 }
 
-// publish sends a message to the subscribers of a channel. It must be called with mu held.
+// publish sends a message to the subscribers of a channel.
 func (s *server) publish(channel any) {
-	for _, sub := range s.subs[text(channel)] {
-		sub.send(transport.Event{Payload: "0"})
+	for _, n := range s.networks {
+		n.publish(text(channel))
 	}
 }
