@@ -176,3 +176,49 @@ func (d *Distant) Start(call *transport.Call, done transport.Done) {
 
 // Wait waits until all delayed replies have been delivered.
 func (d *Distant) Wait() { d.replies.Wait() }
+
+// Meter counts and delays the calls of transports.
+type Meter struct {
+	Delay func() time.Duration
+
+	mu     sync.Mutex // guards counts
+	counts map[string]int
+}
+
+// Reset returns the number of calls with each name since the last Reset.
+func (m *Meter) Reset() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := m.counts
+	m.counts = map[string]int{}
+	return counts
+}
+
+func (m *Meter) count(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.counts != nil {
+		m.counts[name]++
+	}
+}
+
+// Over returns a transport whose calls are counted, after the first Reset, and delayed.
+func (m *Meter) Over(tr transport.Transport) transport.Transport { return metered{tr, m} }
+
+type metered struct {
+	transport.Transport
+	*Meter
+}
+
+func (m metered) Start(call *transport.Call, done transport.Done) {
+	time.AfterFunc(m.Delay(), func() {
+		m.count(call.Name())
+		m.Transport.Start(call, done)
+	})
+}
+
+func (m metered) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	m.count("PUBSUB")
+	counter, _ := m.Transport.(transport.Counter)
+	return counter.Listeners(ctx, channels...)
+}
