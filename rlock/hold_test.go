@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -132,16 +133,16 @@ func TestContextsNeedNoGoroutine(t *testing.T) {
 
 func TestConcurrentUnlocksSendOneScript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := &counting{Transport: redigoTransport(redistest.Mini(t, embedded.WithInProcess()))}
+		calls := &faketransport.Stalling{Transport: redigoTransport(redistest.Mini(t, embedded.WithInProcess()))}
 		client := over(t, calls)
 		hold := take(t, rlock.New(client, "job"))
-		before := calls.n.Load()
+		before := calls.Started()
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() { assert.NoError(t, hold.Unlock()) })
 		}
 		wg.Wait()
-		require.Equal(t, before+1, calls.n.Load())
+		require.Equal(t, before+1, calls.Started())
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -220,15 +221,15 @@ func TestInspectReportsOwner(t *testing.T) {
 func TestInspectReportsForeignFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		calls := &counting{Transport: redigoTransport(srv)}
+		calls := &faketransport.Stalling{Transport: redigoTransport(srv)}
 		l := rlock.New(over(t, calls), "job")
 		for value, count := range map[string]int64{"11": 11, "write": 0} {
 			srv.Do(t, "HSET", "job", "mode", value)
-			before := calls.n.Load()
+			before := calls.Started()
 			in, err := admin.Inspect(t.Context(), l)
 			require.NoError(t, err)
 			require.Equal(t, []admin.Holder{{Text: "mode", Count: count, CountText: value}}, in.Holders)
-			require.Equal(t, before+1, calls.n.Load(), "one round trip")
+			require.Equal(t, before+1, calls.Started(), "one round trip")
 		}
 		srv.Do(t, "SET", "job", "no lock")
 		_, err := admin.Inspect(t.Context(), l)
@@ -240,7 +241,7 @@ func TestInspectReportsForeignFields(t *testing.T) {
 func TestNotAcquiredReportsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, theirs := inBubble(t)
-		calls := &counting{Transport: redigoTransport(srv)}
+		calls := &faketransport.Stalling{Transport: redigoTransport(srv)}
 		ours := rlock.New(over(t, calls), "job")
 		hold := take(t, rlock.New(theirs, "job"))
 		reported := func(op string, err error) {
@@ -250,10 +251,10 @@ func TestNotAcquiredReportsHolder(t *testing.T) {
 			require.Greater(t, details.TTL, 19*time.Second)
 			require.ErrorContains(t, err, hold.Owner().String())
 		}
-		before := calls.n.Load()
+		before := calls.Started()
 		_, err := ours.TryLock(t.Context())
 		reported("try-lock", err)
-		require.EqualValues(t, 1, calls.n.Load()-before)
+		require.EqualValues(t, 1, calls.Started()-before)
 		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
 		reported("lock", err)
 		// A caller in the local queue also receives the holder, without sending anything.
@@ -261,12 +262,12 @@ func TestNotAcquiredReportsHolder(t *testing.T) {
 		defer leave()
 		first := await(ctx, ours)
 		time.Sleep(time.Second)
-		before = calls.n.Load()
+		before = calls.Started()
 		_, err = ours.TryLock(t.Context())
 		reported("try-lock", err)
 		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
 		reported("lock", err)
-		require.Equal(t, before, calls.n.Load())
+		require.Equal(t, before, calls.Started())
 		leave()
 		require.ErrorContains(t, first.failed(t, soon), hold.Owner().String())
 		require.NoError(t, hold.Unlock())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +14,10 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/transport"
 )
 
 func TestUnlockWakesWaiterImmediately(t *testing.T) {
@@ -166,7 +165,7 @@ func TestLocalWaitersTakeTurnsWithOneRequest(t *testing.T) {
 func TestU29ProcessPollsOncePerCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		calls := &counting{Transport: redigoTransport(srv)}
+		calls := &faketransport.Stalling{Transport: redigoTransport(srv)}
 		client := over(t, calls)
 		holdByHand(t, srv, "lock", time.Hour)
 		l := rlock.New(client, "lock")
@@ -178,26 +177,16 @@ func TestU29ProcessPollsOncePerCap(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		before := calls.n.Load()
+		before := calls.Started()
 		time.Sleep(50 * time.Second)
 		synctest.Wait()
-		require.LessOrEqual(t, calls.n.Load()-before, int64(5), "one attempt per poll cap")
+		require.LessOrEqual(t, calls.Started()-before, int64(5), "one attempt per poll cap")
 		for _, w := range waiters {
 			<-w.done
 			require.ErrorIs(t, w.err, redlatch.ErrNotAcquired)
 			require.ErrorIs(t, w.err, context.DeadlineExceeded)
 		}
 	})
-}
-
-type counting struct {
-	transport.Transport
-	n atomic.Int64
-}
-
-func (c *counting) Start(call *transport.Call, done transport.Done) {
-	c.n.Add(1)
-	c.Transport.Start(call, done)
 }
 
 func TestLocalQueueIsFIFO(t *testing.T) {
