@@ -12,6 +12,5 @@ hidden byte i;	/* hidden: used only within a step */
 
 /* For fair.pml and readwrite.pml. */
 #define FOREVER 15
-mtype = { go, stop };	/* start, poll or release; give up or die */
 /* Runs a script, whose first message may be lost. */
 #define PUBLISHING(script) atomic { if :: drops > 0 -> drop = 1 :: true fi; d_step { script; drop = 0 } }

@@ -28,6 +28,7 @@ short deadline[C];
 byte subs;               /* set of clients with a subscription */
 bit holds[C], due[C];    /* the client has the lock; its heartbeat is due */
 byte nap[C];             /* until the client's next poll */
+mtype = { go, stop };    /* start, poll or release; give up or die */
 mtype turn[C];           /* the client's next action, or 0 */
 byte listened;           /* subs at the last tick, which heartbeats know */
 byte absent[C], watch[C]; /* ticks for which a queued client had no subscription; ticks of the client's wait */
