@@ -14,18 +14,15 @@
 
 hidden byte no_overlap, ends_first, leaves_nothing, turn_kept, remote_turn;	/* properties */
 
-/* An attempt, as in plain.pml, or a release. A holder that offers its lock waits until the offer is settled. */
+/* An attempt, as in plain.pml, or an offer of the lock, for whose outcome the holder waits. */
 #define SENT 1
 #define YES 2
 #define NO 3
 #define LOST 4
-#define RELEASE 5
-#define OFFERED 6
-#define SETTLED 7	/* the holder no longer has the lock */
-#define RETURNED 8	/* the holder must release it: the next caller did not send its call, or got no reply */
+#define OFFERED 5
 byte call[LOCALS + 1], from[LOCALS + 1];	/* from: the holder that offers the lock, 0 for an acquire */
-#define UNSURE 1
-#define CERTAIN 2
+#define UNSURE 1	/* until its connection is killed */
+#define CERTAIN 2	/* until its lock is released; also of a holder that unlocks */
 byte doubt[LOCALS + 1];
 byte key, ttl;
 
@@ -61,13 +58,14 @@ inline pass_turn(released) {
 #define MAY_TRANSFER ((waiting[1] || waiting[2] || waiting[3]) && (ahead + 1 < BURST || BUG == 3))
 inline pass_lock(o) { pass_turn(true); from[turn] = o }
 
-inline settle(o, how) { call[o] = (call[o] == OFFERED -> how : call[o]) }
+/* The holder must release the lock if the next caller did not send its call, or got no reply. */
+inline settle(o, how) { WHEN(call[o] == OFFERED, call[o] = 0; doubt[o] = how) }
 
 /* queue.passUnused: the caller leaves with the turn. */
 inline leave_turn() {
 	if
 	:: from[o] && MAY_TRANSFER -> pass_lock(from[o])
-	:: else -> settle(from[o], RETURNED); pass_turn(false)
+	:: else -> settle(from[o], CERTAIN); pass_turn(false)
 	fi;
 	from[o] = 0
 }
@@ -80,7 +78,6 @@ active [LOCALS] proctype Owner() {
 	do
 	:: atomic { RUNS && GRANTS -> key = o; ttl = LEASE; call[o] = (call[o] == SENT -> YES : 0) }
 	:: atomic { RUNS && !GRANTS -> call[o] = (call[o] == SENT -> NO : 0) }
-	:: atomic { call[o] == RELEASE -> call[o] = 0; WHEN(key == o, free(o)) }
 	:: atomic { doubt[o] == UNSURE -> call[o] = 0; from[o] = 0; doubt[o] = CERTAIN }
 	:: atomic { doubt[o] == CERTAIN ->
 		WHEN(key == o, free(o));
@@ -95,7 +92,7 @@ inline hold_alone(o) {
 }
 
 inline granted() {
-	settle(from[o], SETTLED); call[o] = 0; from[o] = 0;
+	settle(from[o], 0); call[o] = 0; from[o] = 0;
 	CHECK(ends_first, key == o);
 	hold_alone(o); left[o] = LEASE - MARGIN; streak = (remote_waits -> streak + 1 : 0);
 	CHECK(remote_turn, streak <= BURST)
@@ -119,10 +116,10 @@ try:		owed = false; naps = false; from[o] = 0; call[o] = SENT }
 	fi;
 	if
 	:: atomic { call[o] == YES -> granted(); goto held }
-	:: atomic { call[o] == NO && from[o] -> settle(from[o], SETTLED); goto try }
+	:: atomic { call[o] == NO && from[o] -> settle(from[o], 0); goto try }
 	:: atomic { call[o] == NO && from[o] == 0 -> call[o] = 0; naps = true }
 	:: atomic { call[o] && faults > 0 -> faults--;	/* in doubt: it keeps the turn until it is resolved */
-		settle(from[o], RETURNED); call[o] = (call[o] == SENT -> LOST : 0); doubt[o] = UNSURE; goto start }
+		settle(from[o], CERTAIN); call[o] = (call[o] == SENT -> LOST : 0); doubt[o] = UNSURE; goto start }
 	fi;
 yield:	if	/* or asleep */
 	:: atomic { !naps -> goto try }
@@ -132,13 +129,9 @@ yield:	if	/* or asleep */
 held:	if
 	:: atomic { left[o] == 0 -> hold[o] = false; doubt[o] = CERTAIN;
 		streak = (streak -> streak - 1 : 0); goto start }	/* a lost hold does not count as a turn */
-	:: atomic { left[o] && MAY_TRANSFER -> hold[o] = false; left[o] = 0; pass_lock(o); call[o] = OFFERED }
+	:: atomic { left[o] && MAY_TRANSFER -> hold[o] = false; left[o] = 0; pass_lock(o); call[o] = (BUG == 2 -> 0 : OFFERED) }
 	:: atomic { left[o] && !MAY_TRANSFER ->
-		hold[o] = false; left[o] = 0; call[o] = RELEASE; pass_turn(true); goto start }
-	fi;
-	if
-	:: atomic { call[o] == SETTLED || BUG == 2 -> call[o] = 0 }
-	:: atomic { call[o] == RETURNED -> call[o] = RELEASE }
+		hold[o] = false; left[o] = 0; doubt[o] = CERTAIN; pass_turn(true) }
 	fi;
 	goto start
 }
