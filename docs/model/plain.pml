@@ -33,7 +33,7 @@
 #define LOSES(call, c) true
 #define TRACED false
 #define GAP(c)
-#define RECEIVED(c)
+#define AWAITS(c) asleep[c]
 #define BEGIN skip
 #define NOT_SENT
 #define FRESH(o)
@@ -171,19 +171,16 @@ again:	atomic {
 	:: atomic { EV_CALLER(LOSES(acquire, c) && acquire[o] != 0 && faults > 0, gave_up, c);
 		SPEND; doubt[o] = LATE; goto start }
 	fi;
-	if	/* asleep */
+listen:	do	/* or asleep */
 	GAP(c)
-	:: atomic { EV_CALLER(link[c] == MESSAGE, received, c); link[c] = LISTENS; asleep[c] = false; nap[c] = 0; idle[c] = 0 }
-	:: atomic { HIDES(c) && (nap[c] == 0 || TRACED) -> asleep[c] = false; idle[c] = 0 }
+	:: atomic { EV_CALLER(AWAITS(c) && link[c] == MESSAGE, received, c);
+		link[c] = LISTENS; asleep[c] = false; nap[c] = 0; idle[c] = 0 }
+	:: atomic { HIDES(c) && asleep[c] && (nap[c] == 0 || TRACED) -> asleep[c] = false; idle[c] = 0 }
+	:: atomic { EV_CALLER(!asleep[c] && !link[c], listening, c); link[c] = LISTENS; subscribes = true;
+		if :: TRACED :: !TRACED -> goto again fi }
+	:: atomic { HIDES(c) && !asleep[c] -> subscribes = true; goto again }	/* it has subscribed, or that takes too long */
 	:: atomic { EV_CALLER(true, gave_up, c); goto start }
-	fi;
-listen:	if
-	:: atomic { EV_CALLER(!link[c], listening, c); link[c] = LISTENS; subscribes = true;
-		if :: TRACED -> goto listen :: !TRACED -> goto again fi }
-	:: atomic { HIDES(c) -> subscribes = true; goto again }	/* it has subscribed, or that takes too long */
-	RECEIVED(c)	/* after an attempt that was not sent */
-	:: atomic { EV_CALLER(true, gave_up, c); goto start }
-	fi;
+	od;
 
 held:	do
 	:: atomic { EV(renew[c] == 0 && left[c] > 0, renewing, o, 0); renew[c] = SENT; grants[c] = LEASE - MARGIN }

@@ -1,8 +1,8 @@
 /*
  * Included by plain.pml with -DTRACE. A visible step happens only if it is the next step of a trace. Hidden steps and
  * time may come between visible steps. The file traces has the traces: four bytes for each step, and four zeros at the
- * end. The file verdicts gets a number for each trace: -1 if the model accepts it, the index of the first step that the
- * model rejects, -2 if the trace was not searched because a later one was rejected, or -3 if the search took too long.
+ * end. The file verdicts gets a number for each trace: -1 if the model accepts it, or the index of the first step that
+ * the model rejects. The search starts with the last trace and ends with the first that is rejected.
  */
 #define OWN 3
 #define LEASE 3
@@ -11,8 +11,7 @@ mtype = { not_sent, confirmed, deleted, lost, released, releasing, renewed, rene
 
 c_decl {
 	static unsigned char text[1 << 24], *steps[1 << 16];
-	static int count, far[1 << 16], moves;	/* far: the verdicts */
-	\#define GOES_ON goes_on()	/* Spin rejects a call in c_expr */
+	static int count, far[1 << 16];	/* far: the verdicts */
 }
 short chosen, at;
 byte what_, caller_, number_, value_;	/* the next step */
@@ -44,20 +43,10 @@ c_code {
 		unsigned char *s = steps[now.chosen] + 4 * now.at;
 		int *verdict = &far[now.chosen];
 		now.what_ = s[0]; now.caller_ = s[1]; now.number_ = s[2]; now.value_ = s[3];
-		if (!now.at) {
-			moves = 0;
-			if (now.chosen + 1 < count && verdict[1] != -1 && verdict[1] != -3)
-				*verdict = -2;
-		}
+		if (!now.at && now.chosen + 1 < count && verdict[1] != -1)
+			exit(0);
 		if (*verdict >= 0)
 			*verdict = !*s ? -1 : now.at > *verdict ? now.at : *verdict;
-	}
-
-	/* Most traces take a few thousand moves. */
-	static int goes_on(void) {
-		if (far[now.chosen] >= 0 && moves++ == 2000000)
-			far[now.chosen] = -3;
-		return far[now.chosen] >= 0;
 	}
 }
 
@@ -83,10 +72,9 @@ inline pass() {
 #define TIME_PASSES (!busy && (what_ == lost || what_ == renewing || what_ == executed && value_) \
 	&& !OVERDUE(0) && !OVERDUE(1) && !OVERDUE(2))
 #define FRESH(o) num[o] = 0
-#define RECEIVED(c) :: atomic { EV_CALLER(link[c] == MESSAGE && !(busy >> c & 1), received, c); link[c] = LISTENS; goto listen } \
-	:: atomic { EV_CALLER(!(busy >> c & 1), gap, c); goto listen }
-#define GAP(c) :: atomic { EV_CALLER(true, gap, c); goto listen }
+#define AWAITS(c) (!(busy >> c & 1))	/* also after an attempt that was not sent */
+#define GAP(c) :: atomic { EV_CALLER(AWAITS(c), gap, c); asleep[c] = false }
 #define BEGIN c_code { load(); }; do :: c_expr { now.chosen + 1 < count } -> chosen++ :: break od; c_code { look(); }
 #define NOT_SENT :: atomic { EV_CALLER(true, not_sent, caller_) }
 
-never { do :: c_expr { GOES_ON } od }
+never { do :: c_expr { far[now.chosen] >= 0 } od }
