@@ -9,8 +9,3 @@
 #define CHECK(property, cond) assert((cond) || property)
 
 hidden byte i;	/* hidden: used only within a step */
-
-/* For fair.pml and readwrite.pml. */
-#define FOREVER 15
-/* Runs a script, whose first message may be lost. */
-#define PUBLISHING(script) atomic { if :: drops > 0 -> drop = 1 :: true fi; d_step { script; drop = 0 } }

@@ -6,11 +6,10 @@
  *
  * Owners have the numbers of their clients, since a client resolves an owner in doubt before it uses a new one.
  */
-#include "common.pml"
 #define C 3
-#define NONE 7
-#define LEASE 2
-#define POLL 2
+#define HAS_LOCK(c) (holder == c && holds[c])
+#define CALLS_AGAIN(c) (dead != c)
+#include "clients.pml"
 #define FAIR 3   /* fairLockWaitTimeout, the wait of every owner */
 #define KEEP 3   /* for how long a heartbeat keeps a place; its period is one tick */
 #define GRACE (BUG == 11 -> 0 : 2)
@@ -26,16 +25,13 @@ hidden byte no_overlap, fifo, live_waiter_keeps_place, woken_at_once, free_lock_
 byte holder = NONE, ttl, qlen, q[C];
 short deadline[C];
 byte subs;               /* set of clients with a subscription */
-bit holds[C], due[C];    /* the client has the lock; its heartbeat is due */
-byte nap[C];             /* until the client's next poll */
-mtype = { go, stop };    /* start, poll or release; give up or die */
-mtype turn[C];           /* the client's next action, or 0 */
+bit due[C];              /* the client's heartbeat is due */
 byte listened;           /* subs at the last tick, which heartbeats know */
 byte absent[C], watch[C]; /* ticks for which a queued client had no subscription; ticks of the client's wait */
 byte dead = NONE, waiting, before[C]; /* set of waiting clients; sets of clients that waited before this one */
 bit untold;              /* the first waiter may not have been notified that the lock is free */
 byte unused, blocked;    /* ticks for which the free lock has a live or dead first waiter */
-byte calls = CALLS, deaths = HAS(FAULTS, 0), losses = HAS(FAULTS, 1), drops = HAS(FAULTS, 2), drop;
+byte deaths = HAS(FAULTS, 0), losses = HAS(FAULTS, 1), drops = HAS(FAULTS, 2), drop;
 hidden byte j, pos, new, got; /* hidden: used only within a step */
 hidden short rep, fall;
 
@@ -220,7 +216,5 @@ inline age() {
 	for (i : 0 .. C - 1) { due[i] = HAS(waiting, i) && !JAVA(i); watch[i] = (due[i] -> MIN(3, watch[i] + 1) : 0) }
 }
 
-#define HAS_LOCK(c) (holder == c && holds[c])
-#define CALLS_AGAIN(c) (dead != c)
 inline renew(c) { ttl = LEASE }
-#include "clock.pml"
+CLOCK

@@ -3,11 +3,10 @@
  * Redisson and may die. If OTHER is 0, it does nothing; if 1, it writes; if 2, it reads. CALLS is the number of Lock
  * calls in total. One message may be lost. Patience is one tick, and so is a burst one reader.
  */
-#include "common.pml"
 #define C 4
-#define NONE 7
-#define LEASE 2
-#define POLL 2
+#define HAS_LOCK(c) (holds[c])
+#define CALLS_AGAIN(c) (c < 3 || OTHER && !died)
+#include "clients.pml"
 #define READS(c) (!((c) == 2 || (c) == 3 && OTHER == 1))
 #define INSIDE (holds[0] + holds[1])
 #define EACH(steps) for (i : 0 .. C - 1) { steps }
@@ -16,23 +15,16 @@ hidden byte writer_alone, dead_reader_expires, not_passed_by_readers, gave_up_le
 
 byte ttl, writer = NONE;     /* ttl 0: the lock is free; otherwise no writer: it is read-locked */
 byte leases[C];              /* TTL of the key of the reader's hold */
-bit subs[C], holds[C], waits[C], died;
-byte nap[C];                 /* until the next poll */
-mtype = { go, stop, call };  /* start, poll or release; give up or die; make an attempt */
-mtype turn[C];               /* the client's next action, or 0 */
+bit subs[C], waits[C], died;
 byte leader = NONE;          /* queue.leader */
 bit burst, drained;          /* the burst, and patience after the last reader, are over */
 bit parked[C], asked[C];     /* caller.parked, asked */
 byte passed;                 /* readers admitted beside others of their process while the writer waits */
 byte unused; bit untold;     /* ticks for which clients wait for a free lock; they may not have been notified */
-byte drops = 1, drop, calls = CALLS;
+byte drops = 1, drop;
 hidden byte most, got, held; /* hidden: used only within a step */
 
 inline longest() { most = 0; EACH(most = MAX(most, leases[i])) }
-inline publish() {
-	EACH(WHEN(subs[i] && !drop && BUG != 5, turn[i] = call)); untold = untold || drop; drops = drops - drop; drop = 0
-}
-
 /* read_acquire.lua, write_acquire.lua */
 inline acquire(c) {
 	got = (ttl == 0 || writer == NONE && (READS(c) || BUG == 1) || READS(c) && BUG == 2);
@@ -44,7 +36,9 @@ inline acquire(c) {
 inline release(c) {
 	got = (leases[c] > 0); leases[c] = 0; longest();
 	WHEN(got, ttl = (BUG == 4 && most -> LEASE : most));
-	WHEN(got && most == 0 || writer == c, ttl = 0; writer = NONE; publish())
+	WHEN(got && most == 0 || writer == c,
+		ttl = 0; writer = NONE; EACH(WHEN(subs[i] && !drop && BUG != 5, turn[i] = call));
+		untold = untold || drop; drops = drops - drop; drop = 0)
 }
 /* queue.holdsBack */
 inline holds_back() {
@@ -77,11 +71,6 @@ inline granted(c) {
 	holds[c] = 1;
 	WHEN(c < 2 && leader != NONE, leader = (leader == c -> NONE : leader); burst = 1; WHEN(BUG != 7, wake_readers()))
 }
-/* readTurn.Pass, writeTurn.Pass */
-inline pass(c) {
-	WHEN(c == 2, wake_readers());
-	WHEN(c < 2 && !INSIDE && waits[2], turn[2] = call)
-}
 /* caller.Leave */
 inline give_up(c) {
 	end_wait(c);
@@ -112,7 +101,8 @@ asleep:
 hold:
 	atomic { turn[c] -> WHEN(c == 3, if :: goto dead :: true fi); turn[c] = 0 }
 	PUBLISHING(holds[c] = 0; release(c));
-	atomic { pass(c); goto idle }
+	/* readTurn.Pass, writeTurn.Pass */
+	atomic { WHEN(c == 2, wake_readers()); WHEN(c < 2 && !INSIDE && waits[2], turn[2] = call); goto idle }
 dead:
 	atomic { holds[c] = 0; end_wait(c); died = 1 } false
 }
@@ -135,10 +125,8 @@ inline age() {
 	burst = burst || waits[2] /* burstTime is over */
 }
 
-#define HAS_LOCK(c) (holds[c])
-#define CALLS_AGAIN(c) (c < 3 || OTHER && !died)
 inline renew(c) {
 	WHEN(READS(c), EACH(WHEN(i == c || BUG == 8 && leases[i], leases[i] = LEASE)));
 	ttl = LEASE
 }
-#include "clock.pml"
+CLOCK
