@@ -249,7 +249,7 @@ func sh(t *testing.T, dir, command string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "cd "+dir+" && "+command).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.NotContains(t, string(out), "max search depth too small")
+	require.NotRegexp(t, "max search depth too small|Search not completed", string(out))
 }
 
 // compile returns the folder of pan, which checks traces.
@@ -289,9 +289,11 @@ func requireBehaviors(t *testing.T, pan string, first, n uint64, dial func(testi
 	require.NoError(t, err)
 	verdicts := strings.Fields(string(text))
 	require.Len(t, verdicts, len(traces))
-	if i := slices.IndexFunc(verdicts, func(v string) bool { return v != "-1" && v != "-2" }); i >= 0 {
-		require.NotEqual(t, "-3", verdicts[i], "undecided")
-		rejected, _ := strconv.Atoi(verdicts[i])
+	for i, verdict := range slices.Backward(verdicts) { // the search begins with the last trace and ends with a rejected one
+		rejected, err := strconv.Atoi(verdict)
+		if require.NoError(t, err); rejected < 0 {
+			continue
+		}
 		var story strings.Builder
 		for _, s := range traces[i][:rejected+1] {
 			fmt.Fprintf(&story, "%8.3f client %d owner %d %s\n", s.at.Seconds(), s.client, s.owner, s.what)
