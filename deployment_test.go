@@ -2,6 +2,9 @@ package redlatch_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -230,6 +233,45 @@ func TestNewSentinelUsesDialFunction(t *testing.T) {
 	now := set.AwaitMaster(t, former)
 	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
 	require.True(t, named(t, now, "follower"))
+}
+
+// The rights for Sentinels come from docs/topologies.md.
+func TestSentinelRightsDoNotAllowForgedMessages(t *testing.T) {
+	t.Parallel()
+	const hello = "__sentinel__:hello"
+	srv := redistest.Start(t)
+	if strings.HasPrefix(srv.Version(), "6.") {
+		t.Skip("the server has no ACL selectors")
+	}
+	page, err := os.ReadFile("docs/topologies.md")
+	require.NoError(t, err)
+	rights := regexp.MustCompile("`([^`]*&" + hello + "[^`]*)`").FindSubmatch(page)
+	require.NotNil(t, rights)
+	address := srv.GiveRights(t, []string{"Plain locks", "Uncertain calls"}, string(rights[1]))
+	user, err := redis.DialURL(address)
+	require.NoError(t, err)
+	defer func() { _ = user.Close() }()
+	_, err = user.Do("PUBLISH", hello, "forged")
+	require.ErrorContains(t, err, "NOPERM")
+	srv.Do(t, "ACL", "LOG", "RESET")
+
+	client, err := redlatch.NewSentinel(
+		func(context.Context) (string, error) { return srv.Addr(), nil },
+		func(ctx context.Context, _ string) (redis.Conn, error) { return redis.DialURLContext(ctx, address) })
+	require.NoError(t, err)
+	closedWith(t, client)
+	name := "app:" + redistest.Key(t)
+	hold, err := rlock.New(dialled(t, srv.URL()), name).Lock(t.Context())
+	require.NoError(t, err)
+	came := make(chan error, 1)
+	go func() { came <- rlock.New(client, name).Do(t.Context(), func(context.Context) error { return nil }) }()
+	subscribed := func() bool { return len(srv.Channels(t)) == 2 }
+	require.Eventually(t, subscribed, soon, time.Millisecond)
+	srv.KillClients(t, "pubsub")
+	require.Eventually(t, subscribed, soon, time.Millisecond, "it subscribes again")
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, <-came)
+	require.Equal(t, "[]", fmt.Sprintf("%s", srv.Do(t, "ACL", "LOG")))
 }
 
 // named reports whether a client with that name is connected to a server.
