@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -58,8 +59,24 @@ func logIn(conn redis.Conn, to redisurl.Server) (err error) {
 	default:
 		_, err = conn.Do("AUTH", to.User, to.Password)
 	}
+	err = withoutSecret(err, to.Password)
 	if err == nil && to.DB != 0 {
 		_, err = conn.Do("SELECT", to.DB)
+	}
+	return err
+}
+
+// withoutSecret cuts the server's error off before the password. A server without AUTH quotes the
+// command's arguments, and may truncate or change them.
+func withoutSecret(err error, password string) error {
+	var refused redis.Error
+	if !errors.As(err, &refused) || password == "" {
+		return err
+	}
+	code, text, _ := strings.Cut(string(refused), " ")
+	const enough = 4
+	if before, _, quoted := strings.Cut(text, password[:min(len(password), enough)]); quoted {
+		return redis.Error(code + " " + before + "...")
 	}
 	return err
 }

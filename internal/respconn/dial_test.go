@@ -125,6 +125,24 @@ func TestRejectedLoginClosesConnection(t *testing.T) {
 	}
 }
 
+func TestRejectedLoginHidesPassword(t *testing.T) {
+	t.Parallel()
+	const unknown = "ERR unknown command 'AUTH', with args beginning with: "
+	for _, c := range []struct{ user, answer, want string }{
+		{"", unknown + "'sesame-open' ", unknown + "'..."},
+		{"app", unknown + "'app' 'sesame-open' ", unknown + "'app' '..."},
+		{"app", unknown + "'app' 'sesame-o' ", unknown + "'app' '..."}, // truncated by the server
+		{"", "WRONGPASS no", "WRONGPASS no"},
+		{"", "ERR max number of clients reached", "ERR max number of clients reached"},
+	} {
+		at, commands := server(t, map[string]string{"AUTH": "-" + c.answer + "\r\n"})
+		at.User, at.Password = c.user, "sesame-open"
+		_, err := respconn.Dialer{Timeout: patience, Write: time.Second}.Dial(t.Context(), at)
+		require.EqualError(t, err, c.want)
+		require.Contains(t, commands(), "AUTH")
+	}
+}
+
 // The server, which may be hostile, reports its replicas' addresses.
 func TestInvalidReplicaAddressErrorHidesPassword(t *testing.T) {
 	t.Parallel()
