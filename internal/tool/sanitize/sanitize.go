@@ -23,12 +23,39 @@ const (
 )
 
 // Message makes text safe for a terminal, and cuts out the middle of long words and of long texts.
+// A command in backquotes stays whole or is cut out, because its arguments may come from others:
+// without its middle, a shell may read a name's end as a command.
 func Message(text string) string {
-	words := strings.Split(text, " ")
+	words, inside := strings.Split(text, " "), false
 	for i, word := range words {
-		words[i] = shorten(word, maxWord)
+		if !inside {
+			words[i] = shorten(word, maxWord)
+		}
+		inside = strings.HasSuffix(word, command) || inside && !strings.Contains(word, "`")
 	}
-	return Text(shorten(strings.Join(words, " "), MaxMessage))
+	text = strings.Join(words, " ")
+	if len(text) > MaxMessage {
+		begin, end := text[:MaxMessage/2], text[len(text)-MaxMessage/2:]
+		if i := unclosed(begin); i >= 0 {
+			begin = begin[:i]
+		}
+		if unclosed(strings.TrimSuffix(text, end)) >= 0 {
+			_, end, _ = strings.Cut(end, "`")
+		}
+		text = begin + "..." + end
+	}
+	return Text(text)
+}
+
+// command begins the commands that messages suggest. Their arguments contain no backquotes.
+const command = "`redlatch"
+
+// unclosed returns where an unclosed command begins, or -1.
+func unclosed(text string) int {
+	if i := strings.LastIndex(text, command+" "); i >= 0 && !strings.Contains(text[i+1:], "`") {
+		return i
+	}
+	return -1
 }
 
 // Text is like Message without the limits. It keeps line breaks.
