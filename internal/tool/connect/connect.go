@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -21,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // Settings describe how to reach a server. Empty fields are taken from the address.
@@ -287,8 +289,12 @@ type OnReplica struct {
 
 // Error implements error.
 func (e *OnReplica) Error() string {
-	return fmt.Sprintf("%s is a replica of %s and rejects writes: use its master, with --redis %s",
-		e.Server, e.Master.Place(), e.Master)
+	text := fmt.Sprintf("%s is a replica of %s and rejects writes: use its master", e.Server, e.Master.Place())
+	// The server names its master. Without quotes inside, messages do not shorten the argument.
+	if to := e.Master.String(); !strings.Contains(to, "'") {
+		text += ", with --redis " + sanitize.Arg(to)
+	}
+	return text
 }
 
 // NeedMaster returns an *OnReplica for a replica, and otherwise the error of Master.
