@@ -91,6 +91,9 @@ func TestCredentialsComeFromFlagEnvironmentOrFile(t *testing.T) {
 	for path, text := range map[string]string{right: "open sesame\n", wrong: "sesame", empty: "\n"} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
+	shared := filepath.Join(dir, "shared")
+	require.NoError(t, os.WriteFile(shared, []byte("open sesame\n"), 0o600))
+	require.NoError(t, os.Chmod(shared, 0o620)) //nolint:gosec // the point of the test
 	for _, c := range []struct {
 		what  string
 		env   []string
@@ -106,6 +109,7 @@ func TestCredentialsComeFromFlagEnvironmentOrFile(t *testing.T) {
 		{"no password", nil, nil, "rejected the request: NOAUTH"},
 		{"no password", nil, []string{"--user", "reader"}, "--user needs a password: in REDIS_PASSWORD"},
 		{"no file", nil, []string{"--user", "reader", "--password-file", "/no/such/file"}, "--password-file: open /no/such/file: no such file"},
+		{"shared file", nil, []string{"--user", "reader", "--password-file", shared}, "other users can write this file"},
 		{"empty file", nil, []string{"--user", "reader", "--password-file", empty}, "contains no password"},
 	} {
 		env := append([]string{"REDIS_URL=redis://" + s.Addr(), "REDIS_PASSWORD="}, c.env...)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli/config"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
@@ -94,7 +95,7 @@ func (g *Globals) Settings(ctx context.Context) (connect.Settings, error) {
 		if g.passwordFile == "" {
 			where = "password-file"
 		}
-		text, err := os.ReadFile(c.PasswordFile)
+		text, err := config.Read(c.PasswordFile)
 		if err != nil {
 			return connect.Settings{}, Usagef("%s: %w", where, err)
 		}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli/config"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -30,7 +30,7 @@ func readAuth(name string) (credentials, error) {
 	if name == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(name) //nolint:gosec // the user names the file
+	text, err := config.Read(name)
 	if err != nil {
 		return nil, cli.Usagef("--auth: %w", err)
 	}

@@ -78,7 +78,7 @@ func Load() (*File, error) {
 	if path == "" {
 		return &File{}, nil
 	}
-	text, err := read(path)
+	text, err := read(path, ownedByOther)
 	switch {
 	case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && !named:
 		return &File{Path: path, Missing: true}, nil
@@ -94,7 +94,13 @@ func Load() (*File, error) {
 	return file, nil
 }
 
-func read(path string) ([]byte, error) {
+// Read reads a file with passwords. Other users must not be able to write it, but may own it: a
+// container's files often belong to the user who starts it.
+func Read(path string) ([]byte, error) {
+	return read(path, func(fs.FileInfo) bool { return false })
+}
+
+func read(path string, foreign func(fs.FileInfo) bool) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the user's own file
 	if err != nil {
 		return nil, err
@@ -107,7 +113,7 @@ func read(path string) ([]byte, error) {
 	// A user who can write the file can run commands as its reader and choose the server.
 	case runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o022 != 0:
 		return nil, fmt.Errorf("%s: other users can write this file: run chmod go-w on it", path)
-	case info.Mode().IsRegular() && ownedByOther(info):
+	case info.Mode().IsRegular() && foreign(info):
 		return nil, fmt.Errorf("%s: another user owns this file: make a copy of your own", path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))

@@ -150,7 +150,7 @@ func TestFileWritableByOthersIsRefused(t *testing.T) {
 	for mode, refused := range map[os.FileMode]bool{0o600: false, 0o644: false, 0o664: true, 0o646: true} {
 		require.NoError(t, os.WriteFile(path, []byte(example), 0o600))
 		require.NoError(t, os.Chmod(path, mode))
-		_, err := read(path)
+		_, err := read(path, ownedByOther)
 		require.Equal(t, refused, err != nil, mode)
 		if refused {
 			require.ErrorContains(t, err, "other users can write this file: run chmod go-w on it")
@@ -158,7 +158,7 @@ func TestFileWritableByOthersIsRefused(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path, make([]byte, maxSize+1), 0o600))
 	require.NoError(t, os.Chmod(path, 0o600))
-	_, err := read(path)
+	_, err := read(path, ownedByOther)
 	require.ErrorContains(t, err, "larger than")
 }
 

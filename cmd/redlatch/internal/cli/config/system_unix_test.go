@@ -28,7 +28,7 @@ func TestFileOfAnotherUserIsRefused(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "c.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(example), 0o600))
 		require.NoError(t, os.Chown(path, 4711, 4711))
-		_, err = read(path)
+		_, err = read(path, ownedByOther)
 		require.ErrorContains(t, err, "another user owns this file")
 	}
 }
