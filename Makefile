@@ -30,7 +30,7 @@ DURATION ?= 10m
 SEED     ?= 0
 FLEETS   ?= 0
 
-.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed model stress fleet failover bench bench-quick loss pictures site release clean
+.PHONY: help setup test test-all lint check build demo cross modules vulncheck api package-check fuzz mutants mutate compat vectors mixed model stress fleet failover bench bench-quick loss pictures site release clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. For more, see docs/testing.md."
@@ -106,6 +106,11 @@ failover: setup ## measure | 10 min | Fail over masters in every way, and print 
 
 modules: setup ## change | 15 min | Vet, lint and test MODULES, by default all nested modules (RUN: tests to run)
 	RUN='$(RUN)' scripts/modules.sh $(MODULES)
+
+vulncheck: ## measure | 5 min | Check the dependencies of all modules for known vulnerabilities (internet)
+	for mod in $$(git ls-files go.mod '*/go.mod' | grep -Ev '^tools/|/testdata/'); do \
+		(cd "$$(dirname "$$mod")" && echo "$$mod" && $(GO) tool -modfile='$(CURDIR)/tools/go.mod' govulncheck -test ./...) || exit 1; \
+	done
 
 release: ## measure | 2 min | Check whether VERSION can be released; write, commit and tag it (DRY=1: only check)
 	$(GO) run -C scripts/release . $(if $(DRY),-dry-run) '$(VERSION)'
