@@ -54,4 +54,11 @@ func TestServeRunsUntilInterrupted(t *testing.T) {
 	require.Empty(t, p.Rest())
 	require.Equal(t, program.CodeInterrupted, p.Code())
 	require.Contains(t, p.Stderr.String(), "for development only")
+	require.NotContains(t, p.Stderr.String(), "other machines")
+
+	p = program.Start(t, program.NoServer(t), "serve", "--addr", "0.0.0.0:0")
+	p.Line()
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	require.Equal(t, program.CodeInterrupted, p.Code())
+	require.Contains(t, p.Stderr.String(), "warning: other machines can reach this server, which has no password")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,9 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	defer srv.Close()
 	fmt.Fprintln(out, srv.URL())
 	cli.Messagef(os.Stderr, "in-memory server, for development only; press Ctrl-C to stop")
+	if at, err := netip.ParseAddrPort(srv.Addr()); err == nil && !at.Addr().Unmap().IsLoopback() {
+		cli.Messagef(os.Stderr, "warning: other machines can reach this server, which has no password")
+	}
 	<-ctx.Done()
 	return nil
 }
