@@ -93,6 +93,7 @@ func TestProblemStatesRemedy(t *testing.T) {
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "first record does not look like a TLS handshake. This port does not use TLS"},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "it replied tls: certificate required. Set --tls-cert and --tls-key"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "not supported. Redlatch needs TLS 1.2"},
 		{io.EOF, "it closed the connection. If this port uses TLS, use an address that starts with rediss"},
 		{syscall.ECONNRESET, "If this port uses TLS, use an address that starts with rediss"},
 	} {

@@ -135,6 +135,8 @@ func (s *Server) advice(err error) string {
 		return "This port does not use TLS: use the TLS port, or turn TLS off."
 	case alert(err) == "tls: certificate required":
 		return "Set --tls-cert and --tls-key."
+	case alert(err) == "tls: protocol version not supported":
+		return "Redlatch needs TLS 1.2 or later: enable it on the server."
 	case s.isPlain() && hungUp(err):
 		return "If this port uses TLS, use an address that starts with rediss."
 	case timedOut(err):
