@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +147,9 @@ func (c *heldConn) Close() error {
 func serverError(err error) error {
 	var sent redis.Error
 	if errors.As(err, &sent) && !errors.Is(err, redis.Nil) {
-		return &transport.ServerError{Text: sent.Error()}
+		// The arguments of an unknown AUTH contain the password.
+		text, _, _ := strings.Cut(sent.Error(), ", with args beginning with:")
+		return &transport.ServerError{Text: text}
 	}
 	return err
 }

@@ -81,6 +81,16 @@ func TestDialErrorIsReported(t *testing.T) {
 	}
 }
 
+func TestRejectedLoginHidesPassword(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithArgs("--rename-command", "AUTH", "", "--rename-command", "HELLO", ""))
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "u", Password: "sesame"})
+	defer func() { _ = client.Close() }()
+	_, err := connect(t.Context(), *client.Options())
+	require.ErrorContains(t, err, "ERR unknown command")
+	require.NotContains(t, err.Error(), "sesame")
+}
+
 func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})

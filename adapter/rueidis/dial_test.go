@@ -70,6 +70,14 @@ func TestPasswordWithoutUser(t *testing.T) {
 	require.ErrorContains(t, err, "WRONGPASS")
 }
 
+func TestRejectedLoginHidesPassword(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithArgs("--rename-command", "AUTH", ""))
+	_, err := Dialer(lib.ClientOption{Username: "u", Password: "sesame"})(t.Context(), server.Addr())
+	require.ErrorContains(t, err, "ERR unknown command")
+	require.NotContains(t, err.Error(), "sesame")
+}
+
 func TestSentinelConnectionsUseSentinelOptions(t *testing.T) {
 	t.Parallel()
 	servers, sentinels := &tls.Config{MinVersion: tls.VersionTLS13}, &tls.Config{MinVersion: tls.VersionTLS12}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -164,6 +165,12 @@ func greet(ctx context.Context, conn redis.Conn, opt *rueidis.ClientOption, user
 		if err == nil {
 			_, err = conn.Receive()
 		}
+	}
+	var refused redis.Error
+	if errors.As(err, &refused) {
+		// The arguments of an unknown AUTH contain the password.
+		text, _, _ := strings.Cut(string(refused), ", with args beginning with:")
+		err = redis.Error(text)
 	}
 	if !stop() {
 		return context.Cause(ctx)
