@@ -93,7 +93,7 @@ func TestCredentialsComeFromFlagEnvironmentOrFile(t *testing.T) {
 	}
 	shared := filepath.Join(dir, "shared")
 	require.NoError(t, os.WriteFile(shared, []byte("open sesame\n"), 0o600))
-	require.NoError(t, os.Chmod(shared, 0o620)) //nolint:gosec // the point of the test
+	require.NoError(t, os.Chmod(shared, 0o620))
 	for _, c := range []struct {
 		what  string
 		env   []string

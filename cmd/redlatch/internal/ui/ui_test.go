@@ -95,7 +95,7 @@ func TestUIRequiresUsersAndPasswordsInFile(t *testing.T) {
 		program.Fails(t, program.NoServer(t), 2, says, "ui", "--auth", file)
 	}
 	require.NoError(t, os.WriteFile(file, []byte("a:b\n"), 0o600))
-	require.NoError(t, os.Chmod(file, 0o620)) //nolint:gosec // the point of the test
+	require.NoError(t, os.Chmod(file, 0o620))
 	program.Fails(t, program.NoServer(t), 2, "other users can write this file", "ui", "--auth", file)
 }
 
