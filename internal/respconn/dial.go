@@ -75,7 +75,8 @@ func withoutSecret(err error, password string) error {
 	}
 	code, text, _ := strings.Cut(string(refused), " ")
 	const enough = 4
-	if before, _, quoted := strings.Cut(text, password[:min(len(password), enough)]); quoted {
+	before, _, quoted := strings.Cut(text, password[:min(len(password), enough)])
+	if quoted && !strings.HasPrefix(text, "AUTH <password> called without any password ") {
 		return redis.Error(code + " " + before + "...")
 	}
 	return err

@@ -128,6 +128,7 @@ func TestRejectedLoginClosesConnection(t *testing.T) {
 func TestRejectedLoginHidesPassword(t *testing.T) {
 	t.Parallel()
 	const unknown = "ERR unknown command 'AUTH', with args beginning with: "
+	const noPassword = "ERR AUTH <password> called without any password configured for the default user."
 	for _, c := range []struct{ user, answer, want string }{
 		{"", unknown + "'sesame-open' ", unknown + "'..."},
 		{"app", unknown + "'app' 'sesame-open' ", unknown + "'app' '..."},
@@ -141,6 +142,11 @@ func TestRejectedLoginHidesPassword(t *testing.T) {
 		require.EqualError(t, err, c.want)
 		require.Contains(t, commands(), "AUTH")
 	}
+	at, commands := server(t, map[string]string{"AUTH": "-" + noPassword + "\r\n"})
+	at.Password = "password"
+	_, err := respconn.Dialer{Timeout: patience, Write: time.Second}.Dial(t.Context(), at)
+	require.EqualError(t, err, noPassword, "the word is the server's own")
+	require.Contains(t, commands(), "AUTH")
 }
 
 // The server, which may be hostile, reports its replicas' addresses.

@@ -183,6 +183,20 @@ func TestNonRedisGreetingIsQuoted(t *testing.T) {
 	require.Nil(t, at(t, s.URL()).answer(), "Redis is called no Redis")
 }
 
+// A server, which may be hostile, names its master.
+func TestReplicaAdviceQuotesMaster(t *testing.T) {
+	t.Parallel()
+	s := at(t, "redis://h:1")
+	for host, want := range map[string]string{
+		"10.0.0.1": ", with --redis redis://10.0.0.1:6379", "::1": ", with --redis 'redis://[::1]:6379'",
+		"h;touch${IFS}x": ", with --redis 'redis://h;touch$%7BIFS%7Dx:6379'", "h';touch": "",
+	} {
+		on := &OnReplica{Server: s, Master: s.node(net.JoinHostPort(host, "6379"))}
+		_, advice, _ := strings.Cut(on.Error(), "use its master")
+		require.Equal(t, want, advice)
+	}
+}
+
 func TestUnsupportedAddressOptionIsRejectedBeforeDial(t *testing.T) {
 	t.Parallel()
 	for address, says := range map[string]string{
@@ -202,18 +216,4 @@ func TestUnsupportedAddressOptionIsRejectedBeforeDial(t *testing.T) {
 	}
 	require.ErrorContains(t, at(t, "redis://h.invalid").Problem(&net.DNSError{Err: "no such host"}),
 		"no such host. Check the host in --redis or REDIS_URL.")
-}
-
-// A server, which may be hostile, names its master.
-func TestReplicaAdviceQuotesMaster(t *testing.T) {
-	t.Parallel()
-	s := at(t, "redis://h:1")
-	for host, want := range map[string]string{
-		"10.0.0.1": ", with --redis redis://10.0.0.1:6379", "::1": ", with --redis 'redis://[::1]:6379'",
-		"h;touch${IFS}x": ", with --redis 'redis://h;touch$%7BIFS%7Dx:6379'", "h';touch": "",
-	} {
-		on := &OnReplica{Server: s, Master: s.node(net.JoinHostPort(host, "6379"))}
-		_, advice, _ := strings.Cut(on.Error(), "use its master")
-		require.Equal(t, want, advice)
-	}
 }
