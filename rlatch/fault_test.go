@@ -2,6 +2,7 @@ package rlatch_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,18 +100,47 @@ func TestDeletionAndExpiryEndWaitWithinPollCap(t *testing.T) {
 	}
 }
 
-func TestWaitEndingDuringFirstQueryReportsIt(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
+func TestUnansweredFirstQueryReturnsErrNotSent(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, _ func(...redlatch.Option) *rlatch.Latch) {
 		t.Helper()
-		set(t, open(), 1)
 		tr, client := callers.Stalling(t, s)
-		tr.Stall(true)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		l := rlatch.New(client, "never set")
+		for _, timeout := range []time.Duration{100 * time.Millisecond, time.Second, time.Hour} {
+			for _, silent := range []func(bool){tr.Stall, tr.Mute} {
+				silent(true)
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
+				began := time.Now()
+				err := l.Wait(ctx)
+				require.Equal(t, min(timeout, 3*time.Second), time.Since(began), "the command timeout")
+				require.ErrorIs(t, err, redlatch.ErrNotSent)
+				require.Equal(t, timeout < time.Hour, errors.Is(err, context.DeadlineExceeded))
+				require.NotErrorIs(t, err, redlatch.ErrUncertain)
+				require.NotErrorIs(t, err, rlatch.ErrNotOpen, "the latch is open")
+				cancel()
+				silent(false)
+			}
+		}
+		require.NoError(t, l.Wait(t.Context()))
+	})
+}
+
+func TestSilentServerDoesNotEndWait(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, _ func(...redlatch.Option) *rlatch.Latch) {
+		t.Helper()
+		tr, client := callers.Stalling(t, s, redlatch.WithPollCap(time.Second))
+		l := rlatch.New(client, "job")
+		set(t, l, 1)
+		came := await(t.Context(), l)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := rlatch.New(client, "job").Wait(ctx)
+		ends := await(ctx, l)
+		tr.Mute(true)
+		err := <-ends
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, redlatch.ErrUncertain)
-		require.ErrorIs(t, err, rlatch.ErrNotOpen)
-		tr.Stall(false)
+		require.ErrorIs(t, err, redlatch.ErrNotSent)
+		require.Empty(t, came)
+		tr.Mute(false)
+		countDown(t, l)
+		opens(t, came)
 	})
 }

@@ -118,16 +118,16 @@ func explain(err error) error {
 	return engine.Explain(err)
 }
 
-// ErrNotOpen is returned by [Latch.Wait] if the latch was still closed when the wait ended.
+// ErrNotOpen is returned by [Latch.Wait] if the latch was closed at the last reply before the wait ended.
 var ErrNotOpen = errors.New("redlatch: latch not open")
 
 // Wait returns nil as soon as the latch is open, like Redisson's await. It subscribes to the latch's channel.
 // It sends GET before and after it subscribes, after each message, and each time the poll cap elapses. Once it
 // is waiting, it keeps waiting while Redis is unreachable.
 //
-// Errors: [ErrNotOpen] if the wait ended (joined with ctx's error if ctx ended it) or the limit set by
-// redlatch.WithMaxWaiters was reached; ErrNotSent if ctx had already ended or Redis could not be reached
-// within the command timeout; ErrClosed, ErrWrongType, ErrInvalid and *transport.ServerError.
+// Errors: [ErrNotOpen] if ctx ended the wait (its error is joined) or the limit set by redlatch.WithMaxWaiters
+// was reached; ErrNotSent if ctx had already ended, or if Redis did not reply within the command timeout or was
+// unreachable when ctx ended the wait; ErrClosed, ErrWrongType, ErrInvalid and *transport.ServerError.
 func (l *Latch) Wait(ctx context.Context) error {
 	engine.NeedContext(ctx)
 	return l.wrap("wait", l.wait(ctx))
@@ -144,9 +144,8 @@ func (l *Latch) wait(ctx context.Context) error {
 	l.engine.Announce()
 	a := acquire.Acquisition{Engine: l.engine, Kind: l.kind, Lock: l.name, Claims: passer{}, Began: time.Now()}
 	err := a.Run(ctx, gate{})
-	lost := errors.Is(err, engine.ErrUncertain) && ctx.Err() != nil // GET does not change anything
 	switch {
-	case !lost && !errors.Is(err, engine.ErrNotAcquired):
+	case !errors.Is(err, engine.ErrNotAcquired):
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrNotOpen, engine.EndOf(ctx))
@@ -182,20 +181,13 @@ func (kind) count(answer any) (int64, error) {
 
 type gate struct{}
 
-func (gate) Waiter(a *acquire.Acquisition) acquire.Waiter {
-	return &waiter{acquire.Alone(), a}
-}
+func (gate) Waiter(*acquire.Acquisition) acquire.Waiter { return acquire.Alone() }
 
-type waiter struct {
-	acquire.Waiter
-	acquisition *acquire.Acquisition
-}
+// noEffect is the error of a GET whose reply was lost. It counts as not sent, so the GET is repeated.
+type noEffect struct{ error }
 
-// A GET whose reply was lost can be retried.
-func (w *waiter) Unanswered(err error) {
-	if errors.Is(err, engine.ErrUncertain) {
-		w.acquisition.Answered = true
-	}
+func (e noEffect) Is(target error) bool {
+	return target == engine.ErrNotSent || target != engine.ErrUncertain && errors.Is(e.error, target)
 }
 
 type passer struct{ acquire.BareClaim }
@@ -212,3 +204,5 @@ func (passer) Request() *acquire.Request              { return &question }
 func (passer) Grant(time.Time, acquire.Outcome) error { return nil }
 func (passer) Disown()                                {}
 func (passer) Late(any, error) *engine.InDoubt        { return nil }
+
+func (passer) Settle(_ context.Context, err error) (any, error) { return nil, noEffect{err} }
