@@ -251,8 +251,6 @@ func TestPossibleLockIsWaitedFor(t *testing.T) {
 	for what, fields := range map[string]string{
 		"a custom id":               "node-a:57 1",
 		"a negative thread id":      "node-a:-57 1",
-		"a writer":                  "mode write " + id + ":57:write 1",
-		"a reader":                  "mode read " + id + ":57 1",
 		"a transaction":             id + ":57:" + id + " 1",
 		"the group of a multi-lock": "order " + id + ":57 order:" + id + ":57:expire_time 9 order:" + id + ":57:lock_count 1",
 		"a field besides the owner": "note lent " + id + ":57 1",

@@ -95,8 +95,9 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 
 // ForceUnlock releases the lock regardless of its holder and wakes its waiters, like Redisson's
 // forceUnlock. It reports whether the lock was held. The holder's hold ends at its next renewal; until
-// then there may be two holders. ErrNotNotified means that the lock is free, but that the user does not
-// have permission to publish. It sends one EVALSHA.
+// then there may be two holders. Except for a role of a read/write lock, it deletes the key, even if the
+// key is another kind of lock. ErrNotNotified means that the lock is free, but that the user does not have
+// permission to publish. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	in := hold.Of(l)
 	forced, err := ask(ctx, l, func(c *transport.Call) {

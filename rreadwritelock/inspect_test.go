@@ -14,7 +14,10 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
@@ -92,7 +95,17 @@ func TestInspectReportsMismatchedKind(t *testing.T) {
 
 	for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
 		h = take(t, l)
-		refused(t, plain)
+		for _, other := range []*rlock.Lock{plain, rfairlock.New(client, name)} {
+			_, err := other.Lock(within(t))
+			require.ErrorIs(t, err, redlatch.ErrWrongType)
+			require.ErrorContains(t, err, "it is a read/write lock")
+			_, err = other.TryLock(within(t))
+			require.ErrorIs(t, err, redlatch.ErrWrongType)
+		}
+		_, err := rfencedlock.New(client, name).TryLock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		_, err = rmultilock.New(client, name+"other", name).TryLock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
 		in, err := admin.Inspect(within(t), plain)
 		require.NoError(t, err)
 		require.Equal(t, "read-write", in.OtherKind)

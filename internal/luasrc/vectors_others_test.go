@@ -97,10 +97,12 @@ func foreignOrNot(l string) []vector {
 	const asks = "HKEYS"
 	theirs := held{counts: map[string]string{"age": "4", "name": "bob"}, pttl: -1}
 	ours := held{counts: map[string]string{"age": "4", "name": "bob", "node:a:-57": "1"}, pttl: -1}
+	readers := held{counts: map[string]string{"age": "4", "name": "bob", "node:a:-57": "1", "mode": "read"}, pttl: -1}
 	return []vector{
 		look.gives(nil, asks, nil).then("HSET", l, "age", 4, "name", "bob"),
 		look.gives("age", asks, map[string]any{l: theirs}).then("HSET", l, "node:a:-57", 1),
-		look.gives(nil, asks, map[string]any{l: ours}).then("DEL", l).then("SET", l, "a text"),
+		look.gives(nil, asks, map[string]any{l: ours}).then("HSET", l, "mode", "read"),
+		look.gives("mode", asks, map[string]any{l: readers}).then("DEL", l).then("SET", l, "a text"),
 		look.gives(nil, asks, map[string]any{l: "a text"}),
 	}
 }
