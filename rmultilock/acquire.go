@@ -53,7 +53,7 @@ func (t *taking) failed(name string, err error) *redlatch.LockError {
 func (t *taking) run(ctx context.Context) error {
 	l := t.lock
 	if l.err != nil {
-		return l.err
+		return t.failed(l.wrong, l.err)
 	}
 	var err error
 	for _, s := range l.steps { // the members of one step all have the same kind

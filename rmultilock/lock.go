@@ -46,7 +46,8 @@ type Lock struct {
 	engine *engine.Engine
 	steps  []step // in the order of acquisition
 	names  []string
-	err    error // not nil if members are invalid
+	err    error  // not nil if members are invalid
+	wrong  string // the name of the invalid member
 }
 
 // New returns the plain locks called names as one lock. Repeated names count once. It sends nothing. If there
@@ -64,7 +65,7 @@ func New(client *redlatch.Client, names ...string) *Lock {
 // belong to different clients.
 func Of(locks ...Member) *Lock {
 	l := &Lock{}
-	l.err = l.arrange(locks)
+	l.wrong, l.err = l.arrange(locks)
 	return l
 }
 
@@ -148,15 +149,15 @@ type id struct{ kind, key string }
 
 func identity(l *hold.Lock) id { return id{l.Kind.Name(), l.Kind.Key()} }
 
-func (l *Lock) arrange(members []Member) error {
+func (l *Lock) arrange(members []Member) (wrong string, err error) {
 	if len(members) == 0 {
-		return fmt.Errorf("%w: no locks", redlatch.ErrInvalid)
+		return "", fmt.Errorf("%w: no locks", redlatch.ErrInvalid)
 	}
 	kinds := map[string]string{}
 	var kept []Member
 	for _, m := range members {
 		if m == nil {
-			return fmt.Errorf("%w: nil lock", redlatch.ErrInvalid)
+			return "", fmt.Errorf("%w: nil lock", redlatch.ErrInvalid)
 		}
 		inner := hold.Of(m)
 		if l.engine == nil {
@@ -166,12 +167,12 @@ func (l *Lock) arrange(members []Member) error {
 		kind, twice := kinds[lock.key]
 		switch {
 		case inner.Err != nil:
-			return inner.Err
+			return inner.Name, inner.Err
 		case inner.Engine != l.engine:
-			return fmt.Errorf("%w: lock %s belongs to another client: all locks must use the same client",
+			return inner.Name, fmt.Errorf("%w: lock %s belongs to another client: all locks must use the same client",
 				redlatch.ErrInvalid, limits.Quote(inner.Name))
 		case twice && kind != lock.kind:
-			return fmt.Errorf("%w: lock %s as both %s and %s lock would wait for itself",
+			return inner.Name, fmt.Errorf("%w: lock %s as both %s and %s lock would wait for itself",
 				redlatch.ErrInvalid, limits.Quote(inner.Name), kind, lock.kind)
 		case !twice:
 			kinds[lock.key] = lock.kind
@@ -179,7 +180,7 @@ func (l *Lock) arrange(members []Member) error {
 		}
 	}
 	l.steps = l.split(kept)
-	return nil
+	return "", nil
 }
 
 // split puts plain locks first, by slot, and then the others, by key.

@@ -259,6 +259,7 @@ func TestInvalidLockSetRejected(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		c, other := callers.InProcess(t, s), callers.InProcess(t, s)
 		rw := rreadwritelock.New(c, "rw")
+		named := map[string]string{"empty name": "", "not UTF-8": "\xff", "two clients": "b", "two roles": "rw", "two kinds": "a"}
 		for what, l := range map[string]*rmultilock.Lock{
 			"none": rmultilock.New(c), "no locks": rmultilock.Of(), "empty name": rmultilock.New(c, "a", ""),
 			"not UTF-8": rmultilock.New(c, "a", "\xff"), "nil": rmultilock.Of(nil), "two clients": rmultilock.Of(rlock.New(c, "a"), rlock.New(other, "b")),
@@ -268,6 +269,10 @@ func TestInvalidLockSetRejected(t *testing.T) {
 			require.ErrorIs(t, err, redlatch.ErrInvalid, what)
 			_, err = l.TryLock(within(t))
 			require.ErrorIs(t, err, redlatch.ErrInvalid, what)
+			var failed *redlatch.LockError
+			require.ErrorAs(t, err, &failed, what)
+			require.Equal(t, "try-lock", failed.Op, what)
+			require.Equal(t, named[what], failed.Name, what)
 		}
 		_, err := rmultilock.New(c, "a", "b").TryLock(within(t), rlock.WithWait(time.Second))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
