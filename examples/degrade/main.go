@@ -3,8 +3,8 @@
 //	closed   do not work without the lock, if concurrent work does harm
 //	open     work without the lock and report it, if duplicate work does less harm than no work
 //
-// With either policy, it does not work while another owner holds the lock, because Redis has
-// answered. Copy it into your program.
+// With either policy, it does not work if another owner holds the lock or the key is not a lock,
+// because Redis has answered. Copy it into your program.
 //
 //	go run ./examples/degrade redis://localhost:6379 open
 package main
@@ -81,11 +81,11 @@ func guarded(ctx context.Context, lock *rlock.Lock, when policy, work func(conte
 	return work(ctx) // not the hold's context, because losing the lock must not end the work
 }
 
-// away reports whether Redis failed, rather than reported that the lock is held.
+// away reports whether Redis failed, rather than reported that the key is in use.
 func away(err error) bool {
 	var refusal *transport.ServerError // such as LOADING or OOM
 	return errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) ||
-		errors.As(err, &refusal)
+		errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType)
 }
 
 // work is a placeholder for the work under the lock.

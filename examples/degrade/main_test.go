@@ -49,6 +49,23 @@ func bothPoliciesRefuse(t *testing.T, s *redistest.MiniServer) {
 	require.NoError(t, hold.Unlock())
 }
 
+func TestBothPoliciesRejectKeyOfAnotherType(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		s.Do(t, "SET", "text", "x")
+		s.Do(t, "HSET", "hash", "x", "1")
+		for _, key := range []string{"text", "hash"} {
+			for _, when := range []policy{failClosed, failOpen} {
+				err := guarded(t.Context(), lockOf(t, s, key), when, func(context.Context) error {
+					t.Errorf("%s: worked without the lock", when)
+					return nil
+				})
+				require.ErrorIs(t, err, redlatch.ErrWrongType, when)
+			}
+		}
+	})
+}
+
 func TestFailOpenRunsWithoutRedis(t *testing.T) { inBubble(t, withoutRedis) }
 
 func withoutRedis(t *testing.T, s *redistest.MiniServer) {
