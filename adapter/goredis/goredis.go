@@ -17,7 +17,7 @@ const failoverAddr = "FailoverClient"
 const writeTimeout = 3 * time.Second
 
 // New returns a Redlatch client for the servers that client uses. It accepts a *redis.Client for one server or for
-// Sentinels, or a *redis.ClusterClient, and rejects other types, such as *redis.Ring. client must stay open until the
+// Sentinels, or a *redis.ClusterClient; for nil and other types, such as *redis.Ring, it returns redlatch.ErrInvalid. client must stay open until the
 // Redlatch client is closed; closing the Redlatch client does not close client. The default for
 // redlatch.WithDialTimeout is client's DialTimeout or one second, whichever is longer.
 //
@@ -39,9 +39,9 @@ func New(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Opt
 		}
 	case nil:
 	default:
-		return nil, fmt.Errorf("goredis: unsupported client type %T: want *redis.Client or *redis.ClusterClient", client)
+		return nil, fmt.Errorf("%w: goredis: unsupported client type %T: want *redis.Client or *redis.ClusterClient", redlatch.ErrInvalid, client)
 	}
-	return nil, errors.New("goredis: nil client")
+	return nil, fmt.Errorf("%w: goredis: nil client", redlatch.ErrInvalid)
 }
 
 func newSingle(c *redis.Client, opts []redlatch.Option) (*redlatch.Client, error) {
@@ -101,7 +101,8 @@ func (m *master) named(ctx context.Context) (string, error) {
 	return addr, conn.Close()
 }
 
-var errNoCluster = errors.New("goredis: a ClusterClient with custom ClusterSlots, as from NewFailoverClusterClient, is not a Redis Cluster: use NewFailoverClient")
+var errNoCluster = fmt.Errorf("%w: goredis: a ClusterClient with custom ClusterSlots, as from NewFailoverClusterClient, is not a Redis Cluster: use NewFailoverClient",
+	redlatch.ErrInvalid)
 
 var errNoClient = errors.New("goredis: the ClusterClient's NewClient function returned nil")
 

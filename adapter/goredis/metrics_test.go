@@ -98,6 +98,7 @@ func TestNewSurvivesBadClients(t *testing.T) {
 	for _, c := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil), (*redis.Ring)(nil), other{}, ring, sentinels} {
 		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "goredis: ", "%T", c)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, "%T", c)
 		require.Nil(t, tr)
 	}
 	require.NoError(t, errors.Join(ring.Close(), sentinels.Close()))

@@ -210,8 +210,11 @@ func TestNewSurvivesBadClients(t *testing.T) {
 		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "rueidis: ")
 		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, want)
 		require.Nil(t, tr)
 	}
+	_, err := rueidis.NewSentinel(lib.ClientOption{InitAddress: []string{"127.0.0.1:26379"}})
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	tr, err := newTransport(ended, works)

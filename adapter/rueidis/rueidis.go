@@ -27,7 +27,7 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 		panic("rueidis: nil Context")
 	}
 	if client == nil {
-		return nil, errors.New("rueidis: New needs a client")
+		return nil, fmt.Errorf("%w: rueidis: New needs a client", redlatch.ErrInvalid)
 	}
 	switch mode := client.Mode(); mode {
 	case rueidis.ClientModeStandalone:
@@ -37,11 +37,11 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 	case rueidis.ClientModeSentinel:
 		return nil, errSentinel
 	default:
-		return nil, fmt.Errorf("rueidis: unsupported client mode %q", mode)
+		return nil, fmt.Errorf("%w: rueidis: unsupported client mode %q", redlatch.ErrInvalid, mode)
 	}
 }
 
-var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass the client's options to NewSentinel")
+var errSentinel = fmt.Errorf("%w: rueidis: Sentinel clients are not supported: pass the client's options to NewSentinel", redlatch.ErrInvalid)
 
 // NewSentinel returns a Redlatch client for a master monitored by Sentinels. InitAddress lists the Sentinels, and
 // Sentinel.MasterSet is their name for the master; see [Dialer] for the other fields. Redlatch queries all Sentinels
@@ -49,7 +49,7 @@ var errSentinel = errors.New("rueidis: Sentinel clients are not supported: pass 
 // redlatch.AskSentinels for the commands that are sent later.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
-		return nil, errors.New("rueidis: NewSentinel needs Sentinel addresses and a master name")
+		return nil, fmt.Errorf("%w: rueidis: NewSentinel needs Sentinel addresses and a master name", redlatch.ErrInvalid)
 	}
 	ask := redlatch.AskSentinels(option.Sentinel.MasterSet, option.InitAddress, Dialer(sentinelOption(option)))
 	return redlatch.NewSentinel(ask, Dialer(option), opts...)
