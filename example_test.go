@@ -150,7 +150,7 @@ func ExampleLockError() {
 
 	_, err = orders.TryLock(context.Background())
 	var locked *redlatch.LockError
-	if errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &locked) {
+	if errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &locked) && locked.TTL > 0 {
 		fmt.Printf("%s %s: held for up to %.0f s\n", locked.Op, locked.Name, locked.TTL.Seconds())
 	}
 	// Output: try-lock orders:42: held for up to 30 s

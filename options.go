@@ -138,7 +138,8 @@ func WithLabel(text string) Option {
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
 // WithCredentials replaces the user and password of the URL, except for Sentinels. f is called for
-// every new connection, so it may return changing tokens. An empty user is the default user.
+// every new connection, so it may return changing tokens. An empty user is the default user. It does
+// not apply to the caller's dial functions and transports.
 func WithCredentials(f func(ctx context.Context) (user, password string, err error)) Option {
 	return func(s *settings) { s.credentials = f }
 }

@@ -222,7 +222,8 @@ func (s *Server) Heal() {
 
 // LoseReplies runs the next n commands but closes their connections instead of replying. Commands
 // pipelined after them may also run without a reply. Error replies, such as NOSCRIPT, and commands on
-// subscribed connections are not affected and do not count.
+// subscribed connections are not affected and do not count. The commands that a client sends when it
+// connects do count, so make a call first.
 func (s *Server) LoseReplies(n int) { s.lose.Store(int64(n)) }
 
 func (s *Server) takeLoss() bool {

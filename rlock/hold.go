@@ -42,12 +42,14 @@ func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 // hold; each re-entry needs its own Unlock. A hold has one inner hold at a time, and other callers wait
 // in this process. Code that has the inner hold must use that hold's context; otherwise it deadlocks.
 // The options passed to a re-entry never shorten the lease. If the hold was lost, the calls return
-// ErrLost; if it was unlocked, they use the next outer hold, if any, or acquire the lock again.
+// ErrLost. If it was unlocked, they return ErrNotSent, because the context has ended; with
+// context.WithoutCancel, they use the next outer hold, if any, or acquire the lock again.
 func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
 // Unlock ends the hold and its contexts, and releases the lock, unless the owner has other holds. It
-// takes no context and returns within one command timeout. Later calls return the first result. It
-// sends one EVALSHA, or none if the next caller in this process takes over the lock.
+// takes no context and returns within one command timeout. Later calls return the first result. After
+// LetExpire or HandOver, it does nothing and returns nil. It sends one EVALSHA, or none if the next
+// caller in this process takes over the lock.
 //
 // It returns nil if the lock was held until now. Errors:
 //   - ErrLost: the lock had already been lost
@@ -55,7 +57,7 @@ func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(
 //   - ErrNotNotified: the lock is free, but the user may not publish to its waiters
 //   - ErrUncertain, ErrNotSent: the release continues in the background until the lease ends, or for
 //     ten seconds if the owner was passed to WithOwner or Resume
-//   - ErrHandedOver, ErrClosed, and ErrNotHeld after LetExpire: nothing was sent
+//   - ErrClosed: nothing was sent
 func (h *Hold) Unlock() error { return h.unlockError(hold.Of(h).Unlock()) }
 
 // UnlockAsync is like [Hold.Unlock], but does not wait for the reply. It corresponds to Redisson's

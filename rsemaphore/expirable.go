@@ -238,8 +238,8 @@ func (h *Hold) Remaining() time.Duration { return h.lock.Remaining() }
 func (h *Hold) Context(parent context.Context) context.Context { return h.lock.Context(parent) }
 
 // Release ends the hold and its contexts, and releases the permits. It needs no context and takes at most
-// one command timeout, less if the leases end earlier. Later calls return the first result. It sends one
-// EVALSHA.
+// one command timeout, less if the leases end earlier. Later calls return the first result. After LetExpire,
+// it does nothing and returns nil. It sends one EVALSHA.
 //
 // Errors: ErrLost if a permit had already been lost; the others are released. ErrMaxHold if the hold had
 // reached its maximum. ErrUncertain and ErrNotSent if Redis did not reply in time: the release continues in

@@ -11,5 +11,5 @@
 // go-redis dials each connection with the client's Dialer, TLSConfig, credentials, DB, ClientName,
 // OnConnect, DialTimeout and, in a cluster, NewClient. Redlatch then takes over the connection, so
 // options for pools, retries, read timeouts, limiters, caches and hooks do not apply, and the
-// connection does not count toward the client's pool. The README lists the options.
+// connection does not count toward the client's pool.
 package goredis

@@ -55,10 +55,9 @@ func run(ctx context.Context, url string) error {
 // once runs the job unless it ran in this period, and reports whether it did.
 func once(ctx context.Context, lock *rlock.Lock, job func(context.Context) error) (bool, error) {
 	hold, err := lock.TryLock(ctx, rlock.WithLease(period-slack))
-	var held *redlatch.LockError
 	switch {
-	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &held):
-		fmt.Printf("another machine has the lock, for at most %v\n", held.TTL.Round(time.Second))
+	case errors.Is(err, redlatch.ErrNotAcquired):
+		fmt.Println("not running the job:", err) // the error contains the remaining lease, if known
 		return false, nil
 	case err != nil:
 		return false, err
