@@ -61,7 +61,7 @@ func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 	}
 	if config.OnError == nil {
 		config.OnError = func(name string, err error) {
-			slog.Default().Warn("failed to release a job's lock", "lock", name, "error", err)
+			slog.Default().Warn("redlatch: failed to release a job's lock", "lock", name, "error", err)
 		}
 	}
 	return &Locker{client: client, config: config}, nil

@@ -155,7 +155,7 @@ func (c *candidate) watch(held context.Context, returned <-chan struct{}) {
 	}
 	select {
 	case <-time.After(c.margin):
-		c.logger.Error("Lead has not returned; another candidate may lead now", "cause", context.Cause(held))
+		c.logger.Error("redlatch: Lead has not returned; another candidate may lead now", "cause", context.Cause(held))
 	case <-returned:
 	}
 }
@@ -165,7 +165,7 @@ func (c *candidate) report(err error) {
 		c.OnError(err)
 		return
 	}
-	c.logger.Warn("candidate is not leading; retrying after a pause", "error", err, "pause", c.Pause)
+	c.logger.Warn("redlatch: candidate is not leading; retrying after a pause", "error", err, "pause", c.Pause)
 }
 
 func stays(err error) bool {

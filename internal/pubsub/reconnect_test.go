@@ -120,7 +120,7 @@ func TestDialKeepsServerError(t *testing.T) {
 			require.ErrorIs(t, err, transport.ErrNotSent)
 			require.True(t, transport.IsCode(err, "WRONGPASS"))
 		}
-		require.Len(t, log.Lines(`level=WARN msg="pub/sub connection failed"`), 1)
+		require.Len(t, log.Lines(`level=WARN msg="redlatch: pub/sub connection failed"`), 1)
 		mustClose(t, s)
 	})
 }

@@ -48,7 +48,7 @@ func (s *Subscriber) run() {
 		if errors.Is(err, errUnwanted) {
 			level = slog.LevelDebug // Reconnect's caller has logged why
 		}
-		s.cfg.Logger.Log(s.ctx, level, "pub/sub connection lost", "error", err)
+		s.cfg.Logger.Log(s.ctx, level, "redlatch: pub/sub connection lost", "error", err)
 		if useful {
 			pause.Reset()
 		}
@@ -87,7 +87,7 @@ func (s *Subscriber) dialFailed(failures int, err error) {
 	if failures == 1 {
 		level = slog.LevelWarn // only once while the server is unreachable
 	}
-	s.cfg.Logger.Log(s.ctx, level, "pub/sub connection failed", "error", err, "failures", failures)
+	s.cfg.Logger.Log(s.ctx, level, "redlatch: pub/sub connection failed", "error", err, "failures", failures)
 	s.failPending(notSent(serverError(err)))
 }
 
@@ -318,7 +318,7 @@ func (x *session) refused(err *transport.ServerError) error {
 	if o.again {
 		level = slog.LevelDebug
 	}
-	x.sub.cfg.Logger.Log(x.sub.ctx, level, "pub/sub command rejected",
+	x.sub.cfg.Logger.Log(x.sub.ctx, level, "redlatch: pub/sub command rejected",
 		"command", x.sub.command(o.kind), "channels", len(o.rest), "error", err)
 	return nil
 }

@@ -264,8 +264,8 @@ func TestLossReconnectAndFailedDialAreReported(t *testing.T) {
 		s.Reconnect()
 		time.Sleep(time.Second)
 		sink.are(t, "acked again")
-		require.Len(t, log.Lines(`level=WARN msg="pub/sub connection lost"`), 2)
-		require.Len(t, log.Lines(`level=DEBUG msg="pub/sub connection lost"`), 1, "Reconnect")
-		require.Empty(t, log.Lines(`level=WARN msg="pub/sub connection failed"`), "that it was lost says so")
+		require.Len(t, log.Lines(`level=WARN msg="redlatch: pub/sub connection lost"`), 2)
+		require.Len(t, log.Lines(`level=DEBUG msg="redlatch: pub/sub connection lost"`), 1, "Reconnect")
+		require.Empty(t, log.Lines(`level=WARN msg="redlatch: pub/sub connection failed"`), "that it was lost says so")
 	})
 }
