@@ -1,9 +1,11 @@
 package watchdog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +39,21 @@ func TestSlowLoggerDelaysNoLossNotification(t *testing.T) {
 			require.Less(t, h.at.Sub(began), 30*time.Second, "the server gives the lock to others")
 		}
 	})
+}
+
+func TestLossLogGivesReason(t *testing.T) {
+	for reason, fixed := range map[string]bool{"its own lease expired": true, "the lease was not renewed in time": false} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("unreachable") }}
+			w := New(Config{Renew: s.renew, Margin: margin, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			hold(w, 30*time.Second, fixed)
+			sleep(time.Minute)
+			w.Close()
+			require.Contains(t, log.String(), `msg="redlatch: lock lost: `+reason+`"`)
+			require.Equal(t, 1, strings.Count(log.String(), "lock lost"))
+		})
+	}
 }
 
 // stuck is a logger that blocks until open is closed.

@@ -85,6 +85,10 @@ func (w *Loop) tell(l *Lease, now time.Time) {
 	if err := l.Failure(); err != nil {
 		args = append(args, "error", err)
 	}
+	if l.Fixed && !now.Before(l.Final()) {
+		w.log("redlatch: lock lost: its own lease expired", args...)
+		return
+	}
 	w.log("redlatch: lock lost: the lease was not renewed in time", args...)
 }
 
