@@ -219,7 +219,7 @@ func (s *settings) check() error {
 		{"dead waiter grace", s.Grace, 0},
 	} {
 		if d.value < d.least || d.value > limits.Max {
-			return fmt.Errorf("%w: invalid %s %v: must be from %v to %v", ErrInvalid, d.what, d.value, d.least, limits.Max)
+			return fmt.Errorf("%w: invalid %s %v: must be from %v to 100 years", ErrInvalid, d.what, d.value, d.least)
 		}
 	}
 	if s.Margin > 0 && s.Margin < time.Millisecond {
@@ -241,8 +241,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: invalid number of replicas %d", ErrInvalid, s.Replicas)
 	}
 	if s.Replicas > 0 && (s.SyncWait < time.Millisecond || s.SyncWait > limits.Max) {
-		return fmt.Errorf("%w: invalid replica timeout %v: must be from %v to %v",
-			ErrInvalid, s.SyncWait, time.Millisecond, limits.Max)
+		return fmt.Errorf("%w: invalid replica timeout %v: must be from %v to 100 years",
+			ErrInvalid, s.SyncWait, time.Millisecond)
 	}
 	if s.Margin >= s.Lease {
 		return fmt.Errorf("%w: loss margin %v must be less than the watchdog timeout %v",

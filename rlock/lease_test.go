@@ -96,7 +96,7 @@ func TestInvalidWaitRejectedWithoutRequest(t *testing.T) {
 	for _, wait := range []time.Duration{10, 999 * time.Microsecond, -1, -time.Hour} {
 		_, err := l.Lock(t.Context(), rlock.WithWait(wait))
 		require.ErrorIs(t, err, redlatch.ErrInvalid, wait)
-		require.ErrorContains(t, err, "write a unit", wait)
+		require.Equal(t, wait > 0, strings.Contains(err.Error(), "add a unit"), err)
 	}
 	for _, wait := range []time.Duration{0, time.Second} {
 		_, err := l.TryLock(t.Context(), rlock.WithWait(wait))

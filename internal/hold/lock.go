@@ -264,8 +264,11 @@ func (a *Terms) check(l *Lock) error {
 
 // CheckWait returns an error if d is not a valid wait limit.
 func CheckWait(d time.Duration) error {
-	if d < time.Millisecond && d != 0 {
-		return fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", limits.ErrInvalid, d)
+	switch {
+	case d > 0 && d < time.Millisecond:
+		return fmt.Errorf("%w: WithWait(%v) must be 0 or at least 1ms: add a unit, as in 10*time.Second", limits.ErrInvalid, d)
+	case d < 0:
+		return fmt.Errorf("%w: WithWait(%v) must be 0 or at least 1ms", limits.ErrInvalid, d)
 	}
 	return nil
 }
@@ -275,12 +278,14 @@ func (a *Terms) checkPoll(l *Lock) error {
 	switch {
 	case !a.Polled:
 		return nil
-	case a.Poll < time.Millisecond:
-		return fmt.Errorf("%w: WithPolling(%v) is not at least 1 ms: write a unit, as in 100*time.Millisecond", limits.ErrInvalid, a.Poll)
+	case a.Poll > 0 && a.Poll < time.Millisecond:
+		return fmt.Errorf("%w: WithPolling(%v) must be at least 1ms: add a unit, as in 100*time.Millisecond", limits.ErrInvalid, a.Poll)
+	case a.Poll <= 0:
+		return fmt.Errorf("%w: WithPolling(%v) must be at least 1ms", limits.ErrInvalid, a.Poll)
 	case a.Poll > limits.Max:
 		return fmt.Errorf("%w: WithPolling(%v) is more than 100 years", limits.ErrInvalid, a.Poll)
 	case !can:
-		return fmt.Errorf("%w: a %s lock does not support WithPolling: its waiters must subscribe", limits.ErrInvalid, l.Kind.Name())
+		return fmt.Errorf("%w: WithPolling is not supported for kind %s: its waiters must subscribe", limits.ErrInvalid, l.Kind.Name())
 	}
 	return nil
 }
@@ -293,7 +298,7 @@ func (a *Terms) checkOwner(l *Lock) error {
 		return fmt.Errorf("%w: the zero Owner", limits.ErrInvalid)
 	}
 	if l.Owning == nil {
-		return fmt.Errorf("%w: a %s lock does not support WithOwner", limits.ErrInvalid, l.Kind.Name())
+		return fmt.Errorf("%w: WithOwner is not supported for kind %s", limits.ErrInvalid, l.Kind.Name())
 	}
 	return nil
 }
