@@ -158,8 +158,9 @@ var losses = engine.Losses{
 
 // ErrorType returns a short name for err, for use in metric labels: "" for nil, and otherwise
 // "closed", "lost", "max_hold", "handed_over", "not_held", "reentered", "uncertain", "not_sent",
-// "not_acquired", "not_replicated", "not_notified", "wrong_type", "invalid", "server" for any other
-// server error, or "_OTHER". If err wraps several errors, the most specific one is named.
+// "not_acquired", "not_open" for a latch, "not_replicated", "not_notified", "wrong_type", "invalid",
+// "server" for any other server error, or "_OTHER". If err wraps several errors, the most specific one
+// is named.
 func ErrorType(err error) string {
 	if err == nil {
 		return ""
@@ -184,7 +185,7 @@ var errorTypes = []struct {
 	{ErrClosed, "closed"}, {ErrLost, "lost"}, {ErrMaxHold, "max_hold"}, {ErrHandedOver, "handed_over"},
 	{ErrNotReplicated, "not_replicated"}, {ErrNotNotified, "not_notified"}, {ErrUncertain, "uncertain"}, {ErrNotSent, "not_sent"},
 	{ErrReentered, "reentered"}, {ErrWrongType, "wrong_type"}, {ErrInvalid, "invalid"},
-	{ErrNotHeld, "not_held"}, {ErrNotAcquired, "not_acquired"},
+	{ErrNotHeld, "not_held"}, {ErrNotAcquired, "not_acquired"}, {engine.ErrNotOpen, "not_open"},
 }
 
 func outcome(err error, attempts int) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -151,6 +152,7 @@ func TestErrorTypes(t *testing.T) {
 		"uncertain":      both(redlatch.ErrUncertain, context.DeadlineExceeded),
 		"not_sent":       redlatch.ErrNotSent,
 		"not_acquired":   redlatch.ErrNotAcquired,
+		"not_open":       rlatch.ErrNotOpen,
 		"not_replicated": redlatch.ErrNotReplicated,
 		"not_notified":   both(redlatch.ErrNotNotified, &transport.ServerError{Text: "ERR ACL failure in script"}),
 		"wrong_type":     redlatch.ErrWrongType,

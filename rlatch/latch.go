@@ -119,7 +119,7 @@ func explain(err error) error {
 }
 
 // ErrNotOpen is returned by [Latch.Wait] if the latch was closed at the last reply before the wait ended.
-var ErrNotOpen = errors.New("redlatch: latch not open")
+var ErrNotOpen = engine.ErrNotOpen
 
 // Wait returns nil as soon as the latch is open, like Redisson's await. It subscribes to the latch's channel.
 // It sends GET before and after it subscribes, after each message, and each time the poll cap elapses. Once it

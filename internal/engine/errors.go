@@ -26,6 +26,7 @@ var (
 	ErrNotQueued   = errors.New("redlatch: owner not in the queue")
 	ErrWaiterAlive = errors.New("redlatch: waiter is alive")
 	ErrNotCounted  = errors.New("redlatch: cannot count subscribers")
+	ErrNotOpen     = errors.New("redlatch: latch not open")
 
 	ErrNotNotified   = errors.New("redlatch: lock released, but its waiters were not notified and will find it free at their next poll")
 	ErrNotReplicated = errors.New("redlatch: too few replicas have the lock")
@@ -118,7 +119,7 @@ var ErrWaitOver = errors.New("wait time exceeded")
 
 var ours = []error{
 	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrReentered,
-	ErrWrongType, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotNotified, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
+	ErrWrongType, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotOpen, ErrNotNotified, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
 // EndOf returns why ctx ended: its error, with its cause if that differs. A cause that is one of our errors is included
