@@ -194,3 +194,30 @@ func TestBinaryNamesAcceptedInBase64(t *testing.T) {
 		})
 	}
 }
+
+// The address of a command that run starts must not send the password unencrypted, or log in another user.
+func TestHeldCommandsKeepUserAndEncryption(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	secure, cert, key := encrypted(t)
+	config, _ := configured(t, `contexts: {dev: {redis: "`+s.URL()+`"}, tls: {redis: "redis://`+secure+`"}}`)
+	files := " --tls-insecure-skip-verify --tls-cert=" + cert + " --tls-key=" + key
+	reader := strings.Replace(s.URL(), "redis://", "redis://default:@", 1) + ","
+	for _, c := range []struct{ url, flags, want string }{
+		{"", "--user=default --redis=" + s.URL(), reader},
+		{"", "--user=default --context=dev", reader},
+		{s.URL(), "--user=default", reader},
+		{"redis://app.invalid", "--user=default --context=dev", "redis://app.invalid,"},
+		{"", "--redis=redis://" + secure + files, "rediss://" + secure + ","},
+		{"", "--context=tls" + files, "rediss://" + secure + ","},
+		{"redis://" + secure, files, "rediss://" + secure + ","},
+	} {
+		env := append(config[:len(config):len(config)], "REDIS_URL="+c.url, "REDIS_PASSWORD=any")
+		if !strings.Contains(c.flags, "user") {
+			env = append(env, "REDIS_PASSWORD=")
+		}
+		args := append(strings.Fields(c.flags), "run", "job", "--", "sh", "-c", `echo "$REDIS_URL,$REDLATCH_CONTEXT"`)
+		got := program.StartWith(t, env, args...).Outcome(2 * program.Soon)
+		require.Equal(t, program.Outcome{Stdout: c.want + "\n"}, got, c)
+	}
+}

@@ -143,21 +143,39 @@ func find(name, from string) (*Chosen, error) {
 	return &Chosen{Context: *c, Name: name, From: from}, nil
 }
 
-// Environment returns the variables that make commands started by this one use its server, except the flags for users and
-// TLS. It does not replace REDIS_URL, which may name another program's server, and does not reveal a password.
+// Environment returns the variables that make commands started by this one use its server, but not its files. It does not
+// replace a REDIS_URL that may name another program's server, and does not reveal a password.
 func (g *Globals) Environment() (env []string) {
 	c, err := g.Choose()
-	if err != nil || c.Name == "" && c.From != "--"+redisFlag {
+	replaced := g.user != "" || g.tls != (connect.TLS{}) // no variable passes these on to a context
+	if err != nil || c.Name == "" && c.From != "--"+redisFlag && !replaced {
 		return nil
 	}
-	if c.Name != "" || os.Getenv(contextEnv) != "" { // an empty variable is as if unset
-		env = []string{contextEnv + "=" + c.Name}
+	name, address := c.Name, c.Redis
+	if replaced {
+		name, address = "", c.address()
 	}
-	reachable := c.Name == "" || c.User+c.Password() == "" && c.TLS() == (connect.TLS{})
-	if os.Getenv(urlEnv) == "" && reachable && !c.shows() {
-		env = append(env, urlEnv+"="+c.Redis)
+	if c.Name != "" || os.Getenv(contextEnv) != "" { // an empty variable is as if unset
+		env = []string{contextEnv + "=" + name}
+	}
+	reachable := name == "" || c.User+c.Password() == "" && c.TLS() == (connect.TLS{})
+	if c.From == urlEnv || os.Getenv(urlEnv) == "" && reachable && !c.shows() {
+		env = append(env, urlEnv+"="+address)
 	}
 	return env
+}
+
+// address returns the address with the user and with TLS, so that no password is sent unencrypted or for another user.
+func (c *Chosen) address() string {
+	at, err := redisurl.Parse(c.Redis)
+	if err != nil {
+		return c.Redis
+	}
+	if c.User != "" {
+		at.User, at.UserOnly = c.User, false
+	}
+	at.Secure = at.Secure || c.TLS() != (connect.TLS{})
+	return at.Full()
 }
 
 func (g *Globals) given(flag string) bool { return g.flags != nil && g.flags.Changed(flag) }
