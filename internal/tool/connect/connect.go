@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -275,6 +276,18 @@ func masterOf(reply any, err error) string {
 		return ""
 	}
 	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// CheckWhole returns an error if the server called name has only a part of the locks, because it is a node of a cluster.
+// HELLO needs no right.
+func CheckWhole(c redis.Conn, name string) error {
+	fields, _ := redis.Values(c.Do("HELLO"))
+	for pair := range slices.Chunk(fields, 2) {
+		if words, _ := redis.Strings(pair, nil); slices.Equal(words, []string{"mode", "cluster"}) {
+			return &problem{name + " is one node of a cluster and has only part of its locks: use redis-cluster:// in --redis or REDIS_URL", nil}
+		}
+	}
+	return nil
 }
 
 // OfReplica warns that the server is a replica of master.

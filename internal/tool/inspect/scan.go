@@ -259,7 +259,7 @@ func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r
 				progress((float64(i) + done) / float64(len(masters)))
 			}
 		}
-		some, err := runOne(ctx, master, r)
+		some, err := runOne(ctx, master, r, labels == nil)
 		unread.Add(some)
 		if err != nil {
 			return unread, err
@@ -274,10 +274,15 @@ func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r
 	return unread, nil
 }
 
-func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread, err error) {
+func runOne(ctx context.Context, master connect.Node, r Request, whole bool) (unread Unread, err error) {
 	var broken error // an error from Found, not from the server
 	found := r.Found
 	err = connect.Use(ctx, master.Dial, func(c redis.Conn) error {
+		if whole && master.Name != "" { // not over a program's own client
+			if err := connect.CheckWhole(c, master.Name); err != nil {
+				return err
+			}
+		}
 		r.Conn, r.Found = c, func(l *Lock) error {
 			broken = found(l)
 			return broken

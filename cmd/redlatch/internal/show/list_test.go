@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -318,4 +319,11 @@ func TestListReadsFewFieldsOfLargeHash(t *testing.T) {
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Equal(t, 1, strings.Count(got.Stdout, "\n"))
 	require.Less(t, s.BytesSent(t)-before, 100_000, "bytes; the whole hash is more than twice as much")
+}
+
+func TestClusterNodeAloneIsRejected(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf")))
+	const says = " is one node of a cluster and has only part of its locks: use redis-cluster:// in --redis or REDIS_URL"
+	program.Fails(t, s.URL(), 1, s.Addr()+says, "list")
 }
