@@ -140,10 +140,10 @@ func TestHintsLeadToServer(t *testing.T) {
 		require.Contains(t, text, says, line)
 		require.NotContains(t, text, "--redis", line)
 	}
-	for _, user := range []string{"", "default:sesame@"} {
-		address := strings.Replace(master.URL(), "redis://", "redis://"+user, 1)
+	for login, user := range map[string]string{"": "", "default:sesame@": " --user 'default'"} {
+		address := strings.Replace(master.URL(), "redis://", "redis://"+login, 1)
 		got := program.StartWith(t, env, "--redis="+address, "status", "queue", "--for=10ms").Outcome(2 * program.Soon)
-		require.Contains(t, program.Words(got.Stdout), "`redlatch --redis '"+master.URL()+"' evict ", got)
+		require.Contains(t, program.Words(got.Stdout), "`redlatch"+user+" --redis '"+master.URL()+"' evict ", got)
 	}
 	lone := strings.Replace(closed.URL(), "redis://", "redis://sesame@", 1) // a password, not a user
 	got := program.StartWith(t, env, "--redis="+lone, "status", "x*").Outcome(2 * program.Soon)

@@ -216,7 +216,7 @@ func (g *Globals) InContext(err error) string {
 	return "context " + sanitize.Word(g.chosen.Name) + ": " + g.Hint(strings.NewReplacer(hints...).Replace(err.Error()))
 }
 
-// Hint adds this command's connection flags to the commands in a text. It omits credentials in an address.
+// Hint adds this command's connection flags to the commands in a text. It omits passwords in an address.
 func (g *Globals) Hint(text string) string {
 	if g.chosen == nil || g.flags == nil {
 		return text
@@ -228,7 +228,10 @@ func (g *Globals) Hint(text string) string {
 		case !f.Changed:
 			return
 		case f.Name == redisFlag && g.chosen.shows():
-			value = redisurl.Show(value)
+			address, user := withoutPassword(value)
+			if value = address; user != "" && g.user == "" {
+				flags += "--user " + sanitize.Quote(user) + " "
+			}
 		case f.Value.Type() == "bool":
 			flags += "--" + f.Name + "=" + value + " "
 			return
@@ -237,6 +240,19 @@ func (g *Globals) Hint(text string) string {
 	})
 	const serve = "`redlatch serve"
 	return strings.NewReplacer(serve, serve, "`redlatch ", "`redlatch "+flags).Replace(text)
+}
+
+// withoutPassword returns an address without passwords, and its user for --user.
+func withoutPassword(address string) (without, user string) {
+	at, err := redisurl.Parse(address)
+	if err != nil {
+		return redisurl.Show(address), ""
+	}
+	if !at.UserOnly || at.Kind != redisurl.Single { // otherwise the user is a password
+		user = at.User
+	}
+	at.User, at.Password, at.SentinelPassword = "", "", ""
+	return at.Full(), user
 }
 
 // CompleteContexts completes the names of contexts.
