@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -56,6 +57,9 @@ func Explain(err error) error {
 
 func (s *Server) line(err error) string {
 	if text, refused := refusal(err); refused {
+		if at := s.sentinelIn(err); at != "" {
+			return joined(fmt.Sprintf("the Sentinel at %s rejected the request: %s", at, text), s.remedyAtSentinel(text))
+		}
 		return joined(fmt.Sprintf("Redis at %s rejected the request: %s", s.placeOf(err), text), s.remedyHere(text))
 	}
 	if errors.Is(err, cluster.ErrUnserved) {
@@ -80,6 +84,30 @@ func joined(what, remedy string) string {
 		return what
 	}
 	return what + ". " + remedy
+}
+
+// sentinelIn returns the address of the Sentinel that an error of package failover names, or "".
+func (s *Server) sentinelIn(err error) string {
+	if s.at.Kind == redisurl.Sentinels {
+		for _, host := range s.at.Hosts {
+			if strings.Contains(err.Error(), "sentinel "+host+": ") {
+				return host
+			}
+		}
+	}
+	return ""
+}
+
+func (s *Server) remedyAtSentinel(text string) string {
+	code, _, _ := strings.Cut(text, " ")
+	switch {
+	case isDenial(text):
+		return "As an administrator of the Sentinels: ACL SETUSER " + cmp.Or(s.at.SentinelUser, "default") +
+			" +sentinel|master +sentinel|get-master-addr-by-name +sentinel|sentinels"
+	case code == "NOAUTH" || code == "WRONGPASS":
+		return "Set the Sentinels' user and password in the address, in REDIS_URL: ?sentinel_user=USER&sentinel_password=PASSWORD."
+	}
+	return s.remedyHere(text)
 }
 
 func (s *Server) placeOf(err error) string {
@@ -333,7 +361,10 @@ func lacked(text string, rights []string) string {
 
 func (s *Server) remedyHere(text string) string {
 	code, _, _ := strings.Cut(text, " ")
+	m := deniedCommand.FindStringSubmatch(text)
 	switch {
+	case s.IsCluster() && isDenial(text) && m != nil && strings.HasPrefix(m[1], "cluster"):
+		return "As an administrator: ACL SETUSER " + s.User() + " +cluster|slots +pubsub|shardnumsub"
 	case (code == "MOVED" || code == "CROSSSLOT") && !s.IsCluster():
 		return "It is a cluster node: use redis-cluster:// in --redis or REDIS_URL."
 	case !strings.Contains(text, "unknown command"):

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -216,4 +217,21 @@ func TestUnsupportedAddressOptionIsRejectedBeforeDial(t *testing.T) {
 	}
 	require.ErrorContains(t, at(t, "redis://h.invalid").Problem(&net.DNSError{Err: "no such host"}),
 		"no such host. Check the host in --redis or REDIS_URL.")
+}
+
+// doctor cannot examine a deployment whose masters are unknown.
+func TestDenialsByDeploymentNameTheRule(t *testing.T) {
+	t.Parallel()
+	sentinels := at(t, "redis-sentinel://app:any@s:1/m?sentinel_user=watcher&sentinel_password=any")
+	err := func(text string) error { return errors.Join(fmt.Errorf("sentinel s:1: %w", redis.Error(text))) }
+	require.EqualError(t, sentinels.Problem(err("NOPERM User watcher has no permissions to run the 'sentinel|master' command")),
+		"the Sentinel at s:1 rejected the request: NOPERM User watcher has no permissions to run the 'sentinel|master' command. "+
+			"As an administrator of the Sentinels: ACL SETUSER watcher +sentinel|master +sentinel|get-master-addr-by-name +sentinel|sentinels")
+	for _, text := range []string{"NOAUTH Authentication required.", "WRONGPASS invalid"} {
+		require.ErrorContains(t, sentinels.Problem(err(text)), "Set the Sentinels' user and password in the address, in REDIS_URL: ?sentinel_user=")
+	}
+	require.ErrorContains(t, sentinels.Problem(err("ERR No such master with that name")), "use the master's name that the Sentinels know")
+	require.EqualError(t, at(t, "redis-cluster://app:any@h:1").Problem(redis.Error("NOPERM User app has no permissions to run the 'cluster|slots' command")),
+		"Redis at redis-cluster://h:1 rejected the request: NOPERM User app has no permissions to run the 'cluster|slots' command. "+
+			"As an administrator: ACL SETUSER app +cluster|slots +pubsub|shardnumsub")
 }
