@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 type question struct {
@@ -159,7 +160,11 @@ func Denied(ctx context.Context, srv *connect.Server, prefix string, err error, 
 	if unknown != nil {
 		missing = nil // show only the server's message
 	}
-	return connect.Reason(err) + ". " + connect.Remedy(err, missing...)
+	remedy := connect.Remedy(err, missing...)
+	if acl.CanHold(prefix) { // without a prefix, doctor prints rules for all names
+		remedy = strings.Replace(remedy, "`redlatch doctor`", "`redlatch doctor --prefix "+sanitize.Quote(prefix)+"`", 1)
+	}
+	return connect.Reason(err) + ". " + remedy
 }
 
 // lacks returns the permissions for needs that the user lacks on at least one master, in ACL SETUSER syntax, for

@@ -66,7 +66,7 @@ func TestDeniedRepairNamesMissingRights(t *testing.T) {
 	for _, args := range [][]string{{"unlock", "--force", "--even-if-alive", "app:job"}, {"evict", "app:job", program.RedissonOwner}} {
 		got := program.Finish(t, url, args...)
 		require.Equal(t, 1, got.Code)
-		require.Contains(t, got.Stderr, "The user lacks +del +zrem. `redlatch doctor` shows")
+		require.Contains(t, got.Stderr, "The user lacks +del +zrem. `redlatch doctor --prefix 'app:job'` shows")
 	}
 }
 

@@ -31,16 +31,16 @@ func TestRunNamesMissingRight(t *testing.T) {
 			require.Empty(t, got.Stdout)
 			program.OneLine(t, got.Stderr)
 			require.Regexp(t, ` rejected the request: (ERR|NOPERM) `, got.Stderr)
-			require.Contains(t, got.Stderr, ". The user lacks +hincrby. `redlatch doctor` shows the missing rights; "+
+			require.Contains(t, got.Stderr, ". The user lacks +hincrby. `redlatch doctor --prefix 'app:job'` shows the missing rights; "+
 				"docs/operations.md explains them.\n")
 			require.NotContains(t, got.Stderr, "@user_script", "where in a script")
 
 			s.Do(t, "ACL", "SETUSER", "locks", "+hincrby")
-			program.Fails(t, url, 125, "The user lacks ~other:job* ~redisson_lock__channel:{other:job* &redisson_lock__channel:{other:job*. `redlatch doctor`", "run", "--try", "other:job", "--", "echo", "in")
+			program.Fails(t, url, 125, "The user lacks ~other:job* ~redisson_lock__channel:{other:job* &redisson_lock__channel:{other:job*. `redlatch doctor --prefix 'other:job'`", "run", "--try", "other:job", "--", "echo", "in")
 
 			for word, lacks := range map[string]string{"-publish": "+publish", "resetchannels": "&redisson_lock__channel:{app:job*"} {
 				s.Do(t, "ACL", "SETUSER", "locks", word)
-				require.Empty(t, program.Fails(t, url, 125, "The user lacks "+lacks+". `redlatch doctor`", "run", "--try", "app:job", "--", "echo", "in").Stdout)
+				require.Empty(t, program.Fails(t, url, 125, "The user lacks "+lacks+". `redlatch doctor --prefix 'app:job'`", "run", "--try", "app:job", "--", "echo", "in").Stdout)
 				s.Do(t, "ACL", "SETUSER", "locks", "+publish", "&redisson_lock__channel:{app:*")
 			}
 
@@ -52,7 +52,7 @@ func TestRunNamesMissingRight(t *testing.T) {
 			require.Equal(t, 0, got.Code)
 			require.Regexp(t, `lock "app:job" was released, but its waiters were not notified and will find it free at their next poll: (ERR|NOPERM) `, got.Stderr)
 			require.False(t, program.Exists(t, s, "app:job"))
-			require.Contains(t, got.Stderr, "The user lacks +publish. `redlatch doctor`")
+			require.Contains(t, got.Stderr, "The user lacks +publish. `redlatch doctor --prefix 'app:job'`")
 		})
 	}
 }
