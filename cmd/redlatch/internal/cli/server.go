@@ -86,7 +86,7 @@ func (g *Globals) Settings(ctx context.Context) (connect.Settings, error) {
 	}
 	if g.Redis != "" && c.shows() {
 		Messagef(os.Stderr, "warning: all users of this machine can read the password in --redis; "+
-			"put it in "+passwordEnv+", or in a file given with --password-file")
+			"put it in "+passwordEnv+" or a file given with --password-file, and an address with sentinel_password in "+urlEnv)
 	}
 	set := connect.Settings{Address: c.Redis, User: c.User, TLS: c.TLS()}
 	switch {

@@ -22,7 +22,7 @@ name and number, empty if no other pod may connect; and probe, of this port. */}
 {{- define "redlatch.deployment" -}}
 {{- $values := .root.Values }}
 {{- if regexMatch "://[^/]*:[^/]*@|[?&]sentinel_password=" $values.redis.url }}
-{{- fail "redis.url contains a password: put it into the Secret redis.existingSecret" }}
+{{- fail "redis.url contains a password: put it into the Secret redis.existingSecret; the chart does not support sentinel_password" }}
 {{- end }}
 {{- if and (eq $values.redis.user "onlooker") (not $values.redis.existingSecret) }}
 {{- fail "redis.user needs redis.existingSecret, a Secret with its password; for the default user without a password, set both to \"\"" }}

@@ -218,7 +218,7 @@ func (c *Context) check() error {
 	case c.Redis == "":
 		return errors.New("redis is missing: the address of the server")
 	case connect.Shows(c.Redis, c.PasswordFile != "" || len(c.PasswordCommand) > 0):
-		return errors.New("redis contains a password: use password-file or password-command")
+		return errors.New("redis contains a password: use password-file or password-command, and REDIS_URL for an address with sentinel_password")
 	case c.PasswordFile != "" && len(c.PasswordCommand) > 0:
 		return errors.New("password-file and password-command are mutually exclusive")
 	}

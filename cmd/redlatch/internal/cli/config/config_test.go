@@ -41,6 +41,7 @@ func TestFileErrorsNameLineAndKey(t *testing.T) {
 		"contexts:\n  a:\n    redis: redis://h\n    password-command: []\n":                  "line 4: password-command must be a list",
 		"contexts:\n  a:\n    redis: redis://sesame@h\n":                                     "context a in /etc/c.yaml: redis contains a password",
 		"contexts:\n  a:\n    redis: redis://:sesame@h\n":                                    "context a in /etc/c.yaml: redis contains a password",
+		"contexts:\n  a:\n    redis: redis-sentinel://h/m?sentinel_password=sesame\n":        "REDIS_URL for an address with sentinel_password",
 		"contexts:\n  a:\n    redis: sesame\n":                                               "context a in /etc/c.yaml: redis: invalid address",
 		"contexts:\n  a:\n":                                                                  "context a in /etc/c.yaml: redis is missing",
 		"contexts:\n  a: {redis: 'redis://h', password-file: x, password-command: [y]}\n":    "mutually exclusive",
