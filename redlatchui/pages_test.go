@@ -137,7 +137,7 @@ func TestServerPageForReadOnlyUser(t *testing.T) {
 	defer func() { require.NoError(t, errors.Join(page.Close(), client.Close())) }()
 	text := says(t, page, "/server", "examined at")
 	require.Empty(t, warnings(text))
-	require.Contains(t, text, "eviction unknown Unknown: INFO is not permitted (+info)")
+	require.Contains(t, text, "eviction unknown INFO is not permitted (+info)")
 	require.Contains(t, says(t, page, "/who", "1 client holds or waits"), program.SomeOwner[:36])
 }
 

@@ -282,10 +282,10 @@ func (e *examination) read() {
 	text, err := redis.String(e.c.Do("INFO"))
 	switch {
 	case denied(err) == deniedCommand:
-		e.noInfo = "unknown: INFO is not permitted (+info)"
+		e.noInfo = "INFO is not permitted (+info)"
 		return
 	case err != nil:
-		e.noInfo = "unknown: INFO fails: " + shortError(err)
+		e.noInfo = "INFO fails: " + shortError(err)
 		return
 	}
 	e.info = fields(text)

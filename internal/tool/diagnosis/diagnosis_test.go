@@ -133,6 +133,7 @@ func TestDoctorReportsRedissonClusterChoice(t *testing.T) {
 	require.Equal(t, Error, all["server"].Level)
 	require.Contains(t, all["server"].Found, "part of a cluster")
 	require.Contains(t, all["sharded"].Found, "Redisson's AUTO uses SPUBLISH")
+	require.Equal(t, "not tested: one node does not know a cluster's subscribers", all["counting"].Found)
 }
 
 func TestDoctorReportsClockOffset(t *testing.T) {
@@ -177,9 +178,9 @@ func (answered) Err() error { return nil }
 func TestDoctorReportsWhyINFOFailed(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]answered{
-		"unknown: INFO is not permitted (+info)":                                  {err: redis.Error("NOPERM this user has no permissions to run the 'info' command")},
-		"unknown: INFO fails: ERR unknown command 'INFO'":                         {err: redis.Error("ERR unknown command 'INFO'")},
-		"unknown: INFO fails: redigo: unexpected type for String, got type int64": {reply: int64(1)},
+		"INFO is not permitted (+info)":                                  {err: redis.Error("NOPERM this user has no permissions to run the 'info' command")},
+		"INFO fails: ERR unknown command 'INFO'":                         {err: redis.Error("ERR unknown command 'INFO'")},
+		"INFO fails: redigo: unexpected type for String, got type int64": {reply: int64(1)},
 	} {
 		e := &examination{ctx: t.Context(), c: c}
 		e.read()

@@ -232,12 +232,15 @@ func TestForbiddenShardedPubSubIsNotMissing(t *testing.T) {
 	s := redistest.Start(t)
 	f := examined(t, userWith(t, s, "+ping"), "")["sharded"]
 	require.Equal(t, Unknown, f.Level, "unknown is not ok")
-	require.Contains(t, f.Found, "sharded pub/sub support is unknown: this user may not query it")
+	require.Contains(t, f.Found, "cannot tell whether this is a cluster (+info) and whether sharded pub/sub works")
 	f = examined(t, userWith(t, s, "+info"), "")["sharded"]
 	require.Equal(t, OK, f.Level)
 	require.Equal(t, "Redisson uses PUBLISH outside a cluster", f.Found, "it does not matter there")
 	require.NotContains(t, examined(t, s.URL(), "")["sharded"].Found, "unknown")
 	require.Contains(t, examined(t, redistest.Mini(t).URL(), "")["sharded"].Found, "no sharded pub/sub")
+
+	e := examination{masters: 3, c: answered{err: redis.Error("NOPERM this user has no permissions")}}
+	require.Contains(t, e.sharded().Found, "Redisson's AUTO uses PUBLISH as this user", "a cluster without +info")
 
 	s = redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", t.TempDir()+"/nodes.conf"))
 	f = examined(t, userWith(t, s, "+info"), "")["sharded"]

@@ -79,6 +79,7 @@ func (e *examination) messages() Finding {
 // sharded sends the same query as Redisson's AUTO mode, which treats any error as unsupported.
 func (e *examination) sharded() Finding {
 	_, err := redis.Values(e.c.Do("PUBSUB", "SHARDNUMSUB", "0"))
+	cluster := e.isCluster() || e.info == nil && e.masters > 0
 	has := "sharded pub/sub works"
 	switch {
 	case denied(err) != deniedNothing:
@@ -88,10 +89,10 @@ func (e *examination) sharded() Finding {
 	}
 	switch {
 	case e.info == nil && e.masters == 0 && denied(err) != deniedNothing:
-		return unknown("%s, as is whether this is a cluster (+info), in which Redisson may use it", has)
-	case !e.isCluster() && denied(err) != deniedNothing: // irrelevant outside a cluster
+		return unknown("cannot tell whether this is a cluster (+info) and whether sharded pub/sub works (+pubsub|shardnumsub)")
+	case !cluster && denied(err) != deniedNothing: // irrelevant outside a cluster
 		return good("Redisson uses PUBLISH outside a cluster")
-	case !e.isCluster():
+	case !cluster:
 		return good("%s; Redisson uses PUBLISH outside a cluster", has)
 	case denied(err) != deniedNothing:
 		f := warning("A user with this right may choose SPUBLISH, and the two kinds do not wake each other: grant it to all users or to none.",
@@ -105,8 +106,11 @@ func (e *examination) sharded() Finding {
 }
 
 func (e *examination) counting() Finding {
-	if e.isReplica() {
+	switch {
+	case e.isReplica():
 		return warning("See server above.", "not tested: a replica does not know the subscribers")
+	case e.isCluster() && e.masters == 0:
+		return warning("See server above.", "not tested: one node does not know a cluster's subscribers")
 	}
 	_, err := inspect.Listeners(e.ctx, e.client, e.name, "redlatch-doctor:1")
 	switch {
