@@ -268,7 +268,7 @@ For a semaphore (sem), HOLDER shows the numbers of used and available permits,
 LEASE the remaining lifetime of its number, and QUEUE the number of waiting
 connections. Other semaphores and count-down latches (latch) are plain numbers,
 such as other programs use; they are listed only with --kind semaphore, latch
-or counter (count).
+or counter (count). A semaphore without used permits and waiters is a counter.
 
 The command scans all keys, 250 at a time, with short commands so that the
 server can serve other clients in between. Locks acquired or released during
@@ -304,7 +304,7 @@ const listExamples = `  redlatch list
   redlatch list 'orders:*'
   redlatch list --kind fair
   redlatch list --sort queue --limit 10      # the longest queues
-  redlatch list --kind semaphore 'pool:*'    # also with no permit taken
+  redlatch list --kind counter 'pool:*'      # also idle semaphores
   redlatch list --stuck                      # free, with a queue
   redlatch list -o wide --no-headers | awk '$2 == "fair" { print $1, $3 }'
   redlatch list --json | jq -r 'select(.queue_length > 10) | .name'`

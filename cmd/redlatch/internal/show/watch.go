@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -140,7 +141,10 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 			tell(discovery{name: l.Name})
 			return nil
 		}})
-		if err = cmp.Or(err, unread.Away); err != nil {
+		if err = cmp.Or(err, unread.Away); err == nil && unread.Keys > 0 {
+			err = errors.New(unread.Text("keys"))
+		}
+		if err != nil {
 			tell(discovery{err: err})
 		}
 		if inspect.Pause(ctx, max(findEvery, inspect.PauseFactor*time.Since(began))) != nil {

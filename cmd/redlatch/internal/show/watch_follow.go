@@ -251,18 +251,15 @@ func eventJSONOf(e *follow.Event, label string) *eventJSON {
 	return t
 }
 
-const leastLabel = 8
-
 func eventLine(e *follow.Event, label string, named bool) string {
 	line := fmt.Sprintf("%s %-8s  %s", e.At.UTC().Format("15:04:05.000Z"), e.What, eventWords(e))
 	if named {
 		line += "  " + sanitize.Word(e.Name)
 	}
-	if label == "" {
-		return line
+	if label != "" {
+		line += "  " + sanitize.Line(label)
 	}
-	room := max(leastLabel, cli.Columns-1-len("  ")-sanitize.Width(line)) // some terminals wrap lines that fill the width
-	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
+	return line
 }
 
 func eventWords(e *follow.Event) string {

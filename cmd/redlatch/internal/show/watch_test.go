@@ -2,7 +2,6 @@ package show
 
 import (
 	"encoding/json"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 )
 
@@ -234,7 +234,8 @@ func TestEventLineDescribesEvent(t *testing.T) {
 		line := "03:04:05.678Z " + want
 		require.Equal(t, line, eventLine(&e, "", false))
 		require.Equal(t, line+`  "orders\n1"  a label`, eventLine(&e, "a label", true))
-		program.Narrow(t, eventLine(&e, strings.Repeat("word ", 40), false))
+		label := "import.sh@ip-10-0-0-12.eu-west-1.example pid 4711"
+		require.Equal(t, line+"  "+label, eventLine(&e, label, false))
 	}
 }
 
@@ -252,4 +253,21 @@ func TestEventJSONIsComplete(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"at":"0001-01-01T00:00:00Z","name":"a","event":"held","owner":"\ufffd","owner_base64":"/w==","client":"unknown","count":1,
 		"no_ttl":true,"queue_length":0,"messages":0}`, string(text))
+}
+
+func TestWatchReportsUnreadableKeys(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "other:job", program.SomeOwner, 1)
+	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", ">password", "+@all", "~app:*", "&*")
+	srv, err := connect.New(connect.Settings{Address: s.UserURL("onlooker")})
+	require.NoError(t, err)
+	found := make(chan discovery)
+	go (&watcher{srv: srv, pattern: "other:*"}).find(t.Context(), found)
+	select {
+	case m := <-found:
+		require.ErrorContains(t, m.err, "1 key was not inspected: this user may not read it (NOPERM")
+	case <-time.After(program.Soon):
+		t.Fatal("nothing was reported")
+	}
 }
