@@ -164,6 +164,7 @@ func TestShellCompletesFilesForFileFlags(t *testing.T) {
 		}
 	}
 	require.Equal(t, offersNothing, offered(t, "evict", "job", ""))
+	require.Contains(t, offered(t, "doctor", "--need", "plain,f"), "\nplain,fair\n")
 	require.Contains(t, offered(t, "do"), "doctor\tExamine a server")
 	require.Contains(t, offered(t, "run", "--on"), "--on-lost\t")
 }

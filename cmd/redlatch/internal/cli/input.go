@@ -38,9 +38,19 @@ func (n *Names) Read(args ...string) ([]string, error) {
 	return names, nil
 }
 
-// CompleteValues lets shells complete the values of a flag. In a list, it completes only the first value.
+// CompleteValues lets shells complete the values of a flag, and each value of a list.
 func CompleteValues(cmd *cobra.Command, flag string, values ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	isList := cmd.Flag(flag).Value.Type() == "stringSlice"
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, word string) (all []cobra.Completion, _ cobra.ShellCompDirective) {
+		before := ""
+		if isList {
+			before = word[:strings.LastIndexByte(word, ',')+1]
+		}
+		for _, value := range values {
+			all = append(all, before+value)
+		}
+		return all, cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // CompleteFiles lets shells complete file names for flags.
