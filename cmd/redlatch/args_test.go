@@ -252,7 +252,8 @@ func TestUsageErrorsShareOneExitCode(t *testing.T) {
 func TestHelpAndCompletionRejectUnknownNames(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"help stauts":                "redlatch: unknown command stauts, but status. `redlatch --help` lists the commands\n",
+		"version":                    "redlatch: unknown command version; did you mean --version? `redlatch --help` lists the commands\n",
+		"help stauts":                "redlatch: unknown command stauts; did you mean status? `redlatch --help` lists the commands\n",
 		"completion basch":           "redlatch: unknown shell basch. Usage: redlatch completion bash|fish|powershell|zsh\n",
 		"completion bash x":          "redlatch: too many arguments: x. Usage: redlatch completion bash; see `redlatch completion bash --help`\n",
 		"--tls-insecure-skip-verify": "",

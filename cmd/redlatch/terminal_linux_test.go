@@ -51,7 +51,7 @@ func TestOutputFitsTerminal(t *testing.T) {
 func TestTopNeedsTerminalAndProgramWithView(t *testing.T) {
 	t.Parallel()
 	program.Fails(t, program.NoServer(t), 2, "top needs a terminal, and TERM other than dumb; scripts can use redlatch list --json or redlatch watch --json", "top")
-	require.Equal(t, "redlatch: this program was built without top; the releases' archives and\n  packages have it\n",
+	require.Equal(t, "redlatch: this program was built without top; the releases' archives and\n  packages have it. In a clone, cd cmd/redlatch/full && go build builds one\n  that has it\n",
 		program.OnTerminal(t, program.NoServer(t), "", "top"))
 }
 

@@ -178,11 +178,11 @@ func (s *Server) advice(err error) string {
 	}
 	switch at := (*redisconn.NodeError)(nil); {
 	case of.IsCluster() && (s.of != nil || errors.As(err, &at)):
-		return "If it is down, a replica replaces it after cluster-node-timeout (15 s unless set) and a few seconds; without a replica, its locks return when it does. " +
-			"If it is up, the address it announces is unreachable from here: see cluster-announce-ip, or pass redlatch.NewCluster a dial function."
+		return "If it is down, a replica replaces it after cluster-node-timeout (15 s unless set) and a few seconds; without a replica, its locks return if it restarts with its data. " +
+			"If it is up, the address it announces is unreachable from here: see cluster-announce-ip."
 	case of.IsDeployment() && (s.of != nil || errors.As(err, &at)):
 		return "If it is down, the Sentinels promote another master after down-after-milliseconds (30 s unless set) and a few seconds. " +
-			"If it is up, that address is unreachable from here: see replica-announce-ip, or pass redlatch.NewSentinel a dial function."
+			"If it is up, that address is unreachable from here: see replica-announce-ip."
 	case s.IsCluster():
 		return "List cluster nodes in --redis or REDIS_URL: redis-cluster://host:port,host:port."
 	case s.IsDeployment():

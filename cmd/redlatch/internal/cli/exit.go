@@ -36,7 +36,7 @@ const (
 // exitCodes contains codes and their meanings in Markdown.
 var exitCodes = [][2]string{
 	{"0", "success"},
-	{"1", "the command failed; `doctor --strict`: there are warnings; `evict`: nothing was evicted"},
+	{"1", "the command failed; `doctor --strict`: there are warnings; `evict OWNER`: it was not evicted"},
 	{"2", "the command line or the server's address is invalid, and nothing was done (125 for `run`, `hold` and `release`); " +
 		"`unlock`, `evict`, `demo`: the server is a replica; `unlock`: the lock was not released; `doctor`: there are errors"},
 	{"3", "`unlock`: the lock is free; `status --exit-code`: a lock is free"},

@@ -113,9 +113,12 @@ func wrongCommand(root *cobra.Command, err error) error {
 	if _, scanned := fmt.Sscanf(err.Error(), "unknown command %q for", &name); scanned != nil {
 		return err
 	}
-	like := ""
-	if names := root.SuggestionsFor(name); len(names) > 0 {
-		like = ", but " + strings.Join(names, ", ")
+	like := "."
+	if name == "version" {
+		like = "; did you mean --version?"
 	}
-	return fmt.Errorf("unknown command %s%s. `redlatch --help` lists the commands", sanitize.Word(name), like)
+	if names := root.SuggestionsFor(name); len(names) > 0 {
+		like = "; did you mean " + strings.Join(names, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %s%s `redlatch --help` lists the commands", sanitize.Word(name), like)
 }

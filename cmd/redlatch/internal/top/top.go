@@ -53,7 +53,8 @@ func New(show Screen) cli.Constructor {
 					return cli.Usagef("top needs a terminal, and TERM other than dumb; scripts can use redlatch list --json or redlatch watch --json")
 				}
 				if show == nil {
-					return cli.Errorf(cli.CodeFailed, "this program was built without top; the releases' archives and packages have it")
+					return cli.Errorf(cli.CodeFailed, "this program was built without top; the releases' archives and packages have it. "+
+						"In a clone, cd cmd/redlatch/full && go build builds one that has it")
 				}
 				return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error {
 					return run(ctx, srv, show, Options{Place: sanitize.Message(g.Named()), Pattern: pattern}, every)

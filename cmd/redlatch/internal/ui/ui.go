@@ -132,11 +132,11 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	}
 	_, _ = cli.WarnOfReplica(ctx, srv, s.errors) // the page also shows the error
 	fmt.Fprintf(s.out, "http://%s/\n", shownAddr(listener.Addr()))
-	kind := "read-only page"
+	kind, actions := "read-only page", ""
 	if len(s.allow) > 0 {
-		kind = "page that may " + strings.Join(s.allow, " and ")
+		kind, actions = "page", ", with the actions "+strings.Join(s.allow, ", ")
 	}
-	cli.Messagef(s.errors, "%s of the locks at %s; press Ctrl-C to stop", kind, srv)
+	cli.Messagef(s.errors, "%s of the locks at %s%s; press Ctrl-C to stop", kind, srv, actions)
 	return cli.Serve(ctx, listener, users.protect(page, s.errors), func() { _ = page.Close() })
 }
 

@@ -164,7 +164,7 @@ func TestUIOffersAllowedActionsAndAuditsThem(t *testing.T) {
 	require.Equal(t, 403, status)
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	require.Equal(t, program.CodeInterrupted, p.Code())
-	require.Regexp(t, `^redlatch: page that may unlock of the locks at redis://\S+; press Ctrl-C to stop
+	require.Regexp(t, `^redlatch: page of the locks at redis://\S+, with the actions unlock; press Ctrl-C to stop
 redlatch: login: \S+Z from 127.0.0.1:\d+: wrong password of ops
 redlatch: audit: \S+Z ops from 127.0.0.1:\d+: unlock of lock "job" from `+program.SomeOwner+`; reason "host\\nis gone"; begun
 redlatch: audit: \S+Z ops from 127.0.0.1:\d+: unlock of lock "job" from `+program.SomeOwner+`; reason "host\\nis gone"; done: no waiter was notified: .*
