@@ -115,10 +115,19 @@ func (e *exporter) look(ctx context.Context) {
 		if found != nil {
 			took = found.took
 		}
-		if inspect.Pause(ctx, max(e.every-took, inspect.PauseFactor*took)) != nil {
+		if inspect.Pause(ctx, pause(e.every, took, err != nil)) != nil {
 			return
 		}
 	}
+}
+
+// pause returns the pause after a scan. A failed scan may have only waited for a server that did not answer.
+func pause(every, took time.Duration, failed bool) time.Duration {
+	pause := max(every-took, inspect.PauseFactor*took)
+	if failed {
+		pause = min(pause, every)
+	}
+	return pause
 }
 
 func (e *exporter) report(notCounted, err error) {

@@ -273,6 +273,13 @@ func TestWaitersSubscribedOnReplicaAreNotDead(t *testing.T) {
 	require.InDelta(t, 2, look()[dead], 0)
 }
 
+func TestPauseAfterFailedScanIsShort(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 28*time.Second, pause(time.Second, 7*time.Second, false))
+	require.Equal(t, time.Second, pause(time.Second, 7*time.Second, true), "the server was frozen")
+	require.Equal(t, 14*time.Second, pause(15*time.Second, time.Second, true))
+}
+
 func TestStaleMetricsAreOmitted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
