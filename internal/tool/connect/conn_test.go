@@ -79,6 +79,7 @@ func TestProblemStatesRemedy(t *testing.T) {
 		{redis.Error("ERR DB index is out of range"), "index is out of range. It does not have this database: most servers have 0 to 15. The address in --redis"},
 		{redis.Error("ERR SELECT is not allowed in cluster mode"), "It is a cluster node, which has database 0 only: remove the number"},
 		{redis.Error("WRONGTYPE Operation against a key"), "Another program uses a key of the lock: `redlatch status` names the key."},
+		{redis.Error("ERR AUTH <password> called without any password configured for the default user."), "The server has no password: remove REDIS_PASSWORD"},
 		{redis.Error("ERR max number of clients reached"), "clients reached. It has reached its connection limit"},
 		{redis.Error("NOREPLICAS Not enough good replicas to write."), "than min-replicas-to-write requires"},
 		{redis.Error("MASTERDOWN Link with MASTER is down"), "It is a replica that has lost its master"},
