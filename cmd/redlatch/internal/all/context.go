@@ -34,8 +34,9 @@ The keys of a context are the connection flags without their hyphens, and
 password-command, a program and its arguments. It runs in the file's directory,
 without a shell and without input, for at most 10 seconds, and its output is
 the password. It can't read from the terminal; hold -s runs it in the
-background. Relative paths start at the file's directory. A password, an
-unknown key, or a file that other users own or can write is an error.
+background. Relative paths start at the file's directory. An unknown key, or a
+file that other users own or can write, is an error; so is a password in a
+context that is used.
 
 The first of these names the server:
 
