@@ -205,12 +205,11 @@ func TestHeldCommandsKeepUserAndEncryption(t *testing.T) {
 	reader := strings.Replace(s.URL(), "redis://", "redis://default:@", 1) + ","
 	for _, c := range []struct{ url, flags, want string }{
 		{"", "--user=default --redis=" + s.URL(), reader},
-		{"", "--user=default --context=dev", reader},
-		{s.URL(), "--user=default", reader},
-		{"redis://app.invalid", "--user=default --context=dev", "redis://app.invalid,"},
+		{"", "--user=default --context=dev", ",dev"},
+		{"redis://app.invalid", "--user=default --context=dev", "redis://app.invalid,dev"},
 		{"", "--redis=redis://" + secure + files, "rediss://" + secure + ","},
 		{"", "--context=tls" + files, "rediss://" + secure + ","},
-		{"redis://" + secure, files, "rediss://" + secure + ","},
+		{"redis://app.invalid", "--context=tls" + files, "redis://app.invalid,"},
 	} {
 		env := append(config[:len(config):len(config)], "REDIS_URL="+c.url, "REDIS_PASSWORD=any")
 		if !strings.Contains(c.flags, "user") {

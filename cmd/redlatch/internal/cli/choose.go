@@ -144,23 +144,22 @@ func find(name, from string) (*Chosen, error) {
 }
 
 // Environment returns the variables that make commands started by this one use its server, but not its files. It does not
-// replace a REDIS_URL that may name another program's server, and does not reveal a password.
+// replace REDIS_URL, which may name another program's server, and does not reveal a password.
 func (g *Globals) Environment() (env []string) {
 	c, err := g.Choose()
-	replaced := g.user != "" || g.tls != (connect.TLS{}) // no variable passes these on to a context
-	if err != nil || c.Name == "" && c.From != "--"+redisFlag && !replaced {
+	if err != nil || c.Name == "" && c.From != "--"+redisFlag {
 		return nil
 	}
-	name, address := c.Name, c.Redis
-	if replaced {
-		name, address = "", c.address()
+	name := c.Name
+	if g.tls != (connect.TLS{}) {
+		name = "" // the context alone may send its password unencrypted
 	}
 	if c.Name != "" || os.Getenv(contextEnv) != "" { // an empty variable is as if unset
 		env = []string{contextEnv + "=" + name}
 	}
 	reachable := name == "" || c.User+c.Password() == "" && c.TLS() == (connect.TLS{})
-	if c.From == urlEnv || os.Getenv(urlEnv) == "" && reachable && !c.shows() {
-		env = append(env, urlEnv+"="+address)
+	if os.Getenv(urlEnv) == "" && reachable && !c.shows() {
+		env = append(env, urlEnv+"="+c.address())
 	}
 	return env
 }
@@ -168,7 +167,7 @@ func (g *Globals) Environment() (env []string) {
 // address returns the address with the user and with TLS, so that no password is sent unencrypted or for another user.
 func (c *Chosen) address() string {
 	at, err := redisurl.Parse(c.Redis)
-	if err != nil {
+	if err != nil || c.User == "" && c.TLS() == (connect.TLS{}) {
 		return c.Redis
 	}
 	if c.User != "" {
