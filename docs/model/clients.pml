@@ -21,7 +21,7 @@ inline decide(c) {
 	:: HAS_LOCK(c) -> d_step { renew(c) }
 	:: holds[c] || nap[c] == 1 -> nap[c] = 0; turn[c] = go
 	:: nap[c] > 1 -> nap[c] = nap[c] - (nap[c] < FOREVER)
-	:: nap[c] > 1 -> turn[c] = stop
+	:: nap[c] > 0 -> turn[c] = stop
 	:: !holds[c] && nap[c] == 0 && calls > 0 && CALLS_AGAIN(c) -> calls--; turn[c] = go
 	:: !holds[c] && nap[c] == 0
 	fi

@@ -16,6 +16,7 @@
 #define BIT(c) (1 << (c))
 #define HAS(set, c) (((set) >> (c)) & 1)
 #define JAVA(c) (REDISSON && (c) == 2)
+#define SLOW (REDISSON && FAULTS) /* Redisson can miss a message, or queue again behind a dead client */
 #define REDLATCH_WAITS (waiting & ~(REDISSON << 2))
 #define HEAD_IF_FREE (holder == NONE && qlen > 0 -> q[0] : NONE)
 
@@ -201,9 +202,9 @@ inline check() {
 	unused = (j != NONE && HAS(waiting, j) && REDLATCH_WAITS -> unused + 1 : 0);
 	blocked = (j != NONE && !HAS(waiting, j) && waiting -> blocked + 1 : 0);
 	CHECK(woken_at_once, j == NONE || !HAS(waiting, j) || untold);
-	CHECK(free_lock_within_poll, unused <= POLL);
-	CHECK(dead_waiter_expires, blocked <= KEEP + FAIR);
-	CHECK(dead_waiter_evicted, blocked <= 4 || !REDLATCH_WAITS)
+	CHECK(free_lock_within_poll, unused <= (SLOW -> 2 * POLL : POLL));
+	CHECK(dead_waiter_expires, blocked <= KEEP + (SLOW -> 2 * FAIR : FAIR));
+	for (i : 0 .. C - 1) { CHECK(dead_waiter_evicted, blocked <= 3 || watch[i] < 3) }
 }
 
 inline age() {

@@ -224,7 +224,7 @@ active proctype World() {
 	od
 }
 
-#define HOLDS(o) (own[CALLER(o)] == o && hold[CALLER(o)])
+#define HOLDS(o) (own[CALLER(o)] == o && (hold[CALLER(o)] || acquire[o] == YES && grants[CALLER(o)]))	/* or will */
 /* A call, a resolver or the holder will free the key of owner o. */
 #define MINDED(o) (acquire[o] || doubt[o] || HOLDS(o))
 

@@ -86,7 +86,7 @@ idle:
 attempt:
 	atomic {
 		d_step { acquire(c); if :: got -> granted(c) :: else -> refused(c) fi; got = 0 }
-		WHEN(holds[c], goto hold);
+		WHEN(holds[c], if :: goto hold :: goto unlock fi);
 		WHEN(subs[c] || c < 2 && leader != c, goto asleep)
 	}
 	subs[c] = 1;
@@ -100,6 +100,7 @@ asleep:
 	fi;
 hold:
 	atomic { turn[c] -> WHEN(c == 3, if :: goto dead :: true fi); turn[c] = 0 }
+unlock:
 	PUBLISHING(holds[c] = 0; release(c));
 	/* readTurn.Pass, writeTurn.Pass */
 	atomic { WHEN(c == 2, wake_readers()); WHEN(c < 2 && !INSIDE && waits[2], turn[2] = call); goto idle }

@@ -80,9 +80,7 @@ active [LOCALS] proctype Owner() {
 	:: atomic { RUNS && !GRANTS -> call[o] = (call[o] == SENT -> NO : 0) }
 	:: atomic { doubt[o] == UNSURE -> call[o] = 0; from[o] = 0; doubt[o] = CERTAIN }
 	:: atomic { doubt[o] == CERTAIN ->
-		WHEN(key == o, free(o));
-		CHECK(leaves_nothing, key != o && call[o] == 0);
-		doubt[o] = 0; WHEN(turn == o, pass_turn(false)) }
+		WHEN(key == o, free(o)); doubt[o] = 0; WHEN(turn == o, pass_turn(false)) }
 	od
 }
 
