@@ -88,6 +88,7 @@ func TestUncertainReentryOfResumedHoldIsNotUndone(t *testing.T) {
 		resumed, err := l.Resume(t.Context(), owner)
 		require.NoError(t, err)
 		require.NoError(t, again(t, l, resumed).Unlock())
+		synctest.Wait() // for calls that the client sends in the background
 		srv.LoseReplies(1)
 		_, err = l.Lock(resumed.Context(t.Context()))
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
