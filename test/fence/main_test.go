@@ -95,7 +95,8 @@ func mariaDB(t *testing.T) database {
 	data, port := filepath.Join(dir, "data"), strconv.Itoa(redistest.UnusedPort(t))
 	require.NoError(t, os.Mkdir(data, 0o700))
 	give(t, data)
-	common := []string{"--no-defaults", "--datadir=" + data, "--lc-messages-dir=" + share, "--innodb-flush-log-at-trx-commit=0"}
+	// In the default --tmpdir, servers that start delete the temporary tables of others.
+	common := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--lc-messages-dir=" + share, "--innodb-flush-log-at-trx-commit=0"}
 	// This does the parts of mariadb-install-db that the test needs.
 	bootstrap := asUser(exec.Command(server, append(common, "--bootstrap")...))
 	bootstrap.Stdin = bootstrapSQL(t, share)
