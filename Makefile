@@ -43,10 +43,10 @@ help: ## day | 1 s | List the targets
 setup: ## day | 1 min once | Install redis-server and valkey-server for tests
 	@scripts/redis-server.sh setup
 
-test: setup ## day | 2 min | Run most tests with the race detector and a real server; list the skipped ones
+test: setup ## day | 2 min | Run most tests with a real server; list the skipped ones
 	$(GO) run ./test/testrun ./...
 
-test-all: setup ## change | 7 min | Run all tests: also Java, clusters, load, long leases and more rounds
+test-all: setup ## change | 7 min | Run all tests with the race detector: also Java, clusters, load, long leases
 	scripts/model.sh setup
 	$(GO) run ./test/testrun -all ./...
 

@@ -1,10 +1,10 @@
-// Program testrun runs the module's tests with the race detector. It prints the output of failed tests and the reasons
-// why tests were skipped. At the end, it prints the beginning of the log of each failed test again.
+// Program testrun runs the module's tests. It prints the output of failed tests and the reasons why tests were skipped.
+// At the end, it prints the beginning of the log of each failed test again.
 //
 //	go run ./test/testrun ./...        the tests that make test runs; results may be cached
-//	go run ./test/testrun -all ./...   all tests, with REDLATCH_TEST=all
+//	go run ./test/testrun -all ./...   all tests, with REDLATCH_TEST=all and the race detector
 //
-// With -all, tests that do not work with the race detector or are only slowed down by it (testlevel.NoRace) are run
+// The race detector takes four times as much CPU time. With -all, tests that do not work with the race detector or are only slowed down by it (testlevel.NoRace) are run
 // again without it, and it is a failure if a testlevel.All test is skipped. The program does not run vet, because make
 // lint does.
 package main
@@ -86,7 +86,11 @@ func (r *run) longestFirst(packages []string) []string {
 
 func (r *run) tests(ctx context.Context, packages []string) error {
 	began := time.Now()
-	seen, err := r.goTest(ctx, append([]string{"-race"}, packages...))
+	args := packages
+	if r.all {
+		args = append([]string{"-race"}, packages...)
+	}
+	seen, err := r.goTest(ctx, args)
 	if r.all && err == nil && len(seen.because(testlevel.NotWithRace)) > 0 {
 		err = r.again(ctx, seen)
 	}
