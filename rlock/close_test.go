@@ -266,7 +266,7 @@ func TestU38CanceledShutdownReportsRemainingHolds(t *testing.T) {
 		defer cancel()
 		err := client.Shutdown(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "2 holds")
+		require.ErrorContains(t, err, "holds not unlocked: 2")
 		for _, h := range holds {
 			require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
 			require.ErrorIs(t, h.Unlock(), redlatch.ErrClosed)

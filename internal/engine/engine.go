@@ -209,7 +209,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	if ctx.Err() != nil {
 		why = context.Cause(ctx)
 	}
-	return fmt.Errorf("redlatch: %d holds were not unlocked: %w", left, why)
+	return fmt.Errorf("redlatch: holds not unlocked: %d: %w", left, why)
 }
 
 // Lifecycle tracks whether an engine is open, closing (new calls are rejected and waits have ended) or closed.
