@@ -115,6 +115,7 @@ func TestUnansweredFirstQueryReturnsErrNotSent(t *testing.T) {
 				require.ErrorIs(t, err, redlatch.ErrNotSent)
 				require.Equal(t, timeout < time.Hour, errors.Is(err, context.DeadlineExceeded))
 				require.NotErrorIs(t, err, redlatch.ErrUncertain)
+				require.NotContains(t, err.Error(), redlatch.ErrUncertain.Error())
 				require.NotErrorIs(t, err, rlatch.ErrNotOpen, "the latch is open")
 				cancel()
 				silent(false)

@@ -186,6 +186,12 @@ func (gate) Waiter(*acquire.Acquisition) acquire.Waiter { return acquire.Alone()
 // noEffect is the error of a GET whose reply was lost. It counts as not sent, so the GET is repeated.
 type noEffect struct{ error }
 
+func (e noEffect) Error() string {
+	return "redlatch: no reply to GET: " + strings.TrimPrefix(e.error.Error(), engine.ErrUncertain.Error()+": ")
+}
+
+func (e noEffect) As(target any) bool { return errors.As(e.error, target) }
+
 func (e noEffect) Is(target error) bool {
 	return target == engine.ErrNotSent || target != engine.ErrUncertain && errors.Is(e.error, target)
 }

@@ -25,23 +25,27 @@ type passes struct {
 	mu    sync.Mutex // guards the fields below
 	calls map[string]int
 	on    func(call *transport.Call, done transport.Done) // if nil, they are sent
+	down  bool                                            // no call is sent
 }
 
 func (p *passes) Start(call *transport.Call, done transport.Done) {
 	p.mu.Lock()
 	p.calls[call.Name()]++
-	on := p.on
+	on, down := p.on, p.down
 	if call.Name() != "pass" {
 		on = nil
 	} else {
 		p.on = nil // once
 	}
 	p.mu.Unlock()
-	if on != nil {
+	switch {
+	case on != nil:
 		on(call, done)
-		return
+	case down:
+		done(nil, transport.ErrNotSent)
+	default:
+		p.Transport.Start(call, done)
 	}
-	p.Transport.Start(call, done)
 }
 
 func (p *passes) count(name string) int {
@@ -259,6 +263,35 @@ func TestTransferringUnlockTimesOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The transfer's reply is lost, and then the connection.
+func TestUnlockAfterTransferInDoubtReturnsErrUncertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, p, client := atPasses(t)
+		l := rlock.New(client, "lock")
+		hold := alone(t, p, l)
+		w := await(t.Context(), l)
+		synctest.Wait()
+		down := func(on bool) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.down = on
+		}
+		p.next(func(call *transport.Call, done transport.Done) {
+			p.Transport.Start(call, func(any, error) {
+				down(true)
+				done(nil, transport.ErrUncertain)
+			})
+		})
+		err := hold.Unlock()
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		require.NotErrorIs(t, err, redlatch.ErrNotSent)
+		down(false)
+		next := w.acquired(t, time.Minute)
+		require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))
+		require.NoError(t, next.Unlock())
+	})
 }
 
 // Redisson's waiters need a message per turn.

@@ -182,12 +182,16 @@ func (h *Hold) free(bound time.Duration) error {
 		}
 		bound -= time.Since(began)
 	}
-	if err == nil || bound > 0 {
-		open := err != nil && !engine.Passing(err) // the next caller may have taken the lock
+	passed := err
+	open := passed != nil && !engine.Passing(passed) // the next caller may have taken the lock
+	if passed == nil || bound > 0 {
 		err = o.persist(bound, (*releasing)(h), open, func(c *transport.Call) { o.lock.Kind.Release(c, o.final) })
 	}
 	if err != nil && unresolved(err) {
 		o.discard()
+	}
+	if open && errors.Is(err, engine.ErrNotSent) {
+		return passed
 	}
 	return err
 }

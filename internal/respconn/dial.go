@@ -76,6 +76,9 @@ func withoutSecret(err error, password string) error {
 	code, text, _ := strings.Cut(string(refused), " ")
 	const enough = 4
 	before, _, quoted := strings.Cut(text, password[:min(len(password), enough)])
+	if !quoted {
+		before, _, quoted = strings.Cut(text, "with args beginning with:") // it may replace line ends
+	}
 	if quoted && !strings.HasPrefix(text, "AUTH <password> called without any password ") {
 		return redis.Error(code + " " + before + "...")
 	}

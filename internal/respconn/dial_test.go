@@ -130,6 +130,7 @@ func TestRejectedLoginHidesPassword(t *testing.T) {
 	const unknown = "ERR unknown command 'AUTH', with args beginning with: "
 	const noPassword = "ERR AUTH <password> called without any password configured for the default user."
 	for _, c := range []struct{ user, answer, want string }{
+		{"app", unknown + "'app' 'ses ame-open' ", "ERR unknown command 'AUTH', ..."}, // a replaced line end
 		{"", unknown + "'sesame-open' ", unknown + "'..."},
 		{"app", unknown + "'app' 'sesame-open' ", unknown + "'app' '..."},
 		{"app", unknown + "'app' 'sesame-o' ", unknown + "'app' '..."}, // truncated by the server
