@@ -85,8 +85,9 @@ func (h *Hold) unlockError(err error) error {
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExpire()) }
 
 // HandOver passes the lock to another goroutine, process or language. It renews the lease, ends this
-// hold with ErrHandedOver, and returns the owner for [Lock.Resume], [Lock.UnlockAs] or Redisson's
-// unlockAsync(threadId), which must be called within one lease.
+// hold with ErrHandedOver, and returns the owner for [Lock.Resume] or [Lock.UnlockAs], which must be
+// called within one lease. Redisson's unlockAsync(threadId) only releases an owner with its own
+// client ID, given to [WithOwner].
 //
 // It returns the same errors as [Hold.LetExpire]. If Redis does not reply, the hold continues. It
 // sends one EVALSHA, or two after a re-entry.

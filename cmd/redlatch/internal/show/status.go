@@ -270,8 +270,9 @@ expired no longer blocks the lock after the other readers have left. The owner
 of a write lock ends in ":write".
 
 If Redisson holds the lock and renews a lease of 30 s, "guess" is the client
-whose last script ran when the lease was last set. There is no guess if
-several clients or none fit, or without the right +client|list.
+whose last script ran when the lease was last set. If the holder is dead, that
+is another client. There is no guess if several clients or none fit, or without
+the right +client|list.
 
 A renewal is visible only when it happens, every ten seconds by default. Until
 then, the lease is shown as "fixed or renewed". --for limits how long to wait

@@ -37,7 +37,7 @@ func (g *guess) String() string {
 	if g.Name != "" {
 		who += ", name " + strconv.QuoteToGraphic(sanitize.Truncate(g.Name, cli.Columns))
 	}
-	return "probably a connection of " + who + ": its last script ran when the lease was last set"
+	return "probably a connection of " + who + ", if the holder is alive: its last script ran when the lease was last set"
 }
 
 // guessClient sets ClientGuess if the age of the lease fits the last script of a single client.

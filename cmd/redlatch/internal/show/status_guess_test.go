@@ -63,7 +63,7 @@ func TestGuessNeedsSingleFittingClient(t *testing.T) {
 func TestGuessEscapesHostileName(t *testing.T) {
 	t.Parallel()
 	g := guessFrom(ranAgo("10.0.0.5\x1b:1", "\x1b[2J\"\xff\u202e", "evalsha", 4), 4*time.Second, 4*time.Second)
-	require.Equal(t, `probably a connection of "10.0.0.5\x1b", name "\x1b[2J\"\xff\u202e": its last script ran when the lease was last set`, g.String())
+	require.Equal(t, `probably a connection of "10.0.0.5\x1b", name "\x1b[2J\"\xff\u202e", if the holder is alive: its last script ran when the lease was last set`, g.String())
 	s := status{ClientGuess: g}
 	s.Held = true
 	var out strings.Builder
@@ -101,7 +101,7 @@ func TestStatusGuessesRedissonClient(t *testing.T) {
 	require.Eventually(t, func() bool {
 		acquire("job", program.RedissonOwner, redissonLease)
 		return strings.Contains(program.OK(t, s.URL(), "status", "job"),
-			"  guess  probably a connection of 127.0.0.1, name \"ord\\\"ers\": its last script ran when the lease was last set\n")
+			"  guess  probably a connection of 127.0.0.1, name \"ord\\\"ers\", if the holder is alive: its last script ran when the lease was last set\n")
 	}, program.Soon, program.PollEvery)
 	require.Eventually(t, func() bool {
 		acquire("job", program.RedissonOwner, redissonLease)
