@@ -99,37 +99,11 @@ func ignoreKilled(err error) error {
 	return err
 }
 
-func TestEndedHoldReportsAndSignalsProcess(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	for flag, says := range map[string]string{
-		"--watchdog=10s": "was lost: ", "--max-hold=1s": "was held for 1s, the maximum set by --max-hold: it was released\n",
-	} {
-		name := redistest.Key(t)
-		other := sleeper(t)
-		p := program.Start(t, s.URL(), "hold", flag, "--for-pid", strconv.Itoa(other.Process.Pid), "--on-lost-signal=USR1", name)
-		p.Line()
-		if flag == "--watchdog=10s" {
-			s.Do(t, "DEL", name)
-		}
-		got := p.Outcome(2 * program.Soon)
-		require.Equal(t, 125, got.Code)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, `lock "`+name+`" `+says)
-		require.False(t, program.Exists(t, s, name))
-		var exit *exec.ExitError
-		require.ErrorAs(t, other.Wait(), &exit)
-		status, ok := exit.Sys().(syscall.WaitStatus)
-		require.True(t, ok)
-		require.Equal(t, syscall.SIGUSR1, status.Signal())
-	}
-}
-
 func TestFailedHoldExitsLikeRun(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
-	for line, code := range map[string]int{"--try": 124, "--wait=1s": 124, "--try --conflict-exit-code=9": 9} {
+	for line, code := range map[string]int{"--try": 124, "--wait=300ms": 124, "--try --conflict-exit-code=9": 9} {
 		args := append([]string{"hold"}, strings.Fields(line)...)
 		require.Empty(t, program.Fails(t, s.URL(), code, "is held by "+program.SomeOwner+"; its lease", append(args, name)...).Stdout)
 	}
@@ -137,27 +111,6 @@ func TestFailedHoldExitsLikeRun(t *testing.T) {
 	require.Eventually(t, func() bool { return slices.Contains(s.Channels(t), codec.LockChannel(name)) }, program.Soon, program.PollEvery)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, p.Outcome(program.Soon).Code)
-}
-
-func TestHoldNotifiesServiceManager(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	env, next := notified(t, true)
-	for _, lost := range []bool{false, true} {
-		name := redistest.Key(t)
-		p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "hold", "--watchdog=10s", name)
-		require.Equal(t, "STATUS=waiting for lock "+name, next())
-		require.Regexp(t, `^READY=1\nSTATUS=holding lock \Q`+name+`\E since 2\S+Z$`, next())
-		p.Line()
-		if lost {
-			s.Do(t, "DEL", name)
-			require.Regexp(t, `^STOPPING=1\nSTATUS=lock "\Q`+name+`\E" was lost: .`, next())
-		} else {
-			require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
-			require.Equal(t, "STOPPING=1", next())
-		}
-		p.Rest()
-	}
 }
 
 func TestInvalidCommandLinesAreRejected(t *testing.T) {
@@ -231,33 +184,6 @@ func TestInvalidCommandLinesAreRejected(t *testing.T) {
 	program.Fails(t, s.URL(), 125, "the key is not a semaphore; it may be a lock of this name", "run", "--permits", name+":3", "--", "true")
 }
 
-func TestOnLostExecGetsReasonWithoutDelay(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	for kind, code := range map[string]int{"term": 125, "kill": 125, "ignore": 0} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			name, dir := redistest.Key(t), t.TempDir()
-			p := program.Start(t, s.URL(), "run", "--watchdog=10s", "--on-lost", kind, "--on-lost-exec",
-				`echo "$REDLATCH_LOCK|$REDLATCH_OWNER|$REDLATCH_LOSS" >`+dir+`/told; sleep 2; echo hook; exit 3`,
-				name, "--", "sh", "-c", `echo "$REDLATCH_OWNER"; trap 'exit 0' TERM; while [ ! -e `+dir+`/told ]; do sleep 0.05; done; echo ended >`+dir+`/ended & wait`)
-			owner := p.Line()
-			s.Do(t, "DEL", name)
-			got := p.Outcome(2 * program.Soon)
-			told, err := os.ReadFile(filepath.Join(dir, "told"))
-			require.NoError(t, err)
-			require.Regexp(t, `^\Q`+name+`|`+owner+`\E\|.+\n$`, string(told))
-			require.Equal(t, code, got.Code)
-			require.Empty(t, got.Stdout)
-			require.Contains(t, got.Stderr, "hook\nredlatch: warning: --on-lost-exec: exit status 3\n")
-			require.Contains(t, got.Stderr, "was lost while the command ran")
-			if kind == "ignore" {
-				require.FileExists(t, filepath.Join(dir, "ended"))
-			}
-		})
-	}
-}
-
 func TestOnLostExecIsBoundedAndRunsOnlyOnLoss(t *testing.T) {
 	t.Parallel()
 	pipe, death := awaitDeaths(t)
@@ -268,6 +194,8 @@ func TestOnLostExecIsBoundedAndRunsOnlyOnLoss(t *testing.T) {
 	name := redistest.Key(t)
 	got := program.Finish(t, s.URL(), "run", "--max-hold=1s", "--on-lost-exec", "echo hook", name, "--", "sleep", "600")
 	require.Equal(t, 125, got.Code)
+	require.Contains(t, got.Stderr, "was held for 1s, the maximum set by --max-hold")
+	require.False(t, program.Exists(t, s, name))
 	require.NotContains(t, got.Stderr, "hook")
 	require.Equal(t, program.Outcome{}, program.Finish(t, s.URL(), "run", "--on-lost-exec", "echo hook", name, "--", "true"))
 }
@@ -292,24 +220,25 @@ func notified(t *testing.T, abstract bool) (env string, next func() string) {
 	}
 }
 
-func TestRunNotifiesServiceManager(t *testing.T) {
+func TestServiceManagerIsNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	env, next := notified(t, false)
-	p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=10s", name, "--", "sh", "-c", "read x")
-	require.Equal(t, "STATUS=waiting for lock "+name, next())
-	require.Regexp(t, `^READY=1\nSTATUS=holding lock \Q`+name+`\E since 2\S+Z$`, next())
-	require.NoError(t, p.Stdin.Close())
-	require.Equal(t, "STOPPING=1\nSTATUS=releasing lock "+name, next())
+	begin := func(abstract bool, args ...string) (*program.Process, string, func() string) {
+		env, next := notified(t, abstract)
+		p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, args...)
+		name := args[1]
+		require.Equal(t, "STATUS=waiting for lock "+name, next())
+		require.Regexp(t, `^READY=1\nSTATUS=holding lock \Q`+name+`\E since 2\S+Z$`, next())
+		return p, name, next
+	}
+	p, _, next := begin(true, "hold", redistest.Key(t))
+	p.Line()
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, "STOPPING=1", next())
 	p.Rest()
 
-	env, next = notified(t, false)
-	p = program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=10s", name, "--", "sh", "-c", program.EndsOnSIGTERM)
-	require.Equal(t, "up", p.Line())
-	next()
-	next()
-	s.Do(t, "DEL", name)
-	require.Regexp(t, `^STOPPING=1\nSTATUS=lost lock \Q`+name+`\E: .`, next())
+	p, name, next := begin(false, "run", redistest.Key(t), "--", "sh", "-c", "read x")
+	require.NoError(t, p.Stdin.Close())
+	require.Equal(t, "STOPPING=1\nSTATUS=releasing lock "+name, next())
 	p.Rest()
 }

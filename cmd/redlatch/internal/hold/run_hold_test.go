@@ -23,6 +23,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -43,7 +44,9 @@ func TestCommandEnvironmentHasLockAndOwner(t *testing.T) {
 }
 
 // The innermost run waits inside the holds of the other two, which can be released only after it.
+// TestOuterHoldsReachEngine checks the first half.
 func TestNestedRunAnnouncesItsWait(t *testing.T) {
+	testlevel.All(t, "a wait is announced after five seconds")
 	t.Parallel()
 	s := redistest.Shared(t)
 	outer, inner, contended := redistest.Key(t), redistest.Key(t), heldHere(t, s)
@@ -66,7 +69,20 @@ func TestNestedRunAnnouncesItsWait(t *testing.T) {
 	_ = p.Cmd.Process.Kill()
 }
 
+func TestOuterHoldsReachEngine(t *testing.T) {
+	t.Setenv(envOwner, "inner:1")
+	t.Setenv(envOuter, "outer:1 outermost:1")
+	o := &lockFlags{Globals: &cli.Globals{Redis: redistest.Mini(t).URL()}, watchdog: time.Minute}
+	h, err := o.open(t.Context(), "job")
+	require.NoError(t, err)
+	require.Equal(t, []string{"inner:1", "outer:1", "outermost:1"}, engine.EngineOf(h.client).Outer)
+	require.NoError(t, h.hold.Unlock())
+	h.disconnect()
+}
+
+// TestOnLostExecIsBoundedAndRunsOnlyOnLoss also runs a command that --max-hold ends.
 func TestMaxHoldEndsCommandAndReleasesLock(t *testing.T) {
+	testlevel.All(t, "it holds a lock for ten seconds")
 	t.Parallel()
 	s := redistest.Shared(t)
 	for script, left := range map[string]string{program.EndsOnSIGTERM: "term\n", program.IgnoresSIGTERM: ""} {
@@ -124,15 +140,6 @@ func TestSignalLeavesLockForRestOfAtLeast(t *testing.T) {
 // A signal that does not stop redlatch must not leave waiters without a notification.
 func TestUserSignalDoesNotShortenAtLeast(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	p := program.Start(t, s.URL(), "run", "--watchdog=2m", "--at-least=2s", name, "--", "sh", "-c", strings.ReplaceAll(program.EndsOnSIGTERM, "TERM", "USR1"))
-	require.Equal(t, "up", p.Line())
-	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGUSR1))
-	p.Rest()
-	require.Equal(t, 0, p.Code())
-	require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
-
 	synctest.Test(t, func(t *testing.T) {
 		h, s := (&lockFlags{watchdog: 30 * time.Second, atLeast: 20 * time.Second}).held(t)
 		signals := make(chan os.Signal, 1)
@@ -141,6 +148,19 @@ func TestUserSignalDoesNotShortenAtLeast(t *testing.T) {
 		require.Equal(t, 20*time.Second, time.Since(h.since))
 		require.Zero(t, ttl(t, s, "job"))
 	})
+}
+
+func TestForwardedUserSignalDoesNotShortenAtLeast(t *testing.T) {
+	testlevel.All(t, "it holds a lock for two seconds; TestUserSignalDoesNotShortenAtLeast uses fake time")
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	p := program.Start(t, s.URL(), "run", "--watchdog=2m", "--at-least=2s", name, "--", "sh", "-c", strings.ReplaceAll(program.EndsOnSIGTERM, "TERM", "USR1"))
+	require.Equal(t, "up", p.Line())
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGUSR1))
+	p.Rest()
+	require.Equal(t, 0, p.Code())
+	require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
 }
 
 // held returns a lock that is held on an in-memory server, in a bubble.
@@ -244,38 +264,6 @@ func keepSending(p *program.Process, sig os.Signal) func() {
 	return func() {
 		close(stop)
 		<-stopped
-	}
-}
-
-func TestOnLostSelectsCommandAction(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	for _, c := range []struct {
-		policy, left, says string
-		code               int
-	}{
-		{"term", "term\n", "was lost while the command ran: it was released by another client, or its key was deleted", 125},
-		{"kill", "", "was lost while the command ran: it was released by another client, or its key was deleted", 125},
-		{"ignore", "went on\n", "and the command continued without it: it was released by another client, or its key was deleted", 4},
-	} {
-		t.Run(c.policy, func(t *testing.T) {
-			t.Parallel()
-			name := redistest.Key(t)
-			p := program.Start(t, s.URL(), "run", "--watchdog", "10s", "--on-lost", c.policy, name, "--", "sh", "-c",
-				`trap 'echo term; exit 0' TERM; echo up; read x; echo went on; exit 4`)
-			require.Equal(t, "up", p.Line())
-			s.Do(t, "DEL", name)
-			if c.policy == "ignore" {
-				s.Do(t, "HSET", name, program.SomeOwner, 1) // the renewal that detects the loss leaves it alone
-				s.Do(t, "PEXPIRE", name, 60_000)
-				require.Eventually(t, func() bool { return ttl(t, s, name) < 55*time.Second }, program.Soon, program.PollEvery)
-				require.NoError(t, p.Stdin.Close())
-			}
-			require.Equal(t, c.left, p.Rest())
-			require.Equal(t, c.code, p.Code())
-			program.OneLine(t, p.Stderr.String())
-			require.Contains(t, p.Stderr.String(), c.says)
-		})
 	}
 }
 

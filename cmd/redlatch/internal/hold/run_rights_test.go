@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
@@ -44,12 +45,12 @@ func TestRunNamesMissingRight(t *testing.T) {
 				s.Do(t, "ACL", "SETUSER", "locks", "+publish", "&redisson_lock__channel:{app:*")
 			}
 
-			p := program.Start(t, url, "run", "--try", "app:job", "--", "sh", "-c", "echo in; read x; exit 0")
+			p := program.Start(t, url, "run", "--try", "app:job", "--", "sh", "-c", "echo in; read x; exit 7")
 			require.Equal(t, "in", p.Line())
 			s.Do(t, "ACL", "SETUSER", "locks", "-publish")
 			require.NoError(t, p.Stdin.Close())
 			got = p.Outcome(2 * program.Soon)
-			require.Equal(t, 0, got.Code)
+			require.Equal(t, 7, got.Code)
 			require.Regexp(t, `lock "app:job" was released, but its waiters were not notified and will find it free at their next poll: (ERR|NOPERM) `, got.Stderr)
 			require.False(t, program.Exists(t, s, "app:job"))
 			require.Contains(t, got.Stderr, "The user lacks +publish. `redlatch doctor --prefix 'app:job'`")
@@ -75,7 +76,7 @@ func TestRunReportsTypeOfForeignKey(t *testing.T) {
 		{s.URL(), "app:job", []string{"--fair"}, 125, `the key "redisson_lock_queue:{app:job}" holds a string, and the queue of a fair lock is a list: another program uses this name`},
 		{blind, "app:list", []string{""}, 125, `the key "app:list", or a key of its queue, is not a Redisson lock: another program uses this name. This user may not query the key's type (+type)`},
 		{blind, "app:user", []string{""}, 125, `lock "app:user": wrong kind of key: a hash with the field "name", which is not an owner`},
-		{blind, "app:held", []string{"--wait 1s"}, 124, `lock "app:held" is held by ` + program.SomeOwner + ` without a lease, until released`},
+		{blind, "app:held", []string{"--wait 300ms"}, 124, `lock "app:held" is held by ` + program.SomeOwner + ` without a lease, until released`},
 		{
 			s.URL(), "app:user", []string{"", "--fair", "--try", "--wait 1ms", "--wait 1h", "--fair --wait 1h", "--fair --try", "--write", "--read --try"},
 			125, `"app:user" is a hash but not a lock: its field "name" is not an owner`,
@@ -103,6 +104,11 @@ func TestWaitBoundsConnecting(t *testing.T) {
 			require.True(t, !bounded || time.Until(at) == want)
 		})
 	}
+}
+
+func TestRunReportsFrozenServer(t *testing.T) {
+	testlevel.All(t, "a connection attempt lasts two seconds; TestWaitBoundsConnecting uses fake time")
+	t.Parallel()
 	s := redistest.Start(t)
 	s.Pause()
 	defer s.Resume()
@@ -135,6 +141,7 @@ func TestAtLeastNeedsPlainRightsOnly(t *testing.T) {
 
 // At the end of --wait, the last attempt may not have been sent yet.
 func TestWaitTimeoutOnReplicaIsReported(t *testing.T) {
+	testlevel.All(t, "a replica has three seconds to become the master")
 	t.Parallel()
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)

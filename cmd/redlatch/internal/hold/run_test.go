@@ -22,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -180,7 +181,15 @@ func TestNestedRunReportsItsWait(t *testing.T) {
 	s.Do(t, "PUBLISH", codec.LockChannel(held), 0)
 	require.Equal(t, program.Outcome{}, p.Outcome(program.Soon))
 	require.Equal(t, program.Outcome{}, q.Outcome(program.Soon))
-	require.NotContains(t, program.Finish(t, s.URL(), "run", "--wait", "2s", program.HeldBy(t, s, program.SomeOwner, time.Hour), "--", "true").Stderr, "waiting")
+}
+
+func TestRunOutsideHoldWaitsSilently(t *testing.T) {
+	testlevel.All(t, "it waits for two seconds; TestNestedRunReportsItsWait covers the report")
+	t.Parallel()
+	s := redistest.Shared(t)
+	got := program.Finish(t, s.URL(), "run", "--wait", "2s", program.HeldBy(t, s, program.SomeOwner, time.Hour), "--", "true")
+	require.Equal(t, 124, got.Code)
+	require.NotContains(t, got.Stderr, "waiting")
 }
 
 func TestRunFailureExits125WithNextStep(t *testing.T) {
