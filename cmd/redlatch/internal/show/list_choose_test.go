@@ -78,6 +78,7 @@ func TestListCountsUnsubscribedWaiters(t *testing.T) {
 	for i := range 450 { // more than are read at once
 		program.Enqueue(t, s, "late", program.LongOwner(i), time.Hour)
 	}
+	text := program.Start(t, s.URL(), "list", "--dead-waiters")
 	out := program.OK(t, s.URL(), "list", "--dead-waiters", "--sort", "queue", "--json")
 	var counts []float64
 	for line := range strings.Lines(out) {
@@ -86,7 +87,7 @@ func TestListCountsUnsubscribedWaiters(t *testing.T) {
 		counts = append(counts, n)
 	}
 	require.Equal(t, []float64{450, 1}, counts)
-	require.Contains(t, program.Finish(t, s.URL(), "list", "--dead-waiters").Stdout, "  dead   450 of 452 waiters have no subscriber\n")
+	require.Contains(t, text.Outcome(program.Soon).Stdout, "  dead   450 of 452 waiters have no subscriber\n")
 
 	s.Do(t, "ACL", "SETUSER", "blind", "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
 	program.Fails(t, s.UserURL("blind"), 1, "--dead-waiters: cannot detect dead waiters: cannot count subscribers on ", "list", "--dead-waiters")
@@ -125,9 +126,10 @@ func TestListReadsFrontOfLongQueue(t *testing.T) {
 	const waiting = inspect.LookedAt + 500
 	program.LongQueue(t, s, "billing-run", program.RedissonOwner, waiting)
 	longest := program.WatchReads(t, s, waiting)
+	asJSON := program.Start(t, s.URL(), "list", "--dead-waiters", "--json")
 	require.Contains(t, program.OK(t, s.URL(), "list", "--dead-waiters"), "  dead   10000 of the first 10000 of 10500 waiters have no subscriber\n")
+	got := asJSON.Outcome(program.Soon)
 	require.LessOrEqual(t, longest(), 400, "200 places and their deadlines")
-	got := program.Finish(t, s.URL(), "list", "--dead-waiters", "--json")
 	require.Contains(t, got.Stdout, `"queue_length":10500,"not_subscribed":10000,"not_looked_at":500,`)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -259,18 +260,38 @@ func announceWait(t *testing.T, s *redistest.Server, owner, lock string) {
 
 func TestDeadlockNamesEachWait(t *testing.T) {
 	t.Parallel()
+	s := deadlockedByNestedWait(t)
+	announceWait(t, s, program.RedissonOwner, "a")
+	requireDeadlockNamed(t, s)
+}
+
+func TestDeadlockNamesQueuedWait(t *testing.T) {
+	testlevel.All(t, "places in queues are observed for five seconds")
+	t.Parallel()
+	s := deadlockedByNestedWait(t)
+	program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
+	require.NotContains(t, program.Finish(t, s.URL(), "status", "a").Stdout, "deadlock", "the thread is dead")
+	program.Listen(t, s, "a", program.RedissonOwner)
+	requireDeadlockNamed(t, s)
+}
+
+// deadlockedByNestedWait starts a server with two locks, whose holders wait for each other's lock if b's holder waits
+// for a.
+func deadlockedByNestedWait(t *testing.T) *redistest.Server {
+	t.Helper()
 	s := redistest.Start(t)
 	holder, err := codec.ParseOwner(program.SomeOwner)
 	require.NoError(t, err)
 	s.Do(t, "SET", engine.LabelKey(holder.Client()), "evil\x1b[2J")
 	s.Do(t, "HSET", "a", program.SomeOwner, 1)
 	s.Do(t, "HSET", "b", program.RedissonOwner, 1)
-	program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
 	announceWait(t, s, program.SomeOwner, "b")
-	program.Subscribe(t, s, codec.LockChannel("b"))
-	require.NotContains(t, program.Finish(t, s.URL(), "status", "a").Stdout, "deadlock", "the thread is dead")
+	program.Subscribe(t, s, codec.LockChannel("a"), codec.LockChannel("b"))
+	return s
+}
 
-	program.Listen(t, s, "a", program.RedissonOwner)
+func requireDeadlockNamed(t *testing.T, s *redistest.Server) {
+	t.Helper()
 	first := `"evil\x1b[2J" (` + program.SomeOwner + `) holds a, waits for b, held by ` + program.RedissonOwner
 	second := program.RedissonOwner + ` holds b, waits for a, held by "evil\x1b[2J" (` + program.SomeOwner + `)`
 	scans := func(args ...string) (string, int64) {
@@ -305,19 +326,27 @@ func TestListMarksDeadlockedLocks(t *testing.T) {
 		}
 	}
 	s.Do(t, "DEL", "free")
+	// Each search takes a second.
+	begin := func(args ...string) *program.Process { return program.Start(t, s.URL(), args...) }
+	asJSON := begin("list", "-o", "json")
+	wide := begin("list", "-o", "wide", "--no-headers")
+	names := begin("list", "-o", "name", "--deadlocked", "--sort", "queue", "--no-headers")
+	limited := begin("list", "-o", "name", "--deadlocked", "--limit", "1", "--no-headers")
+	none := begin("list", "--deadlocked", "o*")
+	statuses := begin("status", "-o", "wide", "--no-headers", "a", "b")
 	locked := map[string]bool{}
-	for line := range strings.Lines(program.Finish(t, s.URL(), "list", "-o", "json").Stdout) {
+	for line := range strings.Lines(asJSON.Outcome(program.Soon).Stdout) {
 		lock := program.JSON(t, line)
 		steps, _ := lock["deadlock"].([]any)
 		require.Contains(t, []int{0, 2}, len(steps))
 		locked[fmt.Sprint(lock["name"])] = len(steps) > 0
 	}
 	require.Equal(t, map[string]bool{"a": true, "b": true, "other": false}, locked)
-	require.Regexp(t, `^a .* yes\nb .* yes\nother .* -\n$`, program.Finish(t, s.URL(), "list", "-o", "wide", "--no-headers").Stdout)
-	require.Equal(t, "a\nb\n", program.Finish(t, s.URL(), "list", "-o", "name", "--deadlocked", "--sort", "queue", "--no-headers").Stdout)
-	require.Equal(t, "a\n", program.Finish(t, s.URL(), "list", "-o", "name", "--deadlocked", "--limit", "1", "--no-headers").Stdout)
-	require.Equal(t, "redlatch: no locks here in a deadlock that match o*\n", program.Finish(t, s.URL(), "list", "--deadlocked", "o*").Stderr)
-	require.Regexp(t, `^a .* yes\nb .* yes\n$`, program.Finish(t, s.URL(), "status", "-o", "wide", "--no-headers", "a", "b").Stdout)
+	require.Regexp(t, `^a .* yes\nb .* yes\nother .* -\n$`, wide.Outcome(program.Soon).Stdout)
+	require.Equal(t, "a\nb\n", names.Outcome(program.Soon).Stdout)
+	require.Equal(t, "a\n", limited.Outcome(program.Soon).Stdout)
+	require.Equal(t, "redlatch: no locks here in a deadlock that match o*\n", none.Outcome(program.Soon).Stderr)
+	require.Regexp(t, `^a .* yes\nb .* yes\n$`, statuses.Outcome(program.Soon).Stdout)
 }
 
 func TestStatusWarnsAboutTwoLockKinds(t *testing.T) {

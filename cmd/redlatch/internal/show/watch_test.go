@@ -20,7 +20,6 @@ func TestWatchPrintsLockEvents(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
-		t.Parallel()
 		name := redistest.Key(t)
 		p := program.Start(t, s.URL(), "watch", "--json", name)
 		require.Equal(t, "free", program.Events(p, "free")[0]["event"])
@@ -31,8 +30,8 @@ func TestWatchPrintsLockEvents(t *testing.T) {
 		require.Equal(t, name, e["name"])
 		require.NotContains(t, e, "ttl_ms", "it has no lease")
 		s.Do(t, "HINCRBY", name, program.SomeOwner, 1)
-		require.InDelta(t, 2, program.Events(p, "entered")[0]["count"], 0)
 		program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+		require.InDelta(t, 2, program.Events(p, "entered")[0]["count"], 0)
 		e = program.Events(p, "queued")[0]
 		require.Equal(t, program.RedissonOwner, e["owner"])
 		require.Equal(t, "redisson", e["client"])
@@ -75,7 +74,6 @@ func TestWatchFollowsReadWriteHolders(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
-		t.Parallel()
 		name := redistest.Key(t)
 		p := program.Start(t, s.URL(), "watch", "--json", name)
 		program.Events(p, "free")
@@ -200,7 +198,7 @@ func TestWatchSurvivesServerOutage(t *testing.T) {
 func TestWatchEndsAfterDuration(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	out := program.OK(t, s.URL(), "watch", "--for", "10s", redistest.Key(t))
+	out := program.OK(t, s.URL(), "watch", "--for", "2s", redistest.Key(t))
 	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\dZ free      the queue is empty\n$`, out)
 	out = program.OK(t, s.URL(), "watch", "--for", "1ns", redistest.Key(t))
 	require.Contains(t, out, " free ", "its state is always printed")
