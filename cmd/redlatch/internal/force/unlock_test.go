@@ -1,6 +1,7 @@
 package force
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
@@ -324,17 +326,32 @@ func TestUnlockWritesAuditDespiteSignal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	far := redistest.NewProxy(t, s.Addr())
+	far.Latency(redistest.ToClient, 300*time.Millisecond)
+	type unlocking struct {
+		name, file string
+		p          *program.Process
+	}
+	all := map[syscall.Signal]unlocking{}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
-		file := filepath.Join(t.TempDir(), "audit.jsonl")
-		far.Latency(redistest.ToClient, 300*time.Millisecond)
-		p := program.Start(t, far.URL(), "unlock", "--force", "--even-if-alive", "--yes", "--audit-file", file, name)
-		require.Eventually(t, func() bool { return !program.Exists(t, s, name) }, program.Soon, 20*time.Millisecond)
-		require.NoError(t, p.Cmd.Process.Signal(sig))
-		got := p.Outcome(program.Soon)
+		u := unlocking{name: program.HeldBy(t, s, program.RedissonOwner, time.Hour), file: filepath.Join(t.TempDir(), "audit.jsonl")}
+		u.p = program.Start(t, far.URL(), "unlock", "--force", "--even-if-alive", "--yes", "--audit-file", u.file, u.name)
+		all[sig] = u
+	}
+	held := maps.Clone(all)
+	require.Eventually(t, func() bool {
+		for sig, u := range held {
+			if !program.Exists(t, s, u.name) {
+				assert.NoError(t, u.p.Cmd.Process.Signal(sig))
+				delete(held, sig)
+			}
+		}
+		return len(held) == 0
+	}, program.Soon, 20*time.Millisecond)
+	for _, u := range all {
+		got := u.p.Outcome(program.Soon)
 		require.Equal(t, 0, got.Code)
 		require.Contains(t, got.Stderr, "took lock ")
-		line, err := os.ReadFile(file)
+		line, err := os.ReadFile(u.file)
 		require.NoError(t, err)
 		require.Contains(t, string(line), `"outcome":"taken"`)
 	}
