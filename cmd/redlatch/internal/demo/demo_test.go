@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 const (
@@ -45,7 +46,10 @@ func requireGreen(t *testing.T, got program.Outcome) {
 	program.Fits(t, summary)
 }
 
+const wholeDemo = "a dead process leaves the queue after ten seconds; TestInterruptedDemoExitsCleanly does not wait for that"
+
 func TestDemoPassesOnGivenServerAndCleansUp(t *testing.T) {
+	testlevel.All(t, wholeDemo)
 	t.Parallel()
 	s := redistest.Start(t)
 	requireGreen(t, program.Start(t, program.NoServer(t), "demo", "--duration", "1s", "--redis", s.URL()).Outcome(atMost))
@@ -65,6 +69,7 @@ func TestDemoNeedsReachableServer(t *testing.T) {
 }
 
 func TestDemoPassesOnOwnServer(t *testing.T) {
+	testlevel.All(t, wholeDemo)
 	t.Parallel()
 	requireGreen(t, program.Start(t, program.NoServer(t), "demo", "--duration", "1s").Outcome(atMost))
 }
@@ -124,7 +129,9 @@ func TestKilledDemoLeavesNoProcessOrPermanentKey(t *testing.T) {
 	require.Empty(t, forever)
 }
 
+// TestFailedProcessFailsDemoUnlessKilled covers the reports of the processes.
 func TestDemoReportsServerDeath(t *testing.T) {
+	testlevel.All(t, "the processes have five seconds to stop")
 	t.Parallel()
 	s := redistest.Start(t)
 	p, _ := program.BusyDemo(t, s)
