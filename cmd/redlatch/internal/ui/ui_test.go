@@ -185,16 +185,23 @@ func streamed(t *testing.T, address string) string {
 	return line
 }
 
-func TestDocumentedViewerSeesAllPagesReadOnly(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
+// viewed starts a server and its page, whose user may only look.
+func viewed(t *testing.T) (s *redistest.Server, address string) {
+	t.Helper()
+	s = redistest.Start(t)
 	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
 	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], program.LabelText)
 	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", "app:books", "mode", "read", program.RedissonOwner, 1)
 	s.Do(t, "SET", "{app:books}:"+program.RedissonOwner+":rwlock_timeout:1", 1, "PX", 600_000)
 	s.Do(t, "HSET", "other", program.SomeOwner, 1)
-	_, address := allowing(t, s.GiveLooks(t), "unlock,evict")
+	_, address = allowing(t, s.GiveLooks(t), "unlock,evict")
+	return s, address
+}
+
+func TestDocumentedViewerSeesAllPagesReadOnly(t *testing.T) {
+	t.Parallel()
+	s, address := viewed(t)
 	owner := evicts.Get("owner")
 	for path, says := range map[string][]string{
 		"":                                  {"app:job", "app:books", program.LabelText},
@@ -213,8 +220,7 @@ func TestDocumentedViewerSeesAllPagesReadOnly(t *testing.T) {
 	}
 	require.Equal(t, "event: change\n", streamed(t, address+"events?name=app:job"))
 
-	forms := map[string]url.Values{"unlock": takes, "evict": evicts}
-	for action, form := range forms {
+	for action, form := range map[string]url.Values{"unlock": takes, "evict": evicts} {
 		status, text := send(t, address+action+"?name=app:job", "ops", "s3cret", form)
 		require.Equal(t, 500, status, action)
 		require.Contains(t, text, "<h1>Not done", action)
@@ -222,17 +228,22 @@ func TestDocumentedViewerSeesAllPagesReadOnly(t *testing.T) {
 	}
 	require.True(t, program.Exists(t, s, "app:job"))
 	require.Len(t, program.QueueOf(t, s, "app:job"), 1)
+
+	status, text := load(t, address+"lock?name=other", "ops", "s3cret")
+	require.Equal(t, 200, status)
+	require.Contains(t, text, "NOPERM", "what the user may not see")
+}
+
+func TestDocumentedRepairUserRepairsOnPage(t *testing.T) {
+	t.Parallel()
+	s, address := viewed(t)
 	repairs := redistest.Rights(t, "Repair user")
 	require.Equal(t, "reset", repairs[2])
 	s.Do(t, "ACL", append([]any{"SETUSER", "onlooker"}, repairs[3:]...)...)
-	for action, form := range forms {
+	for action, form := range map[string]url.Values{"unlock": takes, "evict": evicts} {
 		status, text := send(t, address+action+"?name=app:job", "ops", "s3cret", form)
 		require.Equal(t, 200, status, text)
 	}
 	require.False(t, program.Exists(t, s, "app:job"))
 	require.Empty(t, program.QueueOf(t, s, "app:job"))
-
-	status, text := load(t, address+"lock?name=other", "ops", "s3cret")
-	require.Equal(t, 200, status)
-	require.Contains(t, text, "NOPERM", "what the user may not see")
 }
