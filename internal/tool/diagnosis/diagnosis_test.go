@@ -95,6 +95,12 @@ func TestDoctorReportsFullMemoryNotRights(t *testing.T) {
 	// Redis still grants a free fair lock, which does not prove anything.
 	require.Equal(t, Warning, all["fair lock"].Level, all["fair lock"].Found)
 	require.Equal(t, "See eviction below.", all["fair lock"].Advice)
+}
+
+func TestUnprovenNeedIsError(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1mb")
 	require.Equal(t, Error, examined(t, s.URL(), "", "fair")["fair lock"].Level)
 }
 
