@@ -184,11 +184,13 @@ func TestPausedWritesAreNotReportedAsOutage(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Do(t, "CLIENT", "PAUSE", time.Hour.Milliseconds(), "WRITE")
-	for _, args := range [][]string{{"run", "--wait", "1s", "job", "--", "true"}, {"status", "job"}} {
-		got := program.Finish(t, srv.URL(), args...)
-		require.NotZero(t, got.Code, args)
-		require.NotContains(t, got.Stderr, "redlatch serve", args)
-		require.NotContains(t, got.Stderr, "cannot reach", args)
+	run := program.Start(t, srv.URL(), "run", "--wait", "1s", "job", "--", "true")
+	status := program.Start(t, srv.URL(), "status", "job")
+	for _, p := range []*program.Process{run, status} {
+		got := p.Outcome(2 * program.Soon)
+		require.NotZero(t, got.Code)
+		require.NotContains(t, got.Stderr, "redlatch serve")
+		require.NotContains(t, got.Stderr, "cannot reach")
 	}
 }
 

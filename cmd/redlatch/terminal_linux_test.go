@@ -34,7 +34,7 @@ func TestOutputFitsTerminal(t *testing.T) {
 	for _, c := range []struct{ typed, line string }{
 		{"", "list"},
 		{"", "status " + name},
-		{"", "watch --for 10s " + name[:9] + "*"},
+		{"", "watch --for 1s " + name[:9] + "*"},
 		{"", "run --try " + name + " -- true"},
 		{"n\n", "unlock --force --even-if-alive " + name},
 		{"y\n", "unlock --force --even-if-alive --reason down " + name},
