@@ -103,7 +103,7 @@ func TestFailedHoldExitsLikeRun(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
-	for line, code := range map[string]int{"--try": 124, "--wait=300ms": 124, "--try --conflict-exit-code=9": 9} {
+	for line, code := range map[string]int{"--try": 124, "--wait=1s": 124, "--try --conflict-exit-code=9": 9} {
 		args := append([]string{"hold"}, strings.Fields(line)...)
 		require.Empty(t, program.Fails(t, s.URL(), code, "is held by "+program.SomeOwner+"; its lease", append(args, name)...).Stdout)
 	}

@@ -79,7 +79,7 @@ func TestRunFairTimeoutLeavesQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	lock, _ := fairTaken(t, s)
-	require.Empty(t, program.Fails(t, s.URL(), 124, "; its lease ends in ", "run", "--fair", "--wait", "300ms", lock.Name(), "--", "echo", "never").Stdout)
+	require.Empty(t, program.Fails(t, s.URL(), 124, "; its lease ends in ", "run", "--fair", "--wait", "1s", lock.Name(), "--", "echo", "never").Stdout)
 	awaitQueue(t, lock, 0)
 
 	p := program.Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "echo", "never")

@@ -76,7 +76,7 @@ func TestRunReportsTypeOfForeignKey(t *testing.T) {
 		{s.URL(), "app:job", []string{"--fair"}, 125, `the key "redisson_lock_queue:{app:job}" holds a string, and the queue of a fair lock is a list: another program uses this name`},
 		{blind, "app:list", []string{""}, 125, `the key "app:list", or a key of its queue, is not a Redisson lock: another program uses this name. This user may not query the key's type (+type)`},
 		{blind, "app:user", []string{""}, 125, `lock "app:user": wrong kind of key: a hash with the field "name", which is not an owner`},
-		{blind, "app:held", []string{"--wait 300ms"}, 124, `lock "app:held" is held by ` + program.SomeOwner + ` without a lease, until released`},
+		{blind, "app:held", []string{"--wait 1s"}, 124, `lock "app:held" is held by ` + program.SomeOwner + ` without a lease, until released`},
 		{
 			s.URL(), "app:user", []string{"", "--fair", "--try", "--wait 1ms", "--wait 1h", "--fair --wait 1h", "--fair --try", "--write", "--read --try"},
 			125, `"app:user" is a hash but not a lock: its field "name" is not an owner`,

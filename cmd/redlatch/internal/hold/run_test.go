@@ -108,7 +108,7 @@ func TestRunOnHeldLockExitsWithConflictCode(t *testing.T) {
 	}{
 		{[]string{"--try"}, 124},
 		{[]string{"--wait", "0s"}, 124},
-		{[]string{"--wait", "300ms"}, 124},
+		{[]string{"--wait", "1s"}, 124},
 		{[]string{"--try", "--conflict-exit-code", "0"}, 0},
 		{[]string{"--wait", "1ms", "--conflict-exit-code=75"}, 75},
 	} {

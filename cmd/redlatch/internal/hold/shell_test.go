@@ -90,7 +90,7 @@ func TestEvalFailsWithHoldExitCode(t *testing.T) {
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
 	for flags, want := range map[string]int{
-		"--try": 124, "--wait 300ms": 124, "--try --conflict-exit-code 7": 7,
+		"--try": 124, "--wait 1s": 124, "--try --conflict-exit-code 7": 7,
 		"--nonsense": 125, "--wait 5": 125, "--lease 0s": 125, "x y": 125, "--conflict-exit-code 0": 125,
 	} {
 		for _, shell := range testlevel.Part(shells(t), 3, flags) {

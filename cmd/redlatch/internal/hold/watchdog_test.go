@@ -2,8 +2,6 @@
 
 package hold
 
-// The tests that wait for renewals or leases are in the last file: go test starts the last parallel tests first.
-
 import (
 	"os"
 	"os/exec"
@@ -161,31 +159,26 @@ func TestReleaseReportsLostLock(t *testing.T) {
 }
 
 func TestSuspendedRunKillsCommandAfterLoss(t *testing.T) {
+	testlevel.All(t, "it waits for the end of a lease of ten seconds")
 	t.Parallel()
 	s := redistest.Shared(t)
-	flags := []string{"--lease=3s"}
-	if testlevel.IsAll() {
-		flags = append(flags, "--watchdog=10s")
-	}
-	for _, flag := range flags {
-		name := redistest.Key(t)
-		beat := filepath.Join(t.TempDir(), "beat")
-		p := program.Start(t, s.URL(), "run", flag, name, "--", "sh", "-c",
-			"trap '' TERM; echo x >"+beat+"; echo up; while :; do echo x >>"+beat+"; sleep 0.02; done")
-		require.Equal(t, "up", p.Line())
-		suspend(t, p)
-		before, err := os.ReadFile(beat)
-		require.NoError(t, err)
-		require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, 3*program.Soon, 10*program.PollEvery,
-			"it goes on renewing")
-		require.NoError(t, p.Cmd.Process.Signal(syscall.SIGCONT))
-		require.Empty(t, p.Rest())
-		require.Equal(t, 125, p.Code())
-		require.Contains(t, p.Stderr.String(), "was lost")
-		after, err := os.ReadFile(beat)
-		require.NoError(t, err)
-		require.Len(t, after, len(before), "the command went on without the lock")
-	}
+	name := redistest.Key(t)
+	beat := filepath.Join(t.TempDir(), "beat")
+	p := program.Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c",
+		"trap '' TERM; echo x >"+beat+"; echo up; while :; do echo x >>"+beat+"; sleep 0.02; done")
+	require.Equal(t, "up", p.Line())
+	suspend(t, p)
+	before, err := os.ReadFile(beat)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, 3*program.Soon, 10*program.PollEvery,
+		"it goes on renewing")
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGCONT))
+	require.Empty(t, p.Rest())
+	require.Equal(t, 125, p.Code())
+	require.Contains(t, p.Stderr.String(), "was lost")
+	after, err := os.ReadFile(beat)
+	require.NoError(t, err)
+	require.Len(t, after, len(before), "the command went on without the lock")
 }
 
 // The hook runs until the command has ended.
