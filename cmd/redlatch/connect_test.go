@@ -220,3 +220,31 @@ func TestHeldCommandsKeepUserAndEncryption(t *testing.T) {
 		require.Equal(t, program.Outcome{Stdout: c.want + "\n"}, got, c)
 	}
 }
+
+// REDIS_PASSWORD is not a context's password, so commands that run starts must not send it to the context's server.
+func TestHeldCommandsDoNotSendPasswordToContext(t *testing.T) {
+	t.Parallel()
+	secure, cert, key := encrypted(t)
+	config, path := configured(t, `contexts:
+  open: {redis: "redis://`+secure+`"}
+  plain: {redis: "redis://`+secure+`", user: default, password-file: secret}
+  rediss: {redis: "rediss://`+secure+`", user: default, password-file: secret}
+  keys: {redis: "redis://`+secure+`", user: default, password-file: secret, tls-server-name: redis.example}
+`)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "secret"), []byte("any"), 0o600))
+	for _, c := range []struct{ url, flags, want string }{
+		{"", "--context=open", "rediss://" + secure + ",,"},
+		{"", "--context=open --user=default", "rediss://default:@" + secure + ",,other"},
+		{"", "--context=plain", "rediss://default:@" + secure + ",,"},
+		{"", "--context=plain --user=default", "rediss://default:@" + secure + ",,"},
+		{"redis://app.invalid", "--context=plain", "redis://app.invalid,,other"},
+		{"", "--context=rediss", ",rediss,other"},
+		{"", "--context=keys", ",keys,other"},
+	} {
+		env := append(config[:len(config):len(config)], "REDIS_URL="+c.url, "REDIS_PASSWORD=other")
+		args := append(strings.Fields(c.flags), "--tls-insecure-skip-verify", "--tls-cert="+cert, "--tls-key="+key,
+			"run", "job", "--", "sh", "-c", `echo "$REDIS_URL,$REDLATCH_CONTEXT,$REDIS_PASSWORD"`)
+		got := program.StartWith(t, env, args...).Outcome(2 * program.Soon)
+		require.Equal(t, program.Outcome{Stdout: c.want + "\n"}, got, c)
+	}
+}

@@ -36,6 +36,8 @@ type Chosen struct {
 
 	// ownUser is whether --user is given. REDIS_PASSWORD belongs to it, or to an address, but not to a context.
 	ownUser bool
+	// ownTLS is whether the server is encrypted without --tls flags.
+	ownTLS bool
 }
 
 // Password says where the password comes from, or returns "" if there is none.
@@ -90,6 +92,7 @@ func (g *Globals) Choose() (*Chosen, error) {
 		return nil, &ExitError{Code: CodeUsage, Err: err}
 	}
 	c.as(g.user)
+	c.ownTLS = c.encrypted()
 	c.CA, c.Cert, c.Key = cmp.Or(g.tls.CA, c.CA), cmp.Or(g.tls.Cert, c.Cert), cmp.Or(g.tls.Key, c.Key)
 	c.ServerName = cmp.Or(g.tls.ServerName, c.ServerName)
 	if g.given("tls-insecure-skip-verify") {
@@ -151,8 +154,8 @@ func (g *Globals) Environment() (env []string) {
 		return nil
 	}
 	name := c.Name
-	if g.tls != (connect.TLS{}) {
-		name = "" // the context alone may send its password unencrypted
+	if g.tls != (connect.TLS{}) && !c.ownTLS {
+		name = "" // the context alone would send its password unencrypted
 	}
 	if c.Name != "" || os.Getenv(contextEnv) != "" { // an empty variable is as if unset
 		env = []string{contextEnv + "=" + name}
@@ -160,8 +163,17 @@ func (g *Globals) Environment() (env []string) {
 	reachable := name == "" || c.User+c.Password() == "" && c.TLS() == (connect.TLS{})
 	if os.Getenv(urlEnv) == "" && reachable && !c.shows() {
 		env = append(env, urlEnv+"="+c.address())
+		if c.Name != name && c.Password() != passwordEnv && os.Getenv(passwordEnv) != "" {
+			env = append(env, passwordEnv+"=") // it is not for the context's server
+		}
 	}
 	return env
+}
+
+// encrypted reports whether the address or a TLS setting turns on TLS.
+func (c *Chosen) encrypted() bool {
+	at, err := redisurl.Parse(c.Redis)
+	return err == nil && at.Secure || c.TLS() != (connect.TLS{})
 }
 
 // address returns the address with the user and with TLS, so that no password is sent unencrypted or for another user.
@@ -173,7 +185,7 @@ func (c *Chosen) address() string {
 	if c.User != "" {
 		at.User, at.UserOnly = c.User, false
 	}
-	at.Secure = at.Secure || c.TLS() != (connect.TLS{})
+	at.Secure = c.encrypted()
 	return at.Full()
 }
 

@@ -6,11 +6,14 @@ exits. COMMAND inherits standard input, output and error, and redlatch exits
 with its exit code. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are
 forwarded to its process group. COMMAND finds the name of the lock in
 REDLATCH_LOCK, and its owner, as shown by redlatch status, in REDLATCH_OWNER.
---context sets REDLATCH_CONTEXT for it; --redis and --tls flags clear it. If
-REDIS_URL, which may name another program's server, is not set, --redis sets
-it, with --user and as rediss:// for --tls flags, unless the address contains a
-password; --context sets it unless the server needs a user, a password or TLS
-files. The current context of the config file is not used.
+--context sets REDLATCH_CONTEXT for it; --redis clears it, and so do --tls
+flags unless the context has TLS itself. If REDIS_URL, which may name another
+program's server, is not set, --redis sets it, with --user and as rediss:// for
+--tls flags, unless the address contains a password; --context sets it unless
+the server needs a user, a password or TLS files. If --tls flags clear
+REDLATCH_CONTEXT, --context sets REDIS_URL as --redis does, and with it clears
+REDIS_PASSWORD unless that is the password in use. The current context of the
+config file is not used.
 
 If the lock is lost, COMMAND's process group gets SIGTERM, and SIGKILL before
 another owner can acquire the lock. With --on-lost kill it gets SIGKILL
