@@ -57,7 +57,7 @@ func Explain(err error) error {
 
 func (s *Server) line(err error) string {
 	if text, refused := refusal(err); refused {
-		if at := s.sentinelIn(err); at != "" {
+		if at := s.sentinelIn(err, text); at != "" {
 			return joined(fmt.Sprintf("the Sentinel at %s rejected the request: %s", at, text), s.remedyAtSentinel(text))
 		}
 		return joined(fmt.Sprintf("Redis at %s rejected the request: %s", s.placeOf(err), text), s.remedyHere(text))
@@ -86,16 +86,17 @@ func joined(what, remedy string) string {
 	return what + ". " + remedy
 }
 
-// sentinelIn returns the address of the Sentinel that an error of package failover names, or "".
-func (s *Server) sentinelIn(err error) string {
-	if s.at.Kind == redisurl.Sentinels {
-		for _, host := range s.at.Hosts {
-			if strings.Contains(err.Error(), "sentinel "+host+": ") {
-				return host
-			}
-		}
+// sentinelIn returns the address of the Sentinel that rejected a request with text, as an error of package failover
+// names it, or "".
+func (s *Server) sentinelIn(err error, text string) string {
+	if s.at.Kind != redisurl.Sentinels {
+		return ""
 	}
-	return ""
+	m := regexp.MustCompile(`sentinel (\S+): ` + regexp.QuoteMeta(text)).FindStringSubmatch(err.Error())
+	if m == nil {
+		return ""
+	}
+	return m[1]
 }
 
 func (s *Server) remedyAtSentinel(text string) string {

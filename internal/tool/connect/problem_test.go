@@ -235,3 +235,15 @@ func TestDenialsByDeploymentNameTheRule(t *testing.T) {
 		"Redis at redis-cluster://h:1 rejected the request: NOPERM User app has no permissions to run the 'cluster|slots' command. "+
 			"As an administrator: ACL SETUSER app +cluster|slots +pubsub|shardnumsub")
 }
+
+func TestRejectingSentinelIsNamed(t *testing.T) {
+	t.Parallel()
+	s := at(t, "redis-sentinel://a:1,b:2/m")
+	down := fmt.Errorf("sentinel a:1: %w", os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	for _, host := range []string{"b:2", "10.0.0.7:26379"} { // also one that another Sentinel named
+		err := errors.Join(down, fmt.Errorf("sentinel %s: %w", host, redis.Error("NOAUTH Authentication required.")))
+		require.ErrorContains(t, s.Problem(err), "the Sentinel at "+host+" rejected the request: NOAUTH Authentication required. Set the Sentinels' user")
+	}
+	master := redisconn.AtNode("c:3", redis.Error("NOAUTH Authentication required."))
+	require.ErrorContains(t, s.Problem(errors.Join(down, master)), "Redis at c:3, the master that redis-sentinel://a:1,b:2/m names rejected the request")
+}
