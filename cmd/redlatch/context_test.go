@@ -153,6 +153,23 @@ func TestHintsLeadToServer(t *testing.T) {
 	require.Equal(t, "url=\n", got.Stdout)
 }
 
+func TestNeedlessPasswordHintNamesItsSource(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	env, path := configured(t, `contexts: {dev: {redis: "`+s.URL()+`", password-file: secret}}`)
+	secret := filepath.Join(filepath.Dir(path), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("any"), 0o600))
+	for line, says := range map[string]string{
+		"--context=dev": "The server has no password: remove the context's password-file or password-command key.\n",
+		"--context=dev --password-file=" + secret:                                "The server has no password: remove --password-file.\n",
+		"--redis=" + strings.Replace(s.URL(), "redis://", "redis://:sesame@", 1): "or the password in the address.\n",
+	} {
+		got := program.StartWith(t, env, append(strings.Fields(line), "status", "x")...).Outcome(2 * program.Soon)
+		require.Equal(t, 1, got.Code, line)
+		require.Contains(t, got.Stderr, says, line)
+	}
+}
+
 // The command of run may contain redlatch, which must not act on another server.
 func TestHeldCommandsInheritServer(t *testing.T) {
 	t.Parallel()

@@ -314,7 +314,7 @@ var phrases = []struct{ part, remedy string }{
 	{"No such master", "In the path of --redis or REDIS_URL, use the master's name that the Sentinels know."},
 	{"DB index", "It does not have this database: most servers have 0 to 15. The address in --redis or REDIS_URL sets the database after the last /, or with db= for a unix socket."},
 	{"SELECT is not allowed in cluster mode", "It is a cluster node, which has database 0 only: remove the number, and use redis-cluster:// in --redis or REDIS_URL."},
-	{"without any password configured", "The server has no password: remove REDIS_PASSWORD or --password-file."},
+	{"without any password configured", "The server has no password: remove REDIS_PASSWORD or --password-file, or the password in the address."},
 	{"max number of clients", "It has reached its connection limit: disconnect some clients, or raise maxclients."},
 	{"cluster support disabled", "It is not part of a cluster: use redis:// in --redis or REDIS_URL."},
 }

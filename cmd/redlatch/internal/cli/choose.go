@@ -220,7 +220,12 @@ func (g *Globals) InContext(err error) string {
 	hints := []string{"--redis or REDIS_URL", key, ", with --redis ", ": set " + key + " to "}
 	if !g.chosen.ownUser {
 		const user, keys = "the context's user key", "the context's password-file or password-command key"
-		hints = append(hints, "--user, and ", user+", and ", "--user, or in the address", user,
+		remove := "remove " + keys
+		if g.passwordFile != "" {
+			remove = "remove --password-file"
+		}
+		hints = append(hints, "remove REDIS_PASSWORD or --password-file, or the password in the address", remove,
+			"--user, and ", user+", and ", "--user, or in the address", user,
 			"REDIS_PASSWORD or --password-file", cmp.Or(g.chosen.Password(), keys),
 			"--user needs", user+" needs", "in REDIS_PASSWORD, or in a file for --password-file", keys)
 	}
