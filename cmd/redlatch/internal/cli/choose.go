@@ -267,7 +267,7 @@ func withoutPassword(address string) (without, user string) {
 	if !at.UserOnly || at.Kind != redisurl.Single { // otherwise the user is a password
 		user = at.User
 	}
-	at.User, at.Password, at.SentinelPassword = "", "", ""
+	at.User, at.Password, at.SentinelUser, at.SentinelPassword = "", "", "", ""
 	return at.Full(), user
 }
 
