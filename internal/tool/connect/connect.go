@@ -278,16 +278,36 @@ func masterOf(reply any, err error) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// CheckWhole returns an error if the server called name has only a part of the locks, because it is a node of a cluster.
-// HELLO needs no right.
+// CheckWhole returns an error if the server called name has only a part of the locks, because it is a node of a cluster
+// with other masters, or if the user may not ask for them. HELLO needs no right.
 func CheckWhole(c redis.Conn, name string) error {
 	fields, _ := redis.Values(c.Do("HELLO"))
 	for pair := range slices.Chunk(fields, 2) {
-		if words, _ := redis.Strings(pair, nil); slices.Equal(words, []string{"mode", "cluster"}) {
+		if words, _ := redis.Strings(pair, nil); !slices.Equal(words, []string{"mode", "cluster"}) {
+			continue
+		}
+		nodes, _ := redis.String(c.Do("CLUSTER", "NODES"))
+		if !isOnlyMaster(nodes) && c.Err() == nil { // otherwise the next command fails
 			return &problem{name + " is one node of a cluster and has only part of its locks: use redis-cluster:// in --redis or REDIS_URL", nil}
 		}
 	}
 	return nil
+}
+
+// isOnlyMaster reports whether only the node that sent this reply to CLUSTER NODES serves slots.
+func isOnlyMaster(reply string) bool {
+	only := false
+	for line := range strings.Lines(reply) {
+		const flags, slots = 2, 8
+		switch words := strings.Fields(line); {
+		case len(words) <= slots:
+		case !strings.Contains(words[flags], "myself"):
+			return false
+		default:
+			only = true
+		}
+	}
+	return only
 }
 
 // OfReplica warns that the server is a replica of master.

@@ -247,3 +247,19 @@ func TestRejectingSentinelIsNamed(t *testing.T) {
 	master := redisconn.AtNode("c:3", redis.Error("NOAUTH Authentication required."))
 	require.ErrorContains(t, s.Problem(errors.Join(down, master)), "Redis at c:3, the master that redis-sentinel://a:1,b:2/m names rejected the request")
 }
+
+func TestOneNodeClusterIsWhole(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartCluster(t, 1, 0).Nodes()[0]
+	require.NoError(t, CheckWhole(s.Dial(t), "it"))
+	s.Do(t, "ACL", "SETUSER", "default", "-cluster|nodes")
+	require.ErrorContains(t, CheckWhole(s.Dial(t), "it"), "has only part")
+
+	const me, peer = "a h:1@2 myself,master - 0 0 1 connected", "\nb h:3@4 master - 0 0 2 connected"
+	for reply, whole := range map[string]bool{
+		me + " 0-16383\n": true, me + " 0-16383" + peer: true, me + " 0 2-16383": true,
+		me: false, me + " 0-1" + peer + " 2-16383": false, me + peer + " 0-16383": false, "": false,
+	} {
+		require.Equal(t, whole, isOnlyMaster(reply), reply)
+	}
+}
