@@ -30,6 +30,8 @@ type collector struct {
 	// nameAfter is the age from which a holder is named. Each name is another time series.
 	nameAfter time.Duration
 
+	scanned time.Duration // from the start of the last look to the last reply to SCAN
+
 	seen   *seen
 	absent absentees // at the last look
 	began  []int64   // new holds since the first look, by group
@@ -51,13 +53,17 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 		c.seen, c.began = newSeen(), make([]int64, len(c.by.names))
 	}
 	began := time.Now()
+	c.scanned = 0
 	l := &look{collector: c, now: began}
 	for _, name := range c.by.names {
 		l.groups = append(l.groups, group{name: name, held: map[inspect.Kind]int64{}})
 	}
 	unread, err := inspect.RunOnMasters(ctx, c.server, inspect.Request{
 		Pattern: c.pattern, Found: l.lock, Places: placesOfQueue, NoLabels: true,
-		Looked: func(keys int) { l.keys += int64(keys) },
+		Looked: func(keys int) {
+			l.keys += int64(keys)
+			l.scanned = time.Since(began)
+		},
 	})
 	if err = cmp.Or(err, unread.Away); err == nil { // if a master is missing, its locks would seem to be gone
 		notCounted, err = l.findDead(ctx)

@@ -111,23 +111,20 @@ func (e *exporter) look(ctx context.Context) {
 		}
 		e.take(found, notCounted == nil, err)
 		e.report(notCounted, err)
-		took := time.Since(began)
+		took, scanned := time.Since(began), e.collector.scanned
 		if found != nil {
-			took = found.took
+			took, scanned = found.took, found.took
 		}
-		if inspect.Pause(ctx, pause(e.every, took, err != nil)) != nil {
+		if inspect.Pause(ctx, pause(e.every, took, scanned)) != nil {
 			return
 		}
 	}
 }
 
-// pause returns the pause after a scan. A failed scan may have only waited for a server that did not answer.
-func pause(every, took time.Duration, failed bool) time.Duration {
-	pause := max(every-took, inspect.PauseFactor*took)
-	if failed {
-		pause = min(pause, every)
-	}
-	return pause
+// pause returns the pause after a look. A failed look may have waited for a server that did not answer, so only the
+// time until its last reply, scanned, can make the pause longer than every.
+func pause(every, took, scanned time.Duration) time.Duration {
+	return max(every-took, inspect.PauseFactor*scanned, min(inspect.PauseFactor*took, every))
 }
 
 func (e *exporter) report(notCounted, err error) {

@@ -275,9 +275,10 @@ func TestWaitersSubscribedOnReplicaAreNotDead(t *testing.T) {
 
 func TestPauseAfterFailedScanIsShort(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 28*time.Second, pause(time.Second, 7*time.Second, false))
-	require.Equal(t, time.Second, pause(time.Second, 7*time.Second, true), "the server was frozen")
-	require.Equal(t, 14*time.Second, pause(15*time.Second, time.Second, true))
+	require.Equal(t, 28*time.Second, pause(time.Second, 7*time.Second, 7*time.Second))
+	require.Equal(t, time.Second, pause(time.Second, 7*time.Second, 0), "the server was frozen")
+	require.Equal(t, 14*time.Second, pause(15*time.Second, time.Second, 0))
+	require.Equal(t, 240*time.Second, pause(15*time.Second, 65*time.Second, 60*time.Second), "the last master was frozen")
 }
 
 func TestStaleMetricsAreOmitted(t *testing.T) {

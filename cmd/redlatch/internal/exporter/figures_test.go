@@ -3,6 +3,7 @@ package exporter
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,24 @@ func TestFailedScanIsForgotten(t *testing.T) {
 	age, isNew = look(time.Hour, "a:1")
 	require.Zero(t, age)
 	require.True(t, isNew)
+}
+
+func TestFailedScanOfOtherMastersIsTimed(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2, 0)
+	srv, err := connect.New(connect.Settings{Address: "redis-cluster://" + strings.Join(cluster.Addrs(), ",")})
+	require.NoError(t, err)
+	groups, err := parseGroups(nil)
+	require.NoError(t, err)
+	c := &collector{server: srv, by: groups}
+	cluster.Nodes()[1].Kill()
+	_, _, err = c.look(t.Context())
+	require.ErrorContains(t, err, cluster.Nodes()[1].Addr())
+	require.Positive(t, c.scanned)
+	cluster.Nodes()[0].Kill()
+	_, _, err = c.look(t.Context())
+	require.Error(t, err)
+	require.Zero(t, c.scanned)
 }
 
 func TestExcessHoldsHaveNoAge(t *testing.T) {
