@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -39,13 +40,16 @@ func requireShared(t *testing.T, one, other *redlatch.Client) {
 	}
 }
 
-func TestOpenCluster(t *testing.T) {
+func TestClusterClients(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
-	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // there is no server at the first address
-	requireShared(t, dialled(t, address), dialled(t, address))
-	requirePublishedAsTheAddressSays(t, c)
-	requireNamesAndNews(t, c)
+	t.Run("Open", func(t *testing.T) {
+		address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // there is no server at the first address
+		requireShared(t, dialled(t, address), dialled(t, address))
+		requirePublishedAsTheAddressSays(t, c)
+		requireNamesAndNews(t, c)
+	})
+	t.Run("NewCluster", func(t *testing.T) { testNewCluster(t, c) })
 }
 
 func requirePublishedAsTheAddressSays(t *testing.T, c *redistest.Cluster) {
@@ -114,18 +118,48 @@ func TestOpenClusterWithUserAndTLS(t *testing.T) {
 	require.ErrorContains(t, err, "certificate")
 }
 
+// startSentinel starts a master with a password and a Sentinel. It returns the master and the Sentinel's address.
+func startSentinel(t *testing.T) (master *redistest.Server, address string) {
+	t.Helper()
+	master = redistest.Start(t, redistest.WithPassword("s3cr+t"))
+	sentinel := redistest.StartSentinel(t, master.Addr())
+	sentinel.Do(t, "SENTINEL", "SET", redistest.MasterName, "auth-pass", "s3cr+t")
+	return master, sentinel.Addr()
+}
+
 func TestOpenSentinel(t *testing.T) {
 	t.Parallel()
-	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
-	one := "redis-sentinel://:s3cr+t@" + set.Addrs()[0] + "/" + redistest.MasterName
+	master, sentinel := startSentinel(t)
+	one := "redis-sentinel://:s3cr+t@" + sentinel + "/" + redistest.MasterName
 	requireShared(t, dialled(t, one), dialled(t, one))
-	requireLocksIn(t, set.Master(t), dialled(t, one+"/3"), 3)
-	_, err := redlatch.Open(t.Context(), "redis-sentinel://:s3cr+t@"+set.Addrs()[0]+"/other")
+	requireLocksIn(t, master, dialled(t, one+"/3"), 3)
+	_, err := redlatch.Open(t.Context(), "redis-sentinel://:s3cr+t@"+sentinel+"/other")
 	require.ErrorIs(t, err, redlatch.ErrNotSent)
-	require.ErrorContains(t, err, "connect to redis-sentinel://"+set.Addrs()[0]+"/other: ")
+	require.ErrorContains(t, err, "connect to redis-sentinel://"+sentinel+"/other: ")
 	require.ErrorContains(t, err, "No such master with that name")
 	require.NotContains(t, err.Error(), "s3cr")
-	masterAnother(t, set, one)
+}
+
+// The tests of internal/failover cover this without Sentinels.
+func TestFailoverWhileSentinelIsDown(t *testing.T) {
+	t.Parallel()
+	testlevel.All(t, "Sentinels that fail over")
+	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
+	client := dialled(t, "redis-sentinel://:s3cr+t@"+set.Addrs()[0]+"/"+redistest.MasterName, redlatch.WithWatchdogTimeout(30*time.Second))
+	former, lock := set.Master(t), rlock.New(client, redistest.Key(t))
+	hold, err := lock.Lock(t.Context())
+	require.NoError(t, err)
+	wait := set.WatchSwitch(t)
+	set.Sentinels()[0].Kill()
+	former.Kill()
+	wait()
+	now := set.AwaitMaster(t, former)
+	require.Eventually(t, func() bool {
+		_, err := lock.IsLocked(t.Context())
+		return err == nil && now.Clients(t) > 0
+	}, 20*time.Second, 20*time.Millisecond, "it queries the discovered Sentinels")
+	_ = hold.Unlock() // the lock may be lost in the failover
+	require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
 }
 
 func TestOpenSentinelWithTLS(t *testing.T) {
@@ -142,26 +176,6 @@ func TestOpenSentinelWithTLS(t *testing.T) {
 	require.ErrorContains(t, err, "certificate")
 	_, err = redlatch.Open(t.Context(), "redis"+place)
 	require.ErrorIs(t, err, redlatch.ErrNotSent, "plain text to a TLS port")
-}
-
-// masterAnother triggers a Sentinel failover while one Sentinel is down.
-func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
-	t.Helper()
-	client := dialled(t, address, redlatch.WithWatchdogTimeout(30*time.Second))
-	former, lock := set.Master(t), rlock.New(client, redistest.Key(t))
-	hold, err := lock.Lock(t.Context())
-	require.NoError(t, err)
-	wait := set.WatchSwitch(t)
-	set.Sentinels()[0].Kill()
-	former.Kill()
-	wait()
-	now := set.AwaitMaster(t, former)
-	require.Eventually(t, func() bool {
-		_, err := lock.IsLocked(t.Context())
-		return err == nil && now.Clients(t) > 0
-	}, 20*time.Second, 20*time.Millisecond, "it queries the discovered Sentinels")
-	_ = hold.Unlock() // the lock may be lost in the failover
-	require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
 }
 
 func TestDeploymentErrorHidesPassword(t *testing.T) {
@@ -193,9 +207,8 @@ func dialerOf(password string) func(ctx context.Context, addr string) (redis.Con
 	}
 }
 
-func TestNewClusterUsesDialFunction(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, 3, 0)
+func testNewCluster(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
 	seeds := []string{"127.0.0.1:1", c.Addrs()[1]} // there is no server at the first address
 	made := func(opts ...redlatch.Option) *redlatch.Client {
 		client, err := redlatch.NewCluster(t.Context(), seeds, dialerOf(""), opts...)
@@ -216,15 +229,32 @@ func TestNewClusterUsesDialFunction(t *testing.T) {
 
 func TestNewSentinelUsesDialFunction(t *testing.T) {
 	t.Parallel()
-	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
-	master := redlatch.AskSentinels(redistest.MasterName, set.Addrs()[:1], dialerOf(""))
-	addr, err := master(t.Context())
+	master, sentinel := startSentinel(t)
+	client := newFollower(t, master, sentinel)
+	requireShared(t, client, dialled(t, "redis-sentinel://:s3cr+t@"+sentinel+"/"+redistest.MasterName))
+	require.True(t, named(t, master, "follower"))
+}
+
+// newFollower returns a client named follower.
+func newFollower(t *testing.T, master *redistest.Server, sentinel string) *redlatch.Client {
+	t.Helper()
+	ask := redlatch.AskSentinels(redistest.MasterName, []string{sentinel}, dialerOf(""))
+	addr, err := ask(t.Context())
 	require.NoError(t, err)
-	former := set.Master(t)
-	require.Equal(t, former.Addr(), addr)
-	client, err := redlatch.NewSentinel(master, dialerOf("s3cr+t"), redlatch.WithClientName("follower"))
+	require.Equal(t, master.Addr(), addr)
+	client, err := redlatch.NewSentinel(ask, dialerOf("s3cr+t"), redlatch.WithClientName("follower"))
 	require.NoError(t, err)
 	closedWith(t, client)
+	return client
+}
+
+// The tests of internal/failover cover this without Sentinels.
+func TestNewSentinelMovesConnections(t *testing.T) {
+	t.Parallel()
+	testlevel.All(t, "Sentinels that fail over")
+	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
+	former := set.Master(t)
+	client := newFollower(t, former, set.Addrs()[0])
 	requireShared(t, client, dialled(t, "redis-sentinel://:s3cr+t@"+set.Addrs()[1]+"/"+redistest.MasterName))
 	require.True(t, named(t, former, "follower"))
 	former.Do(t, "ACL", "SETUSER", "default", "-client|kill") // the Sentinels also kill connections

@@ -29,10 +29,10 @@ type confidant struct {
 	reported []string
 }
 
-func newConfidant(opts ...redlatch.Option) *confidant {
+func newConfidant() *confidant {
 	log, logger := redistest.NewJournal()
 	c := &confidant{Journal: log}
-	c.options = append(opts, redlatch.WithLogger(logger), redlatch.WithObserver(observed.Outcomes(c.observe)), redlatch.WithDialTimeout(time.Second))
+	c.options = []redlatch.Option{redlatch.WithLogger(logger), redlatch.WithObserver(observed.Outcomes(c.observe)), redlatch.WithDialTimeout(time.Second)}
 	return c
 }
 
@@ -107,37 +107,42 @@ func TestDialErrorsHideSecrets(t *testing.T) {
 
 func TestOutputHidesSecrets(t *testing.T) {
 	t.Parallel()
+	t.Run("name", func(t *testing.T) { testOutputHidesSecrets(t, redlatch.WithClientName("worker")) })
+	t.Run("vault", func(t *testing.T) { testOutputHidesSecrets(t, redlatch.WithCredentials(givesSecret)) })
+}
+
+func testOutputHidesSecrets(t *testing.T, opt redlatch.Option) {
+	t.Helper()
+	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Do(t, "ACL", "SETUSER", "app", "on", ">"+secret, "~app:*", "&*", "+@all", "-role")
-	address := strings.Replace(srv.URL(), "://", "://app:"+secret+"@", 1)
-	vault := redlatch.WithCredentials(givesSecret)
-	for _, opts := range [][]redlatch.Option{{redlatch.WithClientName("worker")}, {vault}} {
-		c := newConfidant()
-		client := dialled(t, address, append(opts, c.options...)...)
-		c.tell(client, *client, c.options, vault, client.ID())
-		l := rlock.New(client, "app:"+redistest.Key(t))
-		hold, err := l.Lock(t.Context())
-		require.NoError(t, err)
-		c.tell(l, hold.Owner())
-		_, err = l.TryLock(t.Context(), rlock.WithOwner(codec.NewOwner(uuid.New(), 7)))
-		c.tell(err)
-		_, err = rlock.New(client, "theirs").Lock(t.Context()) // NOPERM
-		c.tell(err)
-		clients, _ := srv.Do(t, "CLIENT", "LIST").([]byte)
-		c.tell(string(clients), fmt.Sprintf("%s", srv.Do(t, "ACL", "LOG")))
+	c := newConfidant()
+	client := dialled(t, strings.Replace(srv.URL(), "://", "://app:"+secret+"@", 1), append(c.options, opt)...)
+	c.tell(client, *client, c.options, opt, client.ID())
+	l := rlock.New(client, "app:"+redistest.Key(t))
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	c.tell(l, hold.Owner())
+	_, err = l.TryLock(t.Context(), rlock.WithOwner(codec.NewOwner(uuid.New(), 7)))
+	c.tell(err)
+	_, err = rlock.New(client, "theirs").Lock(t.Context()) // NOPERM
+	c.tell(err)
+	clients, _ := srv.Do(t, "CLIENT", "LIST").([]byte)
+	c.tell(string(clients), fmt.Sprintf("%s", srv.Do(t, "ACL", "LOG")))
 
-		// From here on the password is outdated.
-		srv.Do(t, "ACL", "SETUSER", "app", "resetpass", ">another")
-		srv.KillClients(t, "normal")
-		require.Eventually(t, func() bool {
-			_, err = l.TryLock(t.Context())
-			c.tell(err)
-			return err != nil && strings.Contains(err.Error(), "WRONGPASS")
-		}, soon, time.Millisecond)
-		c.tell(hold.Unlock(), context.Cause(hold.Context(t.Context())))
-		srv.Do(t, "ACL", "SETUSER", "app", "resetpass", ">"+secret)
-		c.requireKept(t, "NOPERM", "WRONGPASS", " name=", "redlatch: connection lost", "an observer's own mistake")
-	}
+	// From here on the password is outdated.
+	srv.Do(t, "ACL", "SETUSER", "app", "resetpass", ">another")
+	srv.KillClients(t, "normal")
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err = l.TryLock(ctx)
+		c.tell(err)
+		return err != nil && strings.Contains(err.Error(), "WRONGPASS")
+	}, soon, time.Millisecond)
+	c.tell(hold.Unlock(), context.Cause(hold.Context(t.Context())))
+	srv.Do(t, "ACL", "SETUSER", "app", "resetpass", ">"+secret)
+	c.requireKept(t, "NOPERM", "WRONGPASS", " name=", "redlatch: connection lost", "an observer's own mistake")
 }
 
 // The vault's error is passed on unchanged.
