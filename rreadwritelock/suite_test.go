@@ -1,6 +1,7 @@
 package rreadwritelock_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -30,8 +31,13 @@ func TestReaderInHalfMovedSlotLosesHold(t *testing.T) {
 		to = cluster.Nodes()[1]
 	}
 	cluster.MoveSlot(t, transport.HashSlot(rw.Read().Name()), to, func() {
-		_, err := rw.Read().TryLock(within(t))
-		require.Error(t, err, "no attempt runs")
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := rw.Read().TryLock(ctx)
+			require.Error(t, err, "no attempt runs")
+			return transport.IsCode(err, "TRYAGAIN")
+		}, soon, time.Millisecond)
 		if testlevel.IsAll() {
 			<-hold.Context(within(t)).Done()
 			require.ErrorIs(t, hold.Err(), redlatch.ErrLost)

@@ -4,6 +4,7 @@ package locksuite
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -126,12 +128,18 @@ type suite struct {
 	kind Kind
 }
 
+// timed lists the cases that wait for renewals and heartbeats.
+var timed = []string{"many locks are renewed", "a deleted lock is lost at the next renewal", "a dead waiter is evicted"}
+
 // Run runs all cases for [Kinds].
 func Run(t *testing.T, d Deployment) {
 	t.Helper()
 	for _, k := range Kinds {
 		for name, run := range cases(k, d) {
 			t.Run(k.Name+": "+name, func(t *testing.T) {
+				if slices.Contains(timed, name) {
+					testlevel.All(t, "seconds of real time")
+				}
 				t.Parallel()
 				run(t, suite{Deployment: d, kind: k})
 			})

@@ -30,6 +30,12 @@ func TestLocksOnTheBuiltInTransport(t *testing.T) {
 	})
 }
 
+func TestLocksInMemory(t *testing.T) {
+	for _, kind := range locksuite.Kinds {
+		locksuite.RunInMemory(t, kind)
+	}
+}
+
 // services maps managed services to the commands that they do not support, as listed in docs/topologies.md.
 var services = map[string][]string{
 	"Aiven for Caching":              {"acl", "config", "role"},
