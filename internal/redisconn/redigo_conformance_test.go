@@ -59,9 +59,15 @@ func noGoroutinesLeft(t *testing.T) {
 // their own.
 var breaking = regexp.MustCompile(`_(is|was)_down|unknown_count|refused_count|refuses|a_replica_counts`)
 
+// slow matches cases that wait for seconds. The tests of internal/mux and internal/replication cover them on fake time.
+var slow = regexp.MustCompile(`server_that_is_down_end|Replicate:_(many|every)_calls?`)
+
 // behindProxy is a real server behind a breakable network.
 func behindProxy(t *testing.T) transporttest.Harness {
 	t.Helper()
+	if slow.MatchString(t.Name()) {
+		testlevel.All(t, "seconds of real time")
+	}
 	t.Parallel()
 	server := redistest.Shared(t)
 	if breaking.MatchString(t.Name()) {

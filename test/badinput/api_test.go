@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -190,12 +191,13 @@ func TestInvalidDialFunctionReturnsError(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		for _, name := range []string{"", "named"} {
 			t.Run(want+" "+name, func(t *testing.T) {
-				t.Parallel()
-				opts := []redlatch.Option{redlatch.WithCommandTimeout(time.Second), redlatch.WithClientName(name)}
-				client, err := redlatch.NewSentinel(here, dial, opts...)
-				require.ErrorContains(t, notSent(t, client, err), want)
-				client, err = redlatch.New(func(ctx context.Context) (redis.Conn, error) { return dial(ctx, "") }, opts...)
-				_ = notSent(t, client, err)
+				synctest.Test(t, func(t *testing.T) {
+					opts := []redlatch.Option{redlatch.WithCommandTimeout(time.Second), redlatch.WithClientName(name)}
+					client, err := redlatch.NewSentinel(here, dial, opts...)
+					require.ErrorContains(t, notSent(t, client, err), want)
+					client, err = redlatch.New(func(ctx context.Context) (redis.Conn, error) { return dial(ctx, "") }, opts...)
+					_ = notSent(t, client, err)
+				})
 			})
 		}
 	}

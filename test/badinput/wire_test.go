@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,7 +71,8 @@ func heap() int64 {
 
 // This test is not parallel because it measures the memory of the whole process.
 func TestInvalidProtocolReturnsErrorWithoutAllocation(t *testing.T) {
-	for what, answer := range garbage {
+	for _, what := range testlevel.Part(slices.Sorted(maps.Keys(garbage)), 2, "") {
+		answer := garbage[what]
 		for _, command := range testlevel.Part([]string{"PING", "EVALSHA", "SUBSCRIBE"}, 3, what) {
 			t.Run(what+" to "+command, func(t *testing.T) {
 				srv := startFakeServer(t, command, answer)
