@@ -17,6 +17,7 @@ import (
 
 // One attempt queues, one acquires, and one request releases.
 func TestContendedFairLockCycleTakesThreeRequests(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
 		rounds := testlevel.Rounds(40, 200)
@@ -40,6 +41,7 @@ func TestContendedFairLockCycleTakesThreeRequests(t *testing.T) {
 
 // The first waiter makes the lock contended.
 func TestContendedFairLockCallersSubscribeFirst(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 50
 		srv, client, calls := inBubble(t, noPoll())
@@ -67,7 +69,7 @@ func TestLockUnlockAllocations(t *testing.T) {
 	client := connect(t, redistest.Shared(t).URL())
 	l := rfairlock.New(client, redistest.Key(t))
 	ctx := t.Context()
-	n := testing.AllocsPerRun(2000, func() {
+	n := testing.AllocsPerRun(testlevel.Rounds(500, 2000), func() {
 		hold, err := l.Lock(ctx)
 		if err == nil {
 			err = hold.Unlock()

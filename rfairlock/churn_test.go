@@ -78,8 +78,9 @@ func (c *churn) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
 // At most one holder exists at a time, every caller returns, and no key, channel or goroutine is left: the
 // bubble waits for its goroutines.
 func TestU18ChurnWithFaultsLeaksNothing(t *testing.T) {
+	t.Parallel()
 	const clients, workers = 3, 30
-	rounds := testlevel.Rounds(8, 80)
+	rounds := testlevel.Rounds(5, 80)
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, _ := inBubble(t)
 		var c churn

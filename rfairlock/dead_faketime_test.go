@@ -58,6 +58,7 @@ func (ev *evictions) requireOwners(t *testing.T, isRedlatch, wasSubscribed bool,
 
 // The owners belong to a dead client of this library.
 func TestU13DeadRedlatchWaitersEvictedSoon(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ev := &evictions{}
 		srv := redistest.Mini(t, embedded.WithInProcess())
@@ -79,6 +80,7 @@ func TestU13DeadRedlatchWaitersEvictedSoon(t *testing.T) {
 }
 
 func TestU13UnsubscribedRedissonWaiterEvictedAfter30s(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ev := &evictions{}
 		srv := redistest.Mini(t, embedded.WithInProcess())
@@ -95,6 +97,7 @@ func TestU13UnsubscribedRedissonWaiterEvictedAfter30s(t *testing.T) {
 }
 
 func TestWaitersOfDeadProcessEvicted(t *testing.T) {
+	t.Parallel()
 	for name, free := range map[string]func(t *testing.T, srv *redistest.MiniServer){
 		"held when it dies": func(t *testing.T, srv *redistest.MiniServer) {
 			t.Helper()
@@ -167,6 +170,7 @@ func foreignWaiter(t *testing.T, srv *redistest.MiniServer, owner string, subscr
 // Two dead Redisson waiters are first in the queue, followed by a live one and a waiter of this
 // library.
 func TestU13DeadWaitersDelayOthersBriefly(t *testing.T) {
+	t.Parallel()
 	const alive = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:10"
 	for name, c := range map[string]struct {
 		subscribed bool          // before they die

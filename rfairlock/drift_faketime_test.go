@@ -51,6 +51,7 @@ func areNear(t *testing.T, srv *redistest.MiniServer, bound func(place int) time
 // Callers that start at different times wait briefly and repeatedly. Only its own wait and those of earlier
 // waiters may delay a waiter's deadline.
 func TestU22DeadlinesDoNotDrift(t *testing.T) {
+	t.Parallel()
 	const lease = 30 * time.Second
 	for name, c := range map[string]struct {
 		clients, callers int

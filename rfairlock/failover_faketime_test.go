@@ -86,6 +86,7 @@ func (p *pair) failOver() {
 }
 
 func TestU26CanceledCallerLeavesQueueOfNewMaster(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(p *pair, cancel func()){
 		"before the old master is lost": func(p *pair, cancel func()) {
 			p.old.LoseReplies(1)
@@ -131,6 +132,7 @@ func TestU26CanceledCallerLeavesQueueOfNewMaster(t *testing.T) {
 
 // The wait is longer than the default.
 func TestU26LongWaiterLeavesQueueAfterOutage(t *testing.T) {
+	t.Parallel()
 	for name, lock := range map[string]func(ctx context.Context, p *pair, l *rlock.Lock) *waiter{
 		"queued": func(ctx context.Context, _ *pair, l *rlock.Lock) *waiter {
 			return await(ctx, l, rlock.WithWait(time.Hour))
@@ -226,6 +228,7 @@ func TestHoldLostInFailoverLeavesQueue(t *testing.T) {
 
 // The acknowledged give-up was not replicated: another waiter removes the place, or its deadline does.
 func TestQueueEntryRestoredByFailoverExpires(t *testing.T) {
+	t.Parallel()
 	lost := func(t *testing.T) (*pair, *rlock.Lock) {
 		t.Helper()
 		p := newPair(t)

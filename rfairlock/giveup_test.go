@@ -231,6 +231,7 @@ func TestU26AcquireDeniedMidScriptLeavesQueue(t *testing.T) {
 }
 
 func TestTryLockNeverQueues(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -314,6 +315,7 @@ func TestWaiterErrorReportsCause(t *testing.T) {
 
 // Losing the reply costs the waiter its place.
 func TestUnsubscribedWaiterSurvivesLostReply(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		calls.subscribe = neverSubscribes(func() {})

@@ -33,6 +33,7 @@ func listensByHand(t *testing.T, srv *redistest.MiniServer, owner string) {
 
 // The lease is short and renewed, so the first deadlines pass while the lock is held.
 func TestU25WaitersKeepPlacesDuringLongHold(t *testing.T) {
+	t.Parallel()
 	for _, processes := range testlevel.Part([]int{2, 1}, 2, "") {
 		synctest.Test(t, func(t *testing.T) {
 			ev := &evictions{}
@@ -65,11 +66,12 @@ func TestU25WaitersKeepPlacesDuringLongHold(t *testing.T) {
 // Each wait is shorter than a heartbeat period, but the queue is never empty, so all deadlines are derived
 // from the first one.
 func TestU25ShortWaitersOfBusyQueueKeepOrder(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		const processes = 5
-		rounds := testlevel.Rounds(100, 300) // for longer than a deadline
-		var order []int                      // guarded by the lock
+		rounds := testlevel.Rounds(70, 300) // for longer than a deadline
+		var order []int                     // guarded by the lock
 		var all sync.WaitGroup
 		for i := range processes {
 			l := rfairlock.New(hostOf(t, srv, 0), "job")
@@ -100,7 +102,8 @@ func TestU25ShortWaitersOfBusyQueueKeepOrder(t *testing.T) {
 // Waiters of other clients are first in the queue, with a near deadline, and last, with a distant
 // one.
 func TestU23SkewedHeartbeatsKeepWaitersQueued(t *testing.T) {
-	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+	t.Parallel()
+	for _, ahead := range testlevel.Part([]time.Duration{10 * time.Minute, -10 * time.Minute}, 2, "") {
 		synctest.Test(t, func(t *testing.T) {
 			ev := &evictions{}
 			srv := redistest.Mini(t, embedded.WithInProcess())
@@ -134,6 +137,7 @@ func TestU23SkewedHeartbeatsKeepWaitersQueued(t *testing.T) {
 }
 
 func TestU23ClockSkewOnlyLogsWarning(t *testing.T) {
+	t.Parallel()
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			logged, log := redistest.NewJournal()
@@ -168,6 +172,7 @@ func TestU23ClockSkewOnlyLogsWarning(t *testing.T) {
 // Three processes wait alternately, and a Redisson waiter is last. Places that are not kept are
 // lost after 15 s.
 func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
+	t.Parallel()
 	faults := map[string]func(srv *redistest.MiniServer, all []*process){
 		"a process is paused": func(_ *redistest.MiniServer, all []*process) { all[0].pause(20 * time.Second) },
 		"all are paused": func(_ *redistest.MiniServer, all []*process) {
@@ -319,6 +324,7 @@ func TestLocalClockUsedByDefault(t *testing.T) {
 }
 
 func TestClockSkewWarnedOnce(t *testing.T) {
+	t.Parallel()
 	const warning = "clock differs from the server's"
 	for ahead, warnings := range map[time.Duration]int{
 		0: 0, 900 * time.Millisecond: 0, -900 * time.Millisecond: 0, 1100 * time.Millisecond: 1, -time.Hour: 1,

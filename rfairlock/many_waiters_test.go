@@ -150,6 +150,7 @@ func TestSharedQueueEntryKeepsLongestWait(t *testing.T) {
 // A script that removes owners from a queue reads the queue. So many owners leave with a single
 // script.
 func TestManyWaitersLeaveQueueInFewScripts(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client, calls *counting, cancel func()){
 		"canceled": func(_ *testing.T, _ *redistest.MiniServer, _ *redlatch.Client, _ *counting, cancel func()) { cancel() },
 		"close": func(t *testing.T, _ *redistest.MiniServer, client *redlatch.Client, _ *counting, _ func()) {

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 // Redisson's default pool of subscriptions, 50, is too small for them.
 func TestManyWaitersAcquireInQueueOrder(t *testing.T) {
-	for _, clients := range []int{1, 5} {
+	t.Parallel()
+	for _, clients := range testlevel.Part([]int{5, 1}, 2, "") {
 		n := testlevel.Rounds(55, 300)
 		synctest.Test(t, func(t *testing.T) {
 			srv, _, _ := inBubble(t)

@@ -18,6 +18,7 @@ import (
 
 // In each of these cases, Redisson's waiters poll without a pause.
 func TestU24WaitersPauseBetweenPolls(t *testing.T) {
+	t.Parallel()
 	far := 2 * time.Hour
 	for name, block := range map[string]func(t *testing.T, srv *redistest.MiniServer){
 		"dead head of a free lock": func(t *testing.T, srv *redistest.MiniServer) {
@@ -59,6 +60,7 @@ func TestU24WaitersPauseBetweenPolls(t *testing.T) {
 }
 
 func TestU24DeadHeadSkippedByPoll(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		const left = 20 * time.Second // less than the grace of an eviction
@@ -77,6 +79,7 @@ func TestU24DeadHeadSkippedByPoll(t *testing.T) {
 }
 
 func TestU29ProcessPollsOncePerCap(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -99,6 +102,7 @@ func TestU29ProcessPollsOncePerCap(t *testing.T) {
 
 // The next waiter takes over the poll at the time it was due.
 func TestU29PollingContinuesAfterPollerLeaves(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -128,6 +132,7 @@ func TestU29PollingContinuesAfterPollerLeaves(t *testing.T) {
 }
 
 func TestU21QueueOfDeletedLockAdvancesInOrder(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []time.Duration{time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			srv, client, _ := inBubble(t, redlatch.WithPollCap(limit))

@@ -45,6 +45,7 @@ func sleeps(d time.Duration) func(*testing.T, *rlock.Lock, *rlock.Hold) {
 
 // A late call for an owner, or a caller that knows it, would affect its next hold.
 func TestOwnerReusedOnlyWhenSettled(t *testing.T) {
+	t.Parallel()
 	for again, endings := range map[bool]map[string]ending{
 		true: {
 			"at once":            {end: unlockIt},

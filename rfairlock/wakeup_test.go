@@ -82,6 +82,7 @@ func TestU14UnlockDuringSubscribeIsNotMissed(t *testing.T) {
 
 // The message arrives before, while or after the waiter leaves.
 func TestCanceledWaiterForwardsNotification(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, holder, _ := inBubble(t)
 		one, _ := fakeClient(t, srv, noPoll())
@@ -121,6 +122,7 @@ func TestNotificationOfDepartedWaiterGoesToNext(t *testing.T) {
 }
 
 func TestU16MissedReleaseDetectedOnReconnect(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, holder, _ := inBubble(t)
 		one, _ := fakeClient(t, srv, noPoll())

@@ -198,6 +198,7 @@ func shutsDown(ctx context.Context, client *redlatch.Client) <-chan error {
 
 // The bubble fails if a goroutine is left.
 func TestCloseEndsManyWaitersAndHolds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		holds, waitersEach := testlevel.Rounds(20, 100), 10
 		srv, client := inBubble(t)
@@ -315,6 +316,7 @@ func TestU38CloseEndsShutdownImmediately(t *testing.T) {
 // A grant that arrives during Shutdown is either awaited or released. The rounds shut down at each
 // moment of a few turns, which take two round trips each.
 func TestU38ShutdownDuringGrantsLeavesNoLock(t *testing.T) {
+	t.Parallel()
 	for round := range 12 {
 		synctest.Test(t, func(t *testing.T) {
 			w, client := wired(t, time.Millisecond)

@@ -78,6 +78,7 @@ func TestU11ClientsHoldLockOneAtATime(t *testing.T) {
 
 // A wait that ends during an attempt is contention, not a failure of Redis.
 func TestU33WaitEndingDuringAttemptIsContention(t *testing.T) {
+	t.Parallel()
 	const latency = 200 * time.Millisecond
 	step := time.Duration(testlevel.Rounds(550, 70)) * time.Millisecond
 	for wait := 6 * latency; wait < 5*time.Second; wait += step {
@@ -223,7 +224,7 @@ func TestHoldFitsSizeClass(t *testing.T) {
 // allocations returns the number of allocations per pair, rounded down to ignore background work.
 func allocations(ctx context.Context, t *testing.T, l *rlock.Lock) int {
 	t.Helper()
-	n := testing.AllocsPerRun(2000, func() {
+	n := testing.AllocsPerRun(testlevel.Rounds(500, 2000), func() {
 		hold, err := l.Lock(ctx)
 		if err == nil {
 			err = hold.Unlock()

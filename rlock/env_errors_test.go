@@ -116,6 +116,7 @@ func TestU33TransportErrorDiffersFromContention(t *testing.T) {
 }
 
 func TestU31U43LossDiffersFromDoubleUnlock(t *testing.T) {
+	t.Parallel()
 	for name, forget := range vanishings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -181,6 +181,7 @@ var connectionFaults = map[string]func(w *wire, free func()){
 }
 
 func TestU16WaitersAcquireAfterReconnect(t *testing.T) {
+	t.Parallel()
 	const clients, waitersEach = 2, 5
 	for name, breakThem := range connectionFaults {
 		t.Run(name, func(t *testing.T) {

@@ -167,6 +167,7 @@ func TestLetExpireKeepsKeyForLease(t *testing.T) {
 }
 
 func TestUnlockAsyncSavesOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const trip, pairs = time.Millisecond, 20
 		w, client := wired(t, trip)

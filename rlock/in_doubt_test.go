@@ -73,6 +73,7 @@ func TestU5KilledConnectionDropsUncertainAcquire(t *testing.T) {
 }
 
 func TestU5UncertainAcquireReleasedWithoutKill(t *testing.T) {
+	t.Parallel()
 	const reset, left, limit = "reset", "reset after the caller left", "reply limit"
 	for _, how := range []string{reset, left, limit} {
 		t.Run(how, func(t *testing.T) {

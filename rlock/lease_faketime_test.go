@@ -117,6 +117,7 @@ func TestExpiredWaitReturnsServerError(t *testing.T) {
 
 // Each call is a second late.
 func TestU36ShortLeaseSurvivesStalls(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, client := wired(t, time.Second)
 		warm := take(t, rlock.New(client, "warm"))

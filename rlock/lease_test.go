@@ -195,6 +195,7 @@ func requireLossAt(ctx context.Context, t *testing.T, hold *rlock.Hold, at time.
 
 // The lease counts from the time at which the last acknowledged call was sent.
 func TestU1U2HoldEndsBeforeLastAcknowledgedLeaseExpires(t *testing.T) {
+	t.Parallel()
 	const latency = 50 * time.Millisecond
 	for name, cut := range map[string]func(*wire){
 		"no answers":   func(w *wire) { w.hole.Store(true) },

@@ -124,6 +124,7 @@ func TestUnreplicatedLockReleaseWakesWaiters(t *testing.T) {
 }
 
 func TestHoldRenewedDuringReplicaWait(t *testing.T) {
+	t.Parallel()
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,6 +140,7 @@ func TestHoldRenewedDuringReplicaWait(t *testing.T) {
 }
 
 func TestHoldExpiredDuringReplicaWaitNotReturned(t *testing.T) {
+	t.Parallel()
 	for kind, lock := range kinds {
 		for what, opt := range map[string]rlock.Option{
 			"lease": rlock.WithLease(2 * time.Second), "maximum": rlock.WithMaxHold(2 * time.Second), "taken": rlock.WithWatchdog(3 * time.Second),

@@ -199,6 +199,7 @@ func (o *outOfReach) Start(call *transport.Call, done transport.Done) {
 
 // Resolving the inner unlock releases the lock, so the outer unlock finds it gone.
 func TestUnlockAfterResolvedInnerUnlockSucceeds(t *testing.T) {
+	t.Parallel()
 	for name, enter := range map[string]func(t *testing.T, l *rlock.Lock) *rlock.Hold{
 		"freed": func(t *testing.T, l *rlock.Lock) *rlock.Hold {
 			t.Helper()

@@ -101,6 +101,7 @@ func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.
 }
 
 func TestUnlockTransfersLockToNextWaiter(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -173,6 +174,7 @@ func TestTransferOfLostHoldFails(t *testing.T) {
 }
 
 func TestLockTransferredAfterFailedCall(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		on    func(p *passes) func(*transport.Call, transport.Done)
@@ -296,6 +298,7 @@ func TestUnlockAfterTransferInDoubtReturnsErrUncertain(t *testing.T) {
 
 // Redisson's waiters need a message per turn.
 func TestLockFreedForRedissonWaiters(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")

@@ -140,6 +140,7 @@ func TestU20FiniteWaitOutlastsDeadHoldersLease(t *testing.T) {
 }
 
 func TestLocalWaitersTakeTurnsWithOneRequest(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, calls, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -190,6 +191,7 @@ func TestU29ProcessPollsOncePerCap(t *testing.T) {
 }
 
 func TestLocalQueueIsFIFO(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)
 		l := rlock.New(client, "lock")

@@ -26,6 +26,7 @@ const promptly = soon
 
 // The unlock happens at each moment between the first attempt, the subscription and the second attempt.
 func TestU14UnlockDuringSubscribeIsNotMissed(t *testing.T) {
+	t.Parallel()
 	for moment := range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			lan, client := wired(t, time.Millisecond, noPoll())
@@ -129,7 +130,7 @@ func TestU18ContendedCyclesLeakNothing(t *testing.T) {
 	}
 	baseline := runtime.NumGoroutine()
 
-	churn(t, srv, clients, testlevel.Rounds(1000, 2400))
+	churn(t, srv, clients, testlevel.Rounds(500, 2400))
 	for _, client := range clients {
 		require.Zero(t, engine.EngineOf(client).Watchdog.Len(), "a released lock is renewed")
 	}

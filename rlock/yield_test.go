@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rmultilock"
@@ -74,6 +75,7 @@ func listen(t *testing.T, srv *redistest.MiniServer, name string) {
 }
 
 func TestContendersShareTurnsEqually(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		milliseconds int
 		turns        int   // by the other, each taking a millisecond
@@ -119,6 +121,7 @@ func TestContendersShareTurnsEqually(t *testing.T) {
 
 // It yields for as long as it held the lock, not for a number of messages.
 func TestYieldToRemoteContendersIsTimeLimited(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		ctx, cancel := context.WithTimeout(t.Context(), 160*time.Millisecond+time.Microsecond)
@@ -173,6 +176,7 @@ func TestYieldingCallerReturnsErrClosed(t *testing.T) {
 }
 
 func TestPollCapAppliesToEachKind(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithPollCap(100*time.Millisecond))
 		holdByHand(t, srv, "plain", time.Hour)
@@ -235,12 +239,13 @@ func TestInvalidPollCapRejected(t *testing.T) {
 
 // A client with a single caller frees the lock after each turn.
 func TestClientsShareContendedLock(t *testing.T) {
+	t.Parallel()
 	for name, callers := range map[string][]int{"many callers each": {16, 16, 16}, "one caller in one": {16, 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, first := wired(t, time.Millisecond)
 				loadScripts(t, first)
-				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testlevel.Rounds(250, 500))*time.Millisecond)
 				defer cancel()
 				turns, total := make([]int, len(callers)), 0 // guarded by the lock
 				var wg sync.WaitGroup
@@ -268,6 +273,7 @@ func TestClientsShareContendedLock(t *testing.T) {
 }
 
 func TestLostHoldsCountAsTurns(t *testing.T) {
+	t.Parallel()
 	for name, lock := range map[string]func(c *redlatch.Client) *rlock.Lock{
 		"plain": func(c *redlatch.Client) *rlock.Lock { return rlock.New(c, "lock") },
 		"write": func(c *redlatch.Client) *rlock.Lock { return rreadwritelock.New(c, "lock").Write() },
