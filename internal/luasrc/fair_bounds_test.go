@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/monitor"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -88,6 +89,7 @@ func TestFairScriptsBoundQueueReads(t *testing.T) {
 
 // A union of very long sets takes the server longer than moving each deadline.
 func TestVeryLongQueueMovesDeadlinesIndividually(t *testing.T) {
+	testlevel.All(t, "two queues of 20,000")
 	t.Parallel()
 	for behind, unions := range map[int64]int64{20_000: 1, 20_001: 0} {
 		c := newTimedQueue(t, behind+1)

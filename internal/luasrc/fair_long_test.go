@@ -104,9 +104,10 @@ func entriesFrom(n, first int64) []entry {
 	return all
 }
 
-// longLengths are on both sides of the end of a part. The last does not fit on the server's stack.
+// longLengths are on both sides of the end of a part. The last one, which only make test-all uses, does not fit on the
+// server's stack.
 func longLengths() []int64 {
-	return []int64{499, 500, 501, 1000, int64(testlevel.Rounds(2000, 10_000))}
+	return []int64{499, 500, 501, 1000, 10_000}[:testlevel.Rounds(4, 5)]
 }
 
 func long(tell func(f *fairPlayer, n int64)) func(f *fairPlayer) {

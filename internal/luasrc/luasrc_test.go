@@ -1,6 +1,8 @@
 package luasrc
 
 import (
+	"flag"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,10 +13,14 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("rapid.checks", strconv.Itoa(testlevel.Rounds(30, 100))) // a flag on the command line overrides it
+	redistest.Main(m)
+}
 
 func TestScriptsMatchVectors(t *testing.T) {
 	t.Parallel()
