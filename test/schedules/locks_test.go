@@ -40,7 +40,7 @@ const (
 )
 
 // schedules returns the number of schedules that each test runs.
-func schedules() int { return testlevel.Rounds(200, 1000) }
+func schedules() int { return testlevel.Rounds(120, 1000) }
 
 // world is the server and the clients of one schedule.
 type world struct {

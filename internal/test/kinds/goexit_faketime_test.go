@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rmultilock"
 )
@@ -44,7 +45,8 @@ func oneLock(t *testing.T, event string) (*rlock.Lock, *fatal) {
 // Later callers must not wait for the caller whose goroutine an observer has ended.
 func TestObserverMayEndGoroutine(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(objects)) {
-		for _, event := range []string{"Started", "Attempted", "Queued", "Woken", "Acquired", "NotAcquired", "Ended", "Released"} {
+		events := []string{"Started", "Attempted", "Queued", "Woken", "Acquired", "NotAcquired", "Ended", "Released"}
+		for _, event := range testlevel.Part(events, 2, kind) {
 			for _, where := range []string{"here", "elsewhere"} {
 				t.Run(kind+" "+event+" "+where, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { endGoroutine(t, objects[kind], event, where == "here") })
