@@ -43,13 +43,11 @@ func requireShared(t *testing.T, one, other *redlatch.Client) {
 func TestClusterClients(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
-	t.Run("Open", func(t *testing.T) {
-		address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // there is no server at the first address
-		requireShared(t, dialled(t, address), dialled(t, address))
-		requirePublishedAsTheAddressSays(t, c)
-		requireNamesAndNews(t, c)
-	})
-	t.Run("NewCluster", func(t *testing.T) { testNewCluster(t, c) })
+	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // there is no server at the first address
+	requireShared(t, dialled(t, address), dialled(t, address))
+	requirePublishedAsTheAddressSays(t, c)
+	requireNamesAndNews(t, c)
+	requireDialFunctionIsUsed(t, c)
 }
 
 func requirePublishedAsTheAddressSays(t *testing.T, c *redistest.Cluster) {
@@ -207,7 +205,8 @@ func dialerOf(password string) func(ctx context.Context, addr string) (redis.Con
 	}
 }
 
-func testNewCluster(t *testing.T, c *redistest.Cluster) {
+// requireDialFunctionIsUsed checks NewCluster.
+func requireDialFunctionIsUsed(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	seeds := []string{"127.0.0.1:1", c.Addrs()[1]} // there is no server at the first address
 	made := func(opts ...redlatch.Option) *redlatch.Client {

@@ -109,6 +109,7 @@ func TestWaitersOfDeadProcessEvicted(t *testing.T) {
 	} {
 		for _, deep := range []int{1, testlevel.Rounds(10, 50)} {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					ev := &evictions{}
 					srv := redistest.Mini(t, embedded.WithInProcess())
@@ -183,6 +184,7 @@ func TestU13DeadWaitersDelayOthersBriefly(t *testing.T) {
 	} {
 		for _, oursFirst := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					ev := &evictions{}
 					srv := redistest.Mini(t, embedded.WithInProcess())

@@ -64,6 +64,7 @@ func TestU22DeadlinesDoNotDrift(t *testing.T) {
 		"several clients, both": {3, 12, 20 * time.Second, 5 * time.Second, true, time.Duration(testlevel.Rounds(1, 15)) * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, _, _ := inBubble(t)
 				var acquired, left atomic.Int64

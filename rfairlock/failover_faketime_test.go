@@ -105,6 +105,7 @@ func TestU26CanceledCallerLeavesQueueOfNewMaster(t *testing.T) {
 	} {
 		for place, has := range map[string]bool{"with its queue entry": true, "without": false} {
 			t.Run(name+" "+place, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					p := newPair(t)
 					l := rfairlock.New(p.client(t), "job")
@@ -142,6 +143,7 @@ func TestU26LongWaiterLeavesQueueAfterOutage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := newPair(t)
 				l := rfairlock.New(p.client(t), "job")
@@ -247,12 +249,14 @@ func TestQueueEntryRestoredByFailoverExpires(t *testing.T) {
 		return p, rfairlock.New(p.client(t), "job")
 	}
 	t.Run("by another waiter", func(t *testing.T) {
+		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			_, l := lost(t)
 			require.NoError(t, await(t.Context(), l).acquired(t, 15*time.Second).Unlock())
 		})
 	})
 	t.Run("by its deadline", func(t *testing.T) {
+		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			p, l := lost(t)
 			left := time.Until(time.UnixMilli(deadlinesOf(t, p.new, "job")[queueOf(t, p.new, "job")[0]]))

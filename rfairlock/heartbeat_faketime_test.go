@@ -193,6 +193,7 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 	for _, name := range testlevel.Part(slices.Sorted(maps.Keys(faults)), 2, t.Name()) {
 		fail := faults[name]
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ev := &evictions{}
 				srv := redistest.Mini(t, embedded.WithInProcess())

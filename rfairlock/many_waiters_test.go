@@ -172,6 +172,7 @@ func TestManyWaitersLeaveQueueInFewScripts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, client, calls := inBubble(t)
 				holdByHand(t, srv, "job", time.Hour)

@@ -18,7 +18,6 @@ import (
 
 // In each of these cases, Redisson's waiters poll without a pause.
 func TestU24WaitersPauseBetweenPolls(t *testing.T) {
-	t.Parallel()
 	far := 2 * time.Hour
 	for name, block := range map[string]func(t *testing.T, srv *redistest.MiniServer){
 		"dead head of a free lock": func(t *testing.T, srv *redistest.MiniServer) {

@@ -96,6 +96,7 @@ func TestOwnerReusedOnlyWhenSettled(t *testing.T) {
 	} {
 		for name, e := range endings {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					srv, client, _ := inBubble(t)
 					l := rfairlock.New(client, "job")

@@ -119,6 +119,7 @@ func TestU31U43LossDiffersFromDoubleUnlock(t *testing.T) {
 	t.Parallel()
 	for name, forget := range vanishings {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, client := inBubble(t)
 				hold, kept := take(t, rlock.New(client, "job")), take(t, rlock.New(client, "neighbor"))

@@ -185,6 +185,7 @@ func TestU16WaitersAcquireAfterReconnect(t *testing.T) {
 	const clients, waitersEach = 2, 5
 	for name, breakThem := range connectionFaults {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := &wire{srv: redistest.Mini(t, embedded.WithInProcess())}
 				holdByHand(t, w.srv, "job", forever)

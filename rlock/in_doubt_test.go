@@ -77,6 +77,7 @@ func TestU5UncertainAcquireReleasedWithoutKill(t *testing.T) {
 	const reset, left, limit = "reset", "reset after the caller left", "reply limit"
 	for _, how := range []string{reset, left, limit} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				logged, log := newJournal()
 				w, client := wired(t, 0, log, shortReplyLimit())

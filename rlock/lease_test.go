@@ -205,6 +205,7 @@ func TestU1U2HoldEndsBeforeLastAcknowledgedLeaseExpires(t *testing.T) {
 		for _, lease := range []time.Duration{3 * time.Second, 8 * time.Second, 30 * time.Second} {
 			for _, tenths := range testlevel.Part([]int{5, 12, 19, 26}, 2, name) { // of a lease
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
 						w, client := wired(t, latency)
 						hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(lease))

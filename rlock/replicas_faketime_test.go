@@ -127,6 +127,7 @@ func TestHoldRenewedDuringReplicaWait(t *testing.T) {
 	t.Parallel()
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, client, replica := copied(t, time.Minute)
 				replica.answers(50*time.Second, 1)
@@ -146,6 +147,7 @@ func TestHoldExpiredDuringReplicaWaitNotReturned(t *testing.T) {
 			"lease": rlock.WithLease(2 * time.Second), "maximum": rlock.WithMaxHold(2 * time.Second), "taken": rlock.WithWatchdog(3 * time.Second),
 		} {
 			t.Run(kind+" "+what, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					w := &witness{}
 					var opts []redlatch.Option

@@ -215,6 +215,7 @@ func TestUnlockAfterResolvedInnerUnlockSucceeds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, _ := inBubble(t)
 				tr := &outOfReach{Transport: redigoTransport(srv)}

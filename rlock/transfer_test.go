@@ -206,6 +206,7 @@ func TestLockTransferredAfterFailedCall(t *testing.T) {
 		}, "what"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, p, client := atPasses(t, redlatch.WithPollCap(time.Second))
 				l := rlock.New(client, "lock")

@@ -85,6 +85,7 @@ func TestContendersShareTurnsEqually(t *testing.T) {
 		"one other that never acquires": {6, 0, 90, 150},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := redistest.Mini(t, embedded.WithInProcess())
 				// Nothing else happens at this time.
@@ -242,6 +243,7 @@ func TestClientsShareContendedLock(t *testing.T) {
 	t.Parallel()
 	for name, callers := range map[string][]int{"many callers each": {16, 16, 16}, "one caller in one": {16, 1}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, first := wired(t, time.Millisecond)
 				loadScripts(t, first)
@@ -279,6 +281,7 @@ func TestLostHoldsCountAsTurns(t *testing.T) {
 		"write": func(c *redlatch.Client) *rlock.Lock { return rreadwritelock.New(c, "lock").Write() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, here := inBubble(t)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -191,6 +191,7 @@ func TestInvalidDialFunctionReturnsError(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		for _, name := range []string{"", "named"} {
 			t.Run(want+" "+name, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					opts := []redlatch.Option{redlatch.WithCommandTimeout(time.Second), redlatch.WithClientName(name)}
 					client, err := redlatch.NewSentinel(here, dial, opts...)
