@@ -17,7 +17,6 @@ import (
 
 // One attempt queues, one acquires, and one request releases.
 func TestContendedFairLockCycleTakesThreeRequests(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
 		rounds := testlevel.Rounds(40, 200)
@@ -41,7 +40,6 @@ func TestContendedFairLockCycleTakesThreeRequests(t *testing.T) {
 
 // The first waiter makes the lock contended.
 func TestContendedFairLockCallersSubscribeFirst(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 50
 		srv, client, calls := inBubble(t, noPoll())

@@ -150,7 +150,6 @@ func TestSharedQueueEntryKeepsLongestWait(t *testing.T) {
 // A script that removes owners from a queue reads the queue. So many owners leave with a single
 // script.
 func TestManyWaitersLeaveQueueInFewScripts(t *testing.T) {
-	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client, calls *counting, cancel func()){
 		"canceled": func(_ *testing.T, _ *redistest.MiniServer, _ *redlatch.Client, _ *counting, cancel func()) { cancel() },
 		"close": func(t *testing.T, _ *redistest.MiniServer, client *redlatch.Client, _ *counting, _ func()) {
@@ -172,7 +171,6 @@ func TestManyWaitersLeaveQueueInFewScripts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, client, calls := inBubble(t)
 				holdByHand(t, srv, "job", time.Hour)

@@ -19,7 +19,6 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 // Redisson's default pool of subscriptions, 50, is too small for them.
 func TestManyWaitersAcquireInQueueOrder(t *testing.T) {
-	t.Parallel()
 	for _, clients := range testlevel.Part([]int{5, 1}, 2, "") {
 		n := testlevel.Rounds(55, 300)
 		synctest.Test(t, func(t *testing.T) {

@@ -140,7 +140,6 @@ func TestU20FiniteWaitOutlastsDeadHoldersLease(t *testing.T) {
 }
 
 func TestLocalWaitersTakeTurnsWithOneRequest(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, calls, client := atPasses(t)
 		l := rlock.New(client, "lock")
