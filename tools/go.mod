@@ -4,6 +4,7 @@ go 1.26.0
 
 tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	github.com/redlatch/redlatch/tools/crossvet
 	github.com/redlatch/redlatch/tools/realtime
 	golang.org/x/vuln/cmd/govulncheck
 )
