@@ -189,7 +189,9 @@ func TestSlowLeadReturnIsLogged(t *testing.T) {
 		t.Helper()
 		said, log := redistest.NewJournal()
 		stuck := make(chan struct{})
+		release := sync.OnceFunc(func() { close(stuck) })
 		c := run(t, open(redlatch.WithLogger(log)), leader.Config{Lead: func(context.Context) error { <-stuck; return nil }})
+		t.Cleanup(release) // before run's cleanup, which waits for Lead
 		receive(t, c.leads)
 		s.Do(t, "DEL", "job")
 		time.Sleep(time.Minute)
@@ -197,7 +199,7 @@ func TestSlowLeadReturnIsLogged(t *testing.T) {
 		require.Len(t, lines, 1)
 		require.Contains(t, lines[0], "job")
 		require.Contains(t, lines[0], "ERROR")
-		close(stuck)
+		release()
 		require.ErrorIs(t, receive(t, c.errors), redlatch.ErrLost)
 	})
 }
