@@ -29,7 +29,7 @@ as_root() {
 }
 
 apt_install() {
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >&2
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends chromium >&2
 }
 
 show && exit

@@ -24,7 +24,8 @@ need() {
 	if [ "${CI:-}" = true ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 		note "compat: installing a JDK and Maven, because $1 is missing"
 		export DEBIAN_FRONTEND=noninteractive
-		apt-get update -qq >&2 && apt-get install -y -qq --no-install-recommends default-jdk-headless maven >&2
+		local -a install=(apt-get install -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends default-jdk-headless maven)
+		"${install[@]}" >&2 || { apt-get update -qq >&2 && "${install[@]}" >&2; }
 		command -v "$1" >/dev/null && return
 	fi
 	note "compat: $1 not found. The Redisson peer needs Maven and JDK 17 or later:"

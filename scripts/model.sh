@@ -40,8 +40,8 @@ one() {
 export -f one
 
 install() {
-	local -a packages=(spin gcc libc6-dev)
-	apt-get install -y -qq "${packages[@]}" >&2 || { apt-get update -qq && apt-get install -y -qq "${packages[@]}" >&2; }
+	local -a install=(apt-get install -o DPkg::Lock::Timeout=300 -y -qq spin gcc libc6-dev)
+	"${install[@]}" >&2 || { apt-get update -qq && "${install[@]}" >&2; }
 }
 
 if ! command -v spin >/dev/null || ! command -v gcc >/dev/null; then

@@ -44,9 +44,9 @@ without() {
 # without its database is skipped.
 databases() {
 	[ "${CI:-}" = true ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || return 0
+	local -a install=(apt-get install -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends postgresql mariadb-server-core)
 	export DEBIAN_FRONTEND=noninteractive
-	apt-get update -qq >&2
-	apt-get install -y -qq --no-install-recommends postgresql mariadb-server-core >&2
+	"${install[@]}" >&2 || { apt-get update -qq >&2 && "${install[@]}" >&2; }
 }
 
 # both runs two commands concurrently.

@@ -80,7 +80,7 @@ as_root() {
 # With RUNLEVEL=1 the package's install script does not start a server on port 6379.
 apt_install() {
 	as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-		apt-get install -y -qq --no-install-recommends redis-server >&2
+		apt-get install -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends redis-server >&2
 }
 
 install_server() {
@@ -125,7 +125,7 @@ keyring() {
 			return
 		fi
 	done
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq debian-archive-keyring >&2 || return 1
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -o DPkg::Lock::Timeout=300 -y -qq debian-archive-keyring >&2 || return 1
 	find /usr/share/keyrings -name 'debian-archive-keyring.*' | grep . | head -n 1
 }
 
