@@ -5,7 +5,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 root=$PWD
-run=(-count=1 -run "${RUN:-.}")
+run=(-vet=off -count=1 -run "${RUN:-.}") # lint vets
 
 fail() {
 	echo "modules: $*" >&2
@@ -65,7 +65,7 @@ scripts_elsewhere() {
 	for program in "$root"/.servers/more/*/*-server; do
 		[ -x "$program" ] || continue
 		printf 'scripts on %s\n' "${program#"$root"/}"
-		(cd "$root" && REDLATCH_SERVER=$program go test -count=1 -run 'MatchVectors$/^server$' ./internal/luasrc)
+		(cd "$root" && REDLATCH_SERVER=$program go test -vet=off -count=1 -run 'MatchVectors$/^server$' ./internal/luasrc)
 	done
 }
 
@@ -81,23 +81,25 @@ tests() {
 		;;
 	promredlatch) without '^go\.opentelemetry\.io/' && go test -race -timeout 3m "${run[@]}" ./... ;;
 	otelredlatch) without '^github\.com/prometheus/' && go test -race -timeout 3m "${run[@]}" ./... ;;
-	test/browser) "$root/scripts/chromium.sh" && go test -vet=off -parallel 4 -timeout 5m "${run[@]}" ./... ;;
+	test/browser) "$root/scripts/chromium.sh" && go test -parallel 4 -timeout 5m "${run[@]}" ./... ;;
 	# What differs here is the servers, not the code that the race detector sees elsewhere. go
 	# test prints what was skipped for the package in its folder alone.
 	test/containers)
 		"$root/scripts/more-servers.sh"
 		scripts_elsewhere
-		both 'go test -count=1 -timeout 2m ./servers' go test -parallel 16 -timeout 15m "${run[@]}"
+		both 'go test -vet=off -count=1 -timeout 2m ./servers' go test -parallel 16 -timeout 15m "${run[@]}"
 		;;
+	# The race detector would compile SQLite again. Tests of package fence use the detector.
 	test/fence)
 		databases
-		go test -race -timeout 5m "${run[@]}" ./...
+		go test -timeout 5m "${run[@]}" ./...
 		;;
 	# The race detector would compile the libraries of Helm and Kubernetes again.
-	test/kubernetes) go test -vet=off -timeout 5m "${run[@]}" ./... ;;
+	test/kubernetes) go test -timeout 5m "${run[@]}" ./... ;;
+	# The race detector would compile Prometheus again. Tests of promredlatch use the detector.
 	test/observability)
 		"$root/scripts/prometheus.sh" >/dev/null
-		both "$root/scripts/observe.sh" go test -race -timeout 3m "${run[@]}"
+		both "$root/scripts/observe.sh" go test -timeout 3m "${run[@]}"
 		;;
 	*) go test -race -timeout 15m "${run[@]}" ./... ;;
 	esac
