@@ -25,8 +25,8 @@ type InDoubt struct {
 	// Undo removes the effect with idempotent calls, each within one command timeout, and reports whether there was an
 	// effect. If nil, the call is only prevented from running.
 	Undo func(run Run) (undone bool, err error)
-	// Superseded, if not nil, is called before Undo. If it returns true, the doubt ends, because another caller
-	// frees the lock.
+	// Superseded, if not nil, is called before each Undo or, if Undo is nil, after each failed fence. If it returns true,
+	// the doubt ends, because another caller frees the lock.
 	Superseded func() bool
 	// Lease is how long the effect of the call can last.
 	Lease time.Duration
@@ -49,7 +49,7 @@ type Run func(fill func(*transport.Call)) (reply any, err error)
 func (e *Engine) Resolve(d *InDoubt) {
 	e.inDoubt.Add(1)
 	if d.Undo == nil {
-		if !e.Go(func() { e.endDoubt(d, e.fence(d.attempt)) }) {
+		if !e.Go(func() { e.endDoubt(d, e.prevent(d)) }) {
 			e.endDoubt(d, false)
 		}
 		return
@@ -60,6 +60,18 @@ func (e *Engine) Resolve(d *InDoubt) {
 			"lock", d.Name, "owner", d.Owner)
 		e.endDoubt(d, false)
 		e.Leave()
+	}
+}
+
+// prevent tries for one lease to make sure that the call will not run later.
+func (e *Engine) prevent(d *InDoubt) (over bool) {
+	for began := time.Now(); ; {
+		switch {
+		case e.fence(d.attempt):
+			return true
+		case d.Superseded != nil && d.Superseded(), time.Since(began) >= d.Lease, !e.Rest(time.Since(began)):
+			return false
+		}
 	}
 }
 

@@ -130,16 +130,21 @@ func TestFencedCallIsCheckedOnce(t *testing.T) {
 	})
 }
 
+// refusing returns a Kill that fails for d.
+func refusing(d time.Duration) func(context.Context) error {
+	began := time.Now()
+	return func(context.Context) error {
+		if time.Since(began) < d {
+			return errRefused
+		}
+		return nil
+	}
+}
+
 func TestFailedFenceIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
+		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}, Kill: refusing(3 * time.Second)}
 		began := time.Now()
-		f.Kill = func(context.Context) error {
-			if time.Since(began) < 3*time.Second {
-				return errRefused
-			}
-			return nil
-		}
 		e, _ := engineOver(t, f)
 		e.Resolve(undoing(lostCall(e, 7)))
 		e.work.Wait()
@@ -264,23 +269,24 @@ func overs(d *InDoubt) *[]bool {
 
 func TestInDoubtWithoutUndoReportsFenceResult(t *testing.T) {
 	for name, c := range map[string]struct {
-		conn    int64
-		outcome error
-		closed  bool
-		over    bool
-		fences  int
-		cannot  bool // no connection can be killed
+		conn               int64
+		refuses, lease     time.Duration
+		closed, superseded bool
+		over               bool
+		fences             int
+		cannot             bool // no connection can be killed
 	}{
 		"killed":               {conn: 7, over: true, fences: 1},
-		"refused":              {conn: 7, outcome: errRefused, fences: 1},
+		"refused":              {conn: 7, refuses: testLease, fences: 1},
+		"refused at first":     {conn: 7, refuses: 3 * fenceMemory, lease: testLease, over: true, fences: 4},
+		"superseded":           {conn: 7, refuses: testLease, lease: testLease, superseded: true, fences: 1},
 		"connection not known": {conn: 0, fences: 1},
 		"client closed":        {conn: 7, closed: true},
 		"cannot kill":          {conn: 7, cannot: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
-				f.Kill = func(context.Context) error { return c.outcome }
+				f := &faketransport.Fencing{Fake: &faketransport.Fake{}, Kill: refusing(c.refuses)}
 				var tr transport.Transport = f
 				if c.cannot {
 					tr = f.Fake
@@ -290,7 +296,7 @@ func TestInDoubtWithoutUndoReportsFenceResult(t *testing.T) {
 					require.NoError(t, e.Close())
 				}
 				a := lostCall(e, c.conn)
-				d := &InDoubt{attempt: a}
+				d := &InDoubt{attempt: a, Lease: c.lease, Superseded: func() bool { return c.superseded }}
 				noted := overs(d)
 				e.Resolve(d)
 				e.work.Wait()

@@ -296,11 +296,17 @@ func (l *lateRelease) Late(_ any, err error) *engine.InDoubt {
 		l.pendingReleases.Add(-1)
 		return nil
 	}
-	return &engine.InDoubt{Done: func(over bool) {
-		if over {
-			l.pendingReleases.Add(-1)
-		}
-	}}
+	o := (*ownership)(l)
+	return &engine.InDoubt{
+		Lease: o.mayLast(),
+		// A shared owner may get new holds.
+		Superseded: func() bool { return !o.shared && o.isFreed() },
+		Done: func(over bool) {
+			if over {
+				o.pendingReleases.Add(-1)
+			}
+		},
+	}
 }
 
 // lateReentry is a hold whose re-entry is in doubt. The re-entry is still the current change of the count.

@@ -3,6 +3,7 @@ package hold_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Freeing the lock before Unlock does would look like a loss.
@@ -135,6 +137,48 @@ func TestUnlockOfSharedOwnerTakesOneCommandTimeout(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), command)
 		synctest.Wait()
 		require.Equal(t, "renew", tr.Last(t).Name, "the lease is still restored")
+	})
+}
+
+// An unlock in doubt cannot run later once its connection has been killed.
+func TestHandOverSucceedsAfterOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const command = 3 * time.Second
+		var down atomic.Bool
+		tr := &faketransport.Fencing{Fake: &faketransport.Fake{Conn: 7}}
+		tr.Answer = func(c *faketransport.SentCall) (any, error, bool) {
+			switch c.Name {
+			case "acquire":
+				return nil, nil, !down.Load()
+			case "renew":
+				return []any{int64(1)}, nil, !down.Load()
+			}
+			return int64(1), nil, !down.Load()
+		}
+		tr.Kill = func(ctx context.Context) error {
+			if down.Load() {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}
+		l := rlock.New(clientOver(t, tr, redlatch.WithCommandTimeout(command)), "job")
+		outer, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		inner, err := l.Lock(outer.Context(t.Context()))
+		require.NoError(t, err)
+
+		down.Store(true)
+		require.NoError(t, inner.Unlock(), "the count is corrected in the background")
+		for _, c := range tr.Sent() {
+			c.Ends(nil, transport.ErrUncertain)
+		}
+		time.Sleep(2 * command)
+		_, err = outer.HandOver()
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		down.Store(false)
+		time.Sleep(2 * command)
+		_, err = outer.HandOver()
+		require.NoError(t, err)
 	})
 }
 
