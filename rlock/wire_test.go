@@ -143,6 +143,7 @@ func (w *wire) catches(c *wireConn, p []byte) bool {
 // with the connection.
 func (h *heldCommand) release(t *testing.T) {
 	t.Helper()
+	synctest.Wait()
 	require.NotNil(t, h.conn, "nothing was sent")
 	h.wire.mu.Lock()
 	to, data := h.conn.Conn, append(h.command, h.rest...)
