@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -179,6 +180,36 @@ func TestHandOverSucceedsAfterOutage(t *testing.T) {
 		time.Sleep(2 * command)
 		_, err = outer.HandOver()
 		require.NoError(t, err)
+	})
+}
+
+// The new owner may have a read hold, which the release would end.
+func TestHandOverRejectsPendingReleaseInOtherRole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := false
+		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			switch {
+			case c.Name == "write_acquire":
+				return nil, nil, true
+			case c.Name == "read_release" && !lost:
+				lost = true
+				return nil, transport.ErrUncertain, true
+			case strings.HasSuffix(c.Name, "renew"):
+				return []any{int64(1)}, nil, true
+			}
+			return int64(1), nil, true
+		}}
+		rw := rreadwritelock.New(clientOver(t, tr), "job")
+		w, err := rw.Write().Lock(t.Context())
+		require.NoError(t, err)
+		r, err := rw.Read().Lock(w.Context(t.Context()))
+		require.NoError(t, err)
+		require.NoError(t, r.Unlock())
+		require.True(t, lost)
+		_, err = w.HandOver()
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		require.NoError(t, w.Err())
+		require.NoError(t, w.Unlock())
 	})
 }
 
