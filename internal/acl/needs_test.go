@@ -237,7 +237,7 @@ func (x *trial) takesTurns() error {
 	l := rlock.New(x.client, x.names()[0])
 	ended := make(chan error)
 	for range 200 {
-		w := x.awaitFor(l, 6*soon) // for the turns of all callers before it
+		w := x.awaitFor(6*soon, locks(l)) // for the turns of all callers before it
 		go func() { ended <- w.unlock() }()
 	}
 	var all error

@@ -11,7 +11,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
@@ -50,7 +49,7 @@ func (x *trial) repairs() error {
 			x.server.Do(x, "HSET", name, protocol.ModeField, protocol.ModeRead, "an owner", 1)
 			_, err = rreadwritelock.New(x.client, name).Read().ForceUnlock(x.Context())
 		}
-		return errors.Join(err, x.until("it no longer listens", func() bool { return x.listening(name) == 0 }))
+		return errors.Join(err, x.until("it no longer listens", func() bool { return x.listening(codec.LockChannel(name)) == 0 }))
 	}, x.takesFromOne)
 	if err != nil {
 		return err
@@ -103,16 +102,25 @@ func (x *trial) permits(name string) error {
 	if made, err := s.TrySetPermits(x.Context(), 1); err != nil || !made {
 		return errors.Join(err, fmt.Errorf("made %v", made))
 	}
-	if err := errors.Join(s.SetPermits(x.Context(), 2), s.AddPermits(x.Context(), 1)); err != nil {
+	if err := s.SetPermits(x.Context(), 2); err != nil {
 		return err
 	}
 	h, err := s.Acquire(x.Context(), 2, rlock.WithWatchdog(lease), atMost)
 	if err != nil {
 		return err
 	}
-	_, err = s.Acquire(x.Context(), 2, rlock.WithWait(50*time.Millisecond))
-	if !errors.Is(err, redlatch.ErrNotAcquired) {
-		return errors.Join(fmt.Errorf("more permits than are left: %w", err), h.Release())
+	w, err := x.listens(protocol.SemaphoreChannel(name), func(ctx context.Context) (func() error, error) {
+		more, err := s.Acquire(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		return more.Release, nil
+	})
+	if err != nil {
+		return errors.Join(err, h.Release())
+	}
+	if err := errors.Join(s.AddPermits(x.Context(), 1), w.unlock()); err != nil {
+		return errors.Join(err, h.Release())
 	}
 	_, err1 := s.Available(x.Context())
 	_, err2 := s.Inspect(x.Context())

@@ -168,33 +168,54 @@ func (x *trial) queue(name string) []string {
 	return queue
 }
 
-// listening returns how many channels of the lock have listeners.
-func (x *trial) listening(name string) int {
+// listening returns how many channels that start with channel have listeners.
+func (x *trial) listening(channel string) int {
 	n := 0
-	for _, channel := range x.server.Channels(x) {
-		if strings.HasPrefix(channel, codec.LockChannel(name)) {
+	for _, c := range x.server.Channels(x) {
+		if strings.HasPrefix(c, channel) {
 			n++
 		}
 	}
 	return n
 }
 
-// waiting is a call to Lock on a separate goroutine.
+// waiting is a call on a separate goroutine.
 type waiting struct {
 	done   chan struct{}
 	cancel context.CancelFunc
-	hold   *rlock.Hold // to be read after done, like err
+	undo   func() error // to be read after done, like err
 	err    error
 }
 
-func (x *trial) await(l *rlock.Lock) *waiting { return x.awaitFor(l, soon) }
+func (x *trial) await(l *rlock.Lock) *waiting { return x.awaitFor(soon, locks(l)) }
 
-func (x *trial) awaitFor(l *rlock.Lock, bound time.Duration) *waiting {
+// locks returns a call that acquires l. It returns the hold's Unlock.
+func locks(l *rlock.Lock) func(ctx context.Context) (unlock func() error, err error) {
+	return func(ctx context.Context) (func() error, error) {
+		hold, err := l.Lock(ctx, rlock.WithLease(lease))
+		if err != nil {
+			return nil, err
+		}
+		return hold.Unlock, nil
+	}
+}
+
+// listens starts a call that has to wait, and returns when it listens to channel.
+func (x *trial) listens(channel string, call func(ctx context.Context) (undo func() error, err error)) (*waiting, error) {
+	w := x.awaitFor(soon, call)
+	err := x.until("it listens", func() bool { return w.over() || x.listening(channel) > 0 })
+	if err == nil && w.over() {
+		err = fmt.Errorf("it has not waited: %w", w.err)
+	}
+	return w, err
+}
+
+func (x *trial) awaitFor(bound time.Duration, call func(ctx context.Context) (undo func() error, err error)) *waiting {
 	ctx, cancel := context.WithTimeout(x.Context(), bound)
 	w := &waiting{done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(w.done)
-		w.hold, w.err = l.Lock(ctx, rlock.WithLease(lease))
+		w.undo, w.err = call(ctx)
 	}()
 	x.Cleanup(func() {
 		cancel()
@@ -213,11 +234,11 @@ func (w *waiting) over() bool {
 	}
 }
 
-// unlock waits for the lock and releases it.
+// unlock waits for the call and undoes it.
 func (w *waiting) unlock() error {
 	<-w.done
 	if w.err != nil {
 		return w.err
 	}
-	return w.hold.Unlock()
+	return w.undo()
 }

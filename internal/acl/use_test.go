@@ -79,16 +79,17 @@ func (x *trial) looksOn(name string) error {
 
 func (x *trial) waits(name string) error {
 	x.heldByHand(name)
-	w := x.await(rlock.New(x.client, name))
-	if err := x.until("it listens", func() bool { return w.over() || x.listening(name) > 0 }); err != nil {
+	channel := codec.LockChannel(name)
+	w, err := x.listens(channel, locks(rlock.New(x.client, name)))
+	if err != nil {
 		return err
 	}
 	x.server.Do(x, "DEL", name)
-	x.server.Do(x, "PUBLISH", codec.LockChannel(name), protocol.MessageUnlock)
+	x.server.Do(x, "PUBLISH", channel, protocol.MessageUnlock)
 	if err := w.unlock(); err != nil {
 		return err
 	}
-	return x.until("it no longer listens", func() bool { return x.listening(name) == 0 })
+	return x.until("it no longer listens", func() bool { return x.listening(channel) == 0 })
 }
 
 func (x *trial) forces(name string) error {
@@ -139,17 +140,14 @@ func (x *trial) readWriteLocks() error {
 		if err := w.Unlock(); err != nil {
 			return errors.Join(err, r.Unlock())
 		}
-		if _, err := rw.Write().Lock(x.Context(), rlock.WithWait(50*time.Millisecond)); !errors.Is(err, redlatch.ErrNotAcquired) {
-			return errors.Join(fmt.Errorf("a writer next to a reader: %w", err), r.Unlock())
+		writer, err := x.listens(protocol.ReadWriteChannel(name), locks(rw.Write()))
+		if err != nil {
+			return errors.Join(err, r.Unlock())
 		}
 		if err := r.Unlock(); err != nil {
 			return err
 		}
-		// A writer and no reader.
-		if w, err = rw.Write().TryLock(x.Context(), rlock.WithLease(lease)); err != nil {
-			return err
-		}
-		return errors.Join(w.Unlock(), x.leavesMany(rw.Read()))
+		return errors.Join(writer.unlock(), x.leavesMany(rw.Read()))
 	})
 }
 
@@ -175,22 +173,25 @@ func (x *trial) runs(command string) error {
 func (x *trial) latches() error {
 	return x.unbraced(func(name string) error {
 		l := rlatch.New(x.client, name)
-		if _, err := l.TrySetCount(x.Context(), 2); err != nil {
+		if _, err := l.TrySetCount(x.Context(), 1); err != nil {
 			return err
 		}
-		bounded, cancel := context.WithTimeout(x.Context(), 50*time.Millisecond)
-		defer cancel()
-		if err := l.Wait(bounded); !errors.Is(err, rlatch.ErrNotOpen) {
-			return fmt.Errorf("a wait for a closed latch: %w", err)
+		w, err := x.listens(protocol.CountDownChannel(name), func(ctx context.Context) (func() error, error) {
+			return func() error { return nil }, l.Wait(ctx)
+		})
+		if err != nil {
+			return err
 		}
 		_, err1 := l.Count(x.Context())
 		err2 := l.CountDown(x.Context())
-		_, err3 := l.Delete(x.Context())
-		if err := errors.Join(err1, err2, err3); err != nil {
+		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
-		_, err := l.TrySetCount(x.Context(), 1)
-		return errors.Join(err, l.CountDown(x.Context()))
+		err = w.unlock()
+		_, err1 = l.TrySetCount(x.Context(), 2)
+		err2 = l.CountDown(x.Context())
+		_, err3 := l.Delete(x.Context())
+		return errors.Join(err, err1, err2, err3)
 	})
 }
 
