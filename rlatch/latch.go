@@ -187,7 +187,7 @@ func (gate) Waiter(*acquire.Acquisition) acquire.Waiter { return acquire.Alone()
 type noEffect struct{ error }
 
 func (e noEffect) Error() string {
-	return "redlatch: no reply to GET: " + strings.TrimPrefix(e.error.Error(), engine.ErrUncertain.Error()+": ")
+	return "redlatch: no reply to GET: " + strings.TrimPrefix(strings.TrimPrefix(e.error.Error(), engine.ErrUncertain.Error()), ": ")
 }
 
 func (e noEffect) As(target any) bool { return errors.As(e.error, target) }

@@ -190,10 +190,13 @@ func (h *Hold) free(bound time.Duration) error {
 	if err != nil && unresolved(err) {
 		o.discard()
 	}
-	if open && errors.Is(err, engine.ErrNotSent) {
+	if !open || !errors.Is(err, engine.ErrNotSent) {
+		return err
+	}
+	if errors.Is(passed, engine.ErrUncertain) {
 		return passed
 	}
-	return err
+	return fmt.Errorf("%w: %w", engine.ErrUncertain, passed)
 }
 
 // releasing implements engine.Follower for a hold's release. Once the release is sent, it passes the turn on and lets

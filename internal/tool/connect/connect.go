@@ -20,6 +20,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
@@ -286,28 +287,18 @@ func CheckWhole(c redis.Conn, name string) error {
 		if words, _ := redis.Strings(pair, nil); !slices.Equal(words, []string{"mode", "cluster"}) {
 			continue
 		}
-		nodes, _ := redis.String(c.Do("CLUSTER", "NODES"))
-		if !isOnlyMaster(nodes) && c.Err() == nil { // otherwise the next command fails
+		slots, err := c.Do("CLUSTER", "SLOTS")
+		if err == nil {
+			var masters []string
+			if masters, err = cluster.Masters(slots, name); err == nil && len(masters) == 1 {
+				continue
+			}
+		}
+		if c.Err() == nil { // otherwise the next command fails
 			return &problem{name + " is one node of a cluster and has only part of its locks: use redis-cluster:// in --redis or REDIS_URL", nil}
 		}
 	}
 	return nil
-}
-
-// isOnlyMaster reports whether only the node that sent this reply to CLUSTER NODES serves slots.
-func isOnlyMaster(reply string) bool {
-	only := false
-	for line := range strings.Lines(reply) {
-		const flags, slots = 2, 8
-		switch words := strings.Fields(line); {
-		case len(words) <= slots:
-		case !strings.Contains(words[flags], "myself"):
-			return false
-		default:
-			only = true
-		}
-	}
-	return only
 }
 
 // OfReplica warns that the server is a replica of master.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -37,7 +38,8 @@ type Request struct {
 	Found func(*Lock) error
 	// Progress, if not nil, is called with the fraction of keys scanned.
 	Progress func(done float64)
-	Looked   func(keys int)
+	// Looked, if not nil, is called after each step with its number of keys and how long its replies took.
+	Looked func(keys int, took time.Duration)
 	// Places is how many places of a queue to read: after wholePlaces, at most CirclePlaces; after mostPlaces, one.
 	Places   int
 	NoLabels bool
@@ -145,6 +147,7 @@ func (s *scan) pass(ctx context.Context, p pass) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
+		began := time.Now()
 		reply, err := redis.Values(s.Conn.Do("SCAN", cursor, "MATCH", p.match, "COUNT", step, "TYPE", p.kind))
 		if err != nil {
 			return err
@@ -157,13 +160,13 @@ func (s *scan) pass(ctx context.Context, p pass) error {
 		if err != nil {
 			return err
 		}
-		if s.Looked != nil {
-			s.Looked(len(keys))
-		}
 		for some := range slices.Chunk(keys, batch) {
 			if err := s.take(ctx, p, some); err != nil {
 				return err
 			}
+		}
+		if s.Looked != nil {
+			s.Looked(len(keys), time.Since(began))
 		}
 		s.progress(before, cursor)
 		if cursor == "0" {

@@ -30,7 +30,7 @@ type collector struct {
 	// nameAfter is the age from which a holder is named. Each name is another time series.
 	nameAfter time.Duration
 
-	scanned time.Duration // from the start of the last look to the last reply to SCAN
+	scanned time.Duration // how long the steps of the last look took, without those that failed
 
 	seen   *seen
 	absent absentees // at the last look
@@ -60,9 +60,9 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	}
 	unread, err := inspect.RunOnMasters(ctx, c.server, inspect.Request{
 		Pattern: c.pattern, Found: l.lock, Places: placesOfQueue, NoLabels: true,
-		Looked: func(keys int) {
+		Looked: func(keys int, took time.Duration) {
 			l.keys += int64(keys)
-			l.scanned = time.Since(began)
+			l.scanned += took
 		},
 	})
 	if err = cmp.Or(err, unread.Away); err == nil { // if a master is missing, its locks would seem to be gone

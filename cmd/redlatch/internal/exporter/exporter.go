@@ -122,7 +122,7 @@ func (e *exporter) look(ctx context.Context) {
 }
 
 // pause returns the pause after a look. A failed look may have waited for a server that did not answer, so only the
-// time until its last reply, scanned, can make the pause longer than every.
+// time that its replies took, scanned, can make the pause longer than every.
 func pause(every, took, scanned time.Duration) time.Duration {
 	return max(every-took, inspect.PauseFactor*scanned, min(inspect.PauseFactor*took, every))
 }

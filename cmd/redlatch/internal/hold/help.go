@@ -100,9 +100,10 @@ The background process exits on redlatch release, or when the script exits,
 even by SIGKILL. If the background process is killed, the lock expires after at
 most one lease. eval sets and exports REDLATCH_LOCK, REDLATCH_OWNER,
 REDLATCH_HOLD and REDLATCH_HOLD_PID, with --fenced also REDLATCH_TOKEN, and
-with --permits REDLATCH_PERMIT instead of the owner. If the lock was not
-acquired, it unsets them and fails with the exit code. Without --for-pid, the
-lock is held until the parent process exits; in a pipe, that is a subshell,
+with --permits REDLATCH_PERMIT instead of the owner. With --context and a TLS
+option, it may also set REDIS_URL and empty REDIS_PASSWORD. If the lock was not
+acquired, it unsets the former and fails with the exit code. Without --for-pid,
+the lock is held until the parent process exits; in a pipe, that is a subshell,
 which exits immediately.
 
 --at-least sets a lease for the rest of the time and does not wait. In a
