@@ -76,8 +76,8 @@ func listen(t *testing.T, srv *redistest.MiniServer, name string) {
 func TestContendersShareTurnsEqually(t *testing.T) {
 	for name, c := range map[string]struct {
 		milliseconds int
-		turns        int   // by the other, each taking a millisecond
-		least, most  int64 // turns here: as many as the other takes, and a burst now and then
+		turns        int // by the other, each taking a millisecond
+		least, most  int // turns here: as many as the other takes, and a burst now and then
 	}{
 		"one other":                     {64, 64, 59, 100},
 		"one other that never acquires": {6, 0, 90, 150},
@@ -91,26 +91,39 @@ func TestContendersShareTurnsEqually(t *testing.T) {
 				client, late := muted(ctx, t, srv)
 				l := rlock.New(client, "lock")
 				listen(t, srv, l.Name())
-				var n atomic.Int64
+				holds := make(chan *rlock.Hold, 3)
 				var wg sync.WaitGroup
-				// Enough that the queue is never empty, which would restart its burst.
-				for range 8 {
+				ask := func() {
 					wg.Go(func() {
-						for ctx.Err() == nil && n.Load() <= c.most {
-							if hold, err := l.Lock(ctx); err == nil {
-								n.Add(1)
-								_ = hold.Unlock()
-							}
+						if hold, err := l.Lock(ctx); err == nil {
+							holds <- hold
 						}
 					})
 				}
-				for range c.turns {
-					time.Sleep(time.Millisecond)
-					srv.Do(t, "PUBLISH", codec.LockChannel("lock"), protocol.MessageUnlock)
+				for range cap(holds) {
+					ask()
 				}
+				wg.Go(func() {
+					for range c.turns {
+						time.Sleep(time.Millisecond)
+						srv.Do(t, "PUBLISH", codec.LockChannel("lock"), protocol.MessageUnlock)
+					}
+				})
+				n := 0
+				for ctx.Err() == nil && n <= c.most {
+					select {
+					case hold := <-holds:
+						n++
+						ask()
+						synctest.Wait() // an empty queue would restart its burst
+						_ = hold.Unlock()
+					case <-ctx.Done():
+					}
+				}
+				cancel()
 				wg.Wait()
-				require.GreaterOrEqual(t, n.Load(), c.least)
-				require.LessOrEqual(t, n.Load(), c.most)
+				require.GreaterOrEqual(t, n, c.least)
+				require.LessOrEqual(t, n, c.most)
 				require.Zero(t, late.Load(), "a canceled caller sends nothing")
 			})
 		})
