@@ -151,10 +151,14 @@ func TestSharedQueueEntryKeepsLongestWait(t *testing.T) {
 // script.
 func TestManyWaitersLeaveQueueInFewScripts(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client, calls *counting, cancel func()){
-		"canceled": func(_ *testing.T, _ *redistest.MiniServer, _ *redlatch.Client, _ *counting, cancel func()) { cancel() },
-		"close": func(t *testing.T, _ *redistest.MiniServer, client *redlatch.Client, _ *counting, _ func()) {
+		"close": func(t *testing.T, _ *redistest.MiniServer, client *redlatch.Client, calls *counting, _ func()) {
 			t.Helper()
-			require.NoError(t, client.Close())
+			resume := calls.stall()
+			closed := make(chan error, 1)
+			go func() { closed <- client.Close() }()
+			synctest.Wait()
+			resume()
+			require.NoError(t, <-closed)
 		},
 		"canceled while the server is frozen": func(_ *testing.T, _ *redistest.MiniServer, _ *redlatch.Client, calls *counting, cancel func()) {
 			resume := calls.stall()
