@@ -40,7 +40,8 @@ func main() {
 		r.args = append(r.args, "-count=1")
 	} else {
 		// Without debugging information, which stack traces do not need, compiling and linking take a fifth less CPU
-		// time. With -all, .ci/run has already compiled the packages with it.
+		// time, and without cgo, linking and starting programs another fifth. With -all, .ci/run has already compiled
+		// the packages with both.
 		r.args = append(r.args, "-parallel="+strconv.Itoa(at), "-gcflags=./...=-dwarf=false")
 	}
 	err := r.tests(ctx, r.longestFirst(flag.Args()))
@@ -140,6 +141,8 @@ func (r *run) env() []string {
 	env := append(os.Environ(), testlevel.Env+"=")
 	if r.all {
 		env = append(env, testlevel.Env+"=all")
+	} else {
+		env = append(env, "CGO_ENABLED=0")
 	}
 	if os.Getenv("GORACE") == "" {
 		env = append(env, "GORACE=atexit_sleep_ms=100")
