@@ -3,7 +3,7 @@
 // functions in shared/ that the file calls. Functions in shared/ do not read KEYS or ARGV. If you change a script's
 // arguments, also change its method here and docs/protocol.md.
 //
-// The scripts run on Redis 6.0 or later, on Valkey and in package embedded. Therefore they never convert numbers to
+// The scripts run on Redis 6.2 or later, on Valkey and in package embedded. Therefore they never convert numbers to
 // strings, rely on the order of hash fields, unpack more than a thousand values, define global variables, or use any
 // library except string and math. Each script has at least one key, because some servers reject scripts without keys.
 package luasrc

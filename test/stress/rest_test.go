@@ -223,7 +223,7 @@ func (c *campaign) leftovers(t *testing.T) (findings []history.Finding) {
 // Redlatch alone with all faults. In the second half, two live Redisson clients also take part.
 func TestPermitStress(t *testing.T) {
 	p := plan{
-		seed: chooseSeed(t, "stress-permits"), duration: *duration / 2, round: 30 * time.Second, gap: usualGap,
+		seed: chooseSeed(t), duration: *duration / 2, round: 30 * time.Second, gap: usualGap,
 		kinds: remembering, keys: semaphores(6, 3, []int{1, 3, 5}, short, middling),
 		habits: worker.Usual(), workers: 4, callers: 10,
 	}

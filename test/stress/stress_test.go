@@ -117,7 +117,7 @@ func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 // Redisson client also takes part. In two eighths, the server loses data.
 func TestStress(t *testing.T) {
 	p := plan{
-		seed: chooseSeed(t, "stress"), duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
+		seed: chooseSeed(t), duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
 		kinds: remembering,
 		keys: slices.Concat(locks(6, 6, short, middling, short, long, middling, long), rwLocks(4, short, middling, short, long),
 			semaphores(2, 1, []int{3, 5}, short, middling)),
@@ -141,7 +141,7 @@ func TestStress(t *testing.T) {
 // RUN=TestReadWriteStress).
 func TestReadWriteStress(t *testing.T) {
 	p := plan{
-		seed: chooseSeed(t, "stress-rw"), duration: *duration, round: 30 * time.Second, gap: usualGap,
+		seed: chooseSeed(t), duration: *duration, round: 30 * time.Second, gap: usualGap,
 		kinds: safeForRedisson, keys: rwLocks(3, middling, short, middling),
 		habits: worker.Usual(), workers: 3, callers: 5,
 	}
@@ -155,16 +155,16 @@ func TestReadWriteStress(t *testing.T) {
 
 // chooseSeed returns -seed or a random seed, and prints the command that repeats its schedule. It
 // skips the test without -duration.
-func chooseSeed(t *testing.T, target string) uint64 {
+func chooseSeed(t *testing.T) uint64 {
 	t.Helper()
 	if *duration == 0 {
-		t.Skipf("no -duration: run make %s", target)
+		t.Skipf("no -duration: run make stress RUN=%s", t.Name())
 	}
 	chosen := *seed
 	for chosen == 0 {
 		chosen = rand.Uint64()
 	}
-	fmt.Printf("stress: seed %d: repeat its schedule with make %s DURATION=%v SEED=%d\n", chosen, target, *duration, chosen)
+	fmt.Printf("stress: seed %d: repeat its schedule with make stress RUN=%s DURATION=%v SEED=%d\n", chosen, t.Name(), *duration, chosen)
 	return chosen
 }
 

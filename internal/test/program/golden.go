@@ -37,7 +37,7 @@ func Golden(t *testing.T, name, text string, ids ...string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "go test -update writes it")
-	require.Equal(t, string(want), got)
+	require.Equal(t, string(want), got, "go test -update writes it; review the change")
 }
 
 // JavaID and OtherJavaID replace random UUIDs in golden files.

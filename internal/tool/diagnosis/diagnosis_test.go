@@ -66,6 +66,14 @@ func TestNearlyFullMemoryIsWarning(t *testing.T) {
 	}
 }
 
+func TestOldRedisIsError(t *testing.T) {
+	t.Parallel()
+	for version, level := range map[string]Level{"5.0.14": Error, "6.0.16": Error, "6.2.14": OK, "10.0.0": OK, "odd": OK, "": OK} {
+		e := examination{info: map[string]string{"redis_mode": "standalone", "redis_version": version}}
+		require.Equal(t, level, e.server().Level, version)
+	}
+}
+
 func TestDoctorWithoutPasswordReportsNoFindings(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{

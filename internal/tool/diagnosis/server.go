@@ -15,8 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-const leastMajor = 6
-
 func (e *examination) server() Finding {
 	kind, version := "Redis", e.info["redis_version"]
 	if v := e.info["valkey_version"]; v != "" {
@@ -26,7 +24,6 @@ func (e *examination) server() Finding {
 	if version == "" {
 		what = "a server that does not report its version"
 	}
-	major, err := strconv.Atoi(before(version, "."))
 	switch {
 	case e.info["redis_mode"] == "sentinel":
 		return bad("Use the master that it monitors.", "%s, a sentinel, which does not store locks", what)
@@ -37,13 +34,21 @@ func (e *examination) server() Finding {
 	case e.isReplica():
 		return bad("Use the master, "+net.JoinHostPort(e.info["master_host"], e.info["master_port"])+".",
 			"%s, a replica, which cannot take locks", what)
-	case err == nil && kind == "Redis" && major < leastMajor:
-		return bad("Redlatch needs Redis 6.0 or later, or Valkey.", "%s is too old", what)
+	case kind == "Redis" && isTooOld(version):
+		return bad("Redlatch needs Redis 6.2 or later, or Valkey.", "%s is too old", what)
 	}
 	if e.masters > 0 {
 		return good("%s, one of %d masters of a cluster", what, e.masters)
 	}
 	return good("%s, a standalone master", what)
+}
+
+// isTooOld reports whether a version of Redis is older than 6.2.
+func isTooOld(version string) bool {
+	major, rest, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	minor, minorErr := strconv.Atoi(before(rest, "."))
+	return err == nil && n < 6 || n == 6 && minorErr == nil && minor < 2
 }
 
 func (e *examination) isCluster() bool {
