@@ -254,15 +254,19 @@ func (s *Server) Master(ctx context.Context) (master string, err error) {
 	if s.IsDeployment() {
 		return "", nil
 	}
-	err = Use(ctx, s.Dial, func(c redis.Conn) error {
-		reply, refused := c.Do("ROLE")
-		if c.Err() != nil {
-			return s.Problem(refused)
-		}
-		master = masterOf(reply, refused)
-		return nil
+	err = Use(ctx, s.Dial, func(c redis.Conn) (err error) {
+		master, err = s.masterFrom(c)
+		return err
 	})
 	return master, err
+}
+
+func (s *Server) masterFrom(c redis.Conn) (string, error) {
+	reply, err := c.Do("ROLE")
+	if err != nil && c.Err() != nil { // c may also have been closed after the reply
+		return "", s.Problem(err)
+	}
+	return masterOf(reply, err), nil
 }
 
 func masterOf(reply any, err error) string {

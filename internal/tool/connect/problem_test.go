@@ -255,3 +255,21 @@ func TestOneNodeClusterIsWhole(t *testing.T) {
 	s.Do(t, "ACL", "SETUSER", "default", "-cluster|slots")
 	require.ErrorContains(t, CheckWhole(s.Dial(t), "it"), "has only part")
 }
+
+// closedAfterReply is a connection that is closed, because a context has ended, between a reply and the call to Err.
+type closedAfterReply struct {
+	redis.Conn
+
+	role []any
+}
+
+func (c closedAfterReply) Do(string, ...any) (any, error) { return c.role, nil }
+func (closedAfterReply) Err() error                       { return net.ErrClosed }
+
+func TestMasterIsKnownIfContextEndsAfterReply(t *testing.T) {
+	t.Parallel()
+	role := []any{[]byte("slave"), []byte("h"), int64(6379)}
+	master, err := at(t, "redis://r").masterFrom(closedAfterReply{role: role})
+	require.NoError(t, err)
+	require.Equal(t, "h:6379", master)
+}
