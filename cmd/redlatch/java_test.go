@@ -186,7 +186,7 @@ func (f *fixture) testGuess(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		f.java.lock(t, "plain", "job", 0)
-		return strings.Contains(program.OK(t, f.server.URL(), "status", "job"), "\n  guess  probably a connection of 127.0.0.1: its ")
+		return strings.Contains(program.OK(t, f.server.URL(), "status", "job"), "\n  guess  probably a connection of 127.0.0.1, if the holder is alive: its ")
 	}, 2*program.Soon, program.PollEvery)
 }
 
