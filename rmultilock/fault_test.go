@@ -143,9 +143,9 @@ func TestReplicaWaitsRunConcurrently(t *testing.T) {
 	h := take(t, l)
 	waits := s.CommandStats(t)["wait"]
 	require.Positive(t, waits)
-	// One follows the first call, one follows the others, and more follow if this process was
-	// delayed.
-	require.LessOrEqual(t, waits, int64(len(all)/5))
+	// How many calls share one depends on when they are queued (TestQueuedCallsShareOneWait). One after another, all
+	// would have their own.
+	require.Less(t, waits, int64(len(all)/2))
 	inner, err := l.Lock(h.Context(within(t)))
 	require.NoError(t, err)
 	require.Equal(t, waits, s.CommandStats(t)["wait"], "re-entries do not wait")
