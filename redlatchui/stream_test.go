@@ -205,6 +205,7 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 				}
 				until(false, time.Second)
 				time.Sleep(10 * time.Second)
+				synctest.Wait() // a look that the stall makes slow would allow the next one more time
 				for len(b.events) > 0 {
 					<-b.events
 				}
