@@ -99,7 +99,7 @@ fleet: ## measure | DURATION | Run fleets of clients under faults on fake time (
 		$(if $(filter-out 0,$(FLEETS)),-fleets $(FLEETS),-duration $(DURATION))
 
 # Sequential, because the failovers are timed.
-failover: setup ## measure | 10 min | Fail over masters in every way, and print the table of docs/topologies.md
+failover: setup ## measure | 10 min | Fail over masters in every way, and print the figures behind the table of docs/topologies.md
 	for a in goredis rueidis; do \
 		(cd adapter/$$a && REDLATCH_FAILOVER=full $(GO) test -count=1 -v -timeout 20m -run '^TestFailoverTable$$' .) || exit 1; \
 	done

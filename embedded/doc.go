@@ -11,7 +11,7 @@
 // It is miniredis with a running clock, faults on demand, such as [Server.LoseReplies], and
 // protection against malformed requests and slow readers. Redlatch's scripts produce the same
 // replies, keys and messages as on real servers. It does not support persistence, replication, ACLs
-// or TLS, and is slow: about 4,000 scripts per second, fewer with more than 1,000 keys.
+// or TLS, and is slow: a few thousand scripts per second, fewer with more than 1,000 keys.
 //
 // With [WithInProcess] it can run in a testing/synctest bubble, where keys expire according to the
 // fake clock. To make a holder lose its lock, call ForceUnlock, or call [Server.FailWith] and wait

@@ -124,8 +124,8 @@ func (r *rig) sample(ctx context.Context) {
 	}
 }
 
-// calmed requires that everything is as before the load, and that no hold was lost. It logs the row of
-// docs/reliability.md.
+// calmed requires that everything is as before the load, and that no hold was lost. It logs the figures
+// as a row of a table.
 func (r *rig) calmed(load int, what string, took time.Duration, y *results) {
 	r.t.Helper()
 	ended := time.Now()

@@ -253,7 +253,7 @@ func compare(t *testing.T, w load) {
 	}
 }
 
-// BenchmarkTables prints the tables of docs/model/README.md.
+// BenchmarkTables prints the figures that docs/model/README.md summarizes.
 func BenchmarkTables(b *testing.B) {
 	const d = 40 * time.Second
 	many := load{processes: 1000, callers: 1, locks: 100_000, contenders: 2, servers: 1, hold: 21 * time.Second, delay: 500 * us}

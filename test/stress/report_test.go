@@ -142,8 +142,7 @@ func (r *report) print(w io.Writer) error {
 
 var reports = flag.String("reports", "", "append each report to this file as one line, and print the sums of all its reports")
 
-// record appends a report to the file -reports and prints the sums of all reports in it, as in the
-// table of docs/reliability.md.
+// record appends a report to the file -reports and prints the sums of all reports in it.
 func (r *report) record(w io.Writer) error {
 	if *reports == "" {
 		return nil

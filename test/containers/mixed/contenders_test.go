@@ -304,7 +304,7 @@ func (f *figures) String() string {
 	return b.String()
 }
 
-// markdown returns the rows as a table of docs/topologies.md.
+// markdown returns the rows as a Markdown table.
 func (f *figures) markdown(what string) string {
 	rows := slices.Insert(f.rows(what), 1, []string{"---", "---:", "---:", "---:", "---:", "---:"})
 	var b strings.Builder

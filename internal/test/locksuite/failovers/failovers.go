@@ -21,7 +21,7 @@ const (
 )
 
 // Run causes each failure in a cluster and with Sentinels. With REDLATCH_FAILOVER=full, it uses Redis and Valkey and
-// five times as many locks, and logs the table in docs/topologies.md. Otherwise, leases are twice as long as the
+// five times as many locks, and logs the figures that docs/topologies.md summarizes. Otherwise, leases are twice as long as the
 // default, so that a holder that learns of a loss only when it renews its lease is late.
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
