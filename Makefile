@@ -20,7 +20,8 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
 
-ROUNDS   ?= 5
+RUNS     ?= 1
+ROUNDS   ?= 3
 SCALE    ?= 1
 WHAT     ?=
 BASE     ?= HEAD
@@ -78,9 +79,9 @@ mutate: setup ## change | 3 s each | Mutate the changes since BASE, and list mut
 model: ## change | 2 min | Check the models of docs/model with Spin (RUN: regexp over the lines of runs.txt)
 	scripts/model.sh '$(RUN)'
 
-bench: setup ## measure | 55 min | Measure against other clients: ROUNDS (5), SCALE (1), WHAT (regexp), OUT (docs/performance)
+bench: setup ## measure | 18 min | Measure against other clients: RUNS (1), ROUNDS (3), SCALE (1), WHAT (regexp), OUT (docs/performance)
 	cd bench && $(GO) build -o ../bin/bench .
-	java=$$(scripts/bench-java.sh) && bin/bench run -rounds $(ROUNDS) -scale $(SCALE) -what '$(WHAT)' -out '$(OUT)' -java "$$java"
+	java=$$(scripts/bench-java.sh) && bin/bench run -runs $(RUNS) -rounds $(ROUNDS) -scale $(SCALE) -what '$(WHAT)' -out '$(OUT)' -java "$$java"
 
 bench-quick: setup ## measure | 2 min | Compare the working tree with git revision BASE (HEAD)
 	scripts/bench-quick.sh '$(BASE)'

@@ -22,14 +22,13 @@ import (
 const allowed = 0.03
 
 type settings struct {
-	rounds    int
-	what, who regexp.Regexp
-	out, java string
-	profiles  string
-	scale     float64
-	levels    int
-	patience  time.Duration
-	command   string // the make command shown in the results
+	runs, rounds int
+	what, who    regexp.Regexp
+	out, java    string
+	profiles     string
+	scale        float64
+	patience     time.Duration
+	command      string // the make command shown in the results
 }
 
 var everything = regexp.MustCompile("")
@@ -37,19 +36,19 @@ var everything = regexp.MustCompile("")
 func flags(args []string) (*settings, error) {
 	var s settings
 	f := flag.NewFlagSet("bench run", flag.ContinueOnError)
-	f.IntVar(&s.rounds, "rounds", 5, "rounds of all contestants")
+	f.IntVar(&s.runs, "runs", 1, "whole runs, one after another")
+	f.IntVar(&s.rounds, "rounds", 3, "rounds of all contestants in each run")
 	f.TextVar(&s.what, "what", everything, "only cases whose letter or title matches this regular expression")
 	f.TextVar(&s.who, "who", everything, "only contestants whose name matches this regular expression")
 	f.StringVar(&s.out, "out", "docs/performance", "output directory")
 	f.StringVar(&s.java, "java", "", "class path of the Java contestant; empty to skip it")
 	f.StringVar(&s.profiles, "profiles", "", "profile directory for Go contestants; slightly affects their figures")
 	f.Float64Var(&s.scale, "scale", 1, "multiplies measurement times; long poll intervals are never shortened")
-	f.IntVar(&s.levels, "levels", 0, "skip sizes above this; 0 for no limit")
-	f.DurationVar(&s.patience, "patience", 15*time.Minute, "total time for repeating disturbed measurements")
+	f.DurationVar(&s.patience, "patience", 3*time.Minute, "total time for repeating disturbed measurements in each run")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	s.command = fmt.Sprintf("make bench ROUNDS=%d SCALE=%g", s.rounds, s.scale)
+	s.command = fmt.Sprintf("make bench RUNS=%d ROUNDS=%d SCALE=%g", s.runs, s.rounds, s.scale)
 	if s.what.String() != "" {
 		s.command += fmt.Sprintf(" WHAT='%s'", s.what.String())
 	}
@@ -74,25 +73,31 @@ func runAll(args []string) error {
 			return err
 		}
 	}
-	r := &run.Runner{Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Allowed: allowed, Patience: s.patience, Profiles: s.profiles, Log: os.Stderr}
 	env, err := environment(s)
 	if err != nil {
 		return err
 	}
 	var samples []run.Sample
-	for _, c := range cases {
-		more, err := r.Run(c)
-		samples = append(samples, more...)
-		if err != nil {
-			return err
+	for n := range s.runs {
+		r := &run.Runner{
+			Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Allowed: allowed, Patience: s.patience,
+			Profiles: s.profiles, Log: os.Stderr,
 		}
-		for _, t := range report.Tables(c, entrants, samples) {
-			fmt.Println(t)
-		}
-		if err := report.Write(s.out, env, cases, entrants, samples); err != nil {
-			return err
+		for _, c := range cases {
+			more, err := r.Run(c)
+			if err != nil {
+				return err
+			}
+			for _, sample := range more {
+				sample.Run = n + 1
+				samples = append(samples, sample)
+			}
+			if err := report.Write(s.out, env, cases, entrants, samples); err != nil {
+				return err
+			}
 		}
 	}
+	fmt.Print(report.Summary(cases, entrants, samples))
 	return report.Failures(entrants, samples)
 }
 
@@ -102,15 +107,7 @@ func chosen(s *settings) ([]run.Case, error) {
 		if !s.what.MatchString(c.ID) && !s.what.MatchString(c.Title) {
 			continue
 		}
-		var levels []int
-		for _, l := range c.Levels {
-			if s.levels == 0 || l <= s.levels {
-				levels = append(levels, l)
-			}
-		}
-		if c.Levels = levels; len(levels) > 0 {
-			cases = append(cases, c)
-		}
+		cases = append(cases, c)
 	}
 	if len(cases) == 0 {
 		return nil, fmt.Errorf("no case matches %q", s.what.String())
@@ -157,7 +154,7 @@ func environment(s *settings) (report.Environment, error) {
 	}
 	return report.Environment{
 		Command: s.command, Date: time.Now(), Revision: revision(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		Processors: runtime.NumCPU(), Server: version, Java: java, Rounds: s.rounds, Scale: s.scale,
+		Processors: runtime.NumCPU(), Server: version, Java: java, Runs: s.runs, Rounds: s.rounds, Scale: s.scale,
 	}, nil
 }
 

@@ -31,9 +31,6 @@ const (
 	ReadWrite Kind = "-rw"
 	// Async locks are plain locks whose Unlock returns before the reply to the release.
 	Async Kind = "-async"
-	// Cluster locks are plain locks on a Redis Cluster. Settings.Addr lists its nodes, separated by
-	// commas.
-	Cluster Kind = "-cluster"
 	// Permits belong to a semaphore whose permits have IDs and leases.
 	Permits Kind = "-permits"
 	// Counter is a semaphore that only counts its permits.

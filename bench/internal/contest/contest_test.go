@@ -28,12 +28,12 @@ func open(t *testing.T, c contest.Contestant, s *redistest.Server) contest.Locke
 }
 
 // each runs body in parallel for each matching contestant that runs in this process, with its own
-// server. The cluster contestant is tested with its case.
+// server.
 func each(t *testing.T, fits func(contest.Contestant) bool, body func(*testing.T, contest.Contestant, *redistest.Server)) {
 	t.Helper()
 	t.Parallel()
 	for _, c := range contest.All() {
-		if c.Open == nil || c.Kind == contest.Cluster || !fits(c) {
+		if c.Open == nil || !fits(c) {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
@@ -17,18 +16,6 @@ import (
 // limits are upper bounds: they send only Redlatch's two scripts, and do not handle lost replies,
 // renew leases or wait.
 var limits = []Contestant{
-	{Name: "raw-one", Role: Limit, Sends: rawSends, Open: func(_ context.Context, s Settings) (Locker, error) {
-		conn, err := redis.Dial("tcp", s.Addr)
-		if err != nil {
-			return Locker{}, err
-		}
-		var mu sync.Mutex // held during I/O, so that callers run one at a time
-		return openRaw(func(cmd string, args ...any) (any, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return conn.Do(cmd, args...)
-		}, conn.Close)
-	}},
 	{Name: "raw-pool", Role: Limit, Sends: rawSends, Open: func(_ context.Context, s Settings) (Locker, error) {
 		pool := redigoPool(s.Addr)
 		return openRaw(func(cmd string, args ...any) (any, error) {

@@ -14,7 +14,6 @@ import (
 var redlatchKinds = []Contestant{
 	own(Plain, lockOf(rlock.New)),
 	own(Async, asyncLock),
-	own(Cluster, lockOf(rlock.New), "cluster|slots", "cluster|shards"),
 	// The search for dead waiters sends TIME.
 	own(Fair, lockOf(rfairlock.New), "time"),
 	own(ReadWrite, readWriteLock),
@@ -30,12 +29,8 @@ func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ..
 		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info",
 		"hello", "role", "pubsub|numsub", "pubsub|shardnumsub",
 	}, sends...)
-	scheme := "redis://"
-	if kind == Cluster {
-		scheme = "redis-cluster://"
-	}
 	c.Open = func(ctx context.Context, s Settings) (Locker, error) {
-		client, err := redlatch.Open(ctx, scheme+s.Addr, observed()...)
+		client, err := redlatch.Open(ctx, "redis://"+s.Addr, observed()...)
 		if err != nil {
 			return Locker{}, err
 		}

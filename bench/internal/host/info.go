@@ -4,12 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // Info contains the server's statistics.
@@ -24,15 +19,6 @@ type Info struct {
 type command struct {
 	calls  float64
 	micros float64
-}
-
-func infoOf(tb testing.TB, node *redistest.Server) Info {
-	tb.Helper()
-	now := time.Now()
-	text, _ := redis.String(node.Do(tb, "INFO", "everything"), nil) // on failure, all counts are 0
-	info := parseInfo(text)
-	info.At, info.machine = now, readMachine()
-	return info
 }
 
 func parseInfo(text string) Info {

@@ -24,6 +24,7 @@ type Environment struct {
 	Processors int       `json:"processors"`
 	Server     string    `json:"server"`
 	Java       string    `json:"java"`
+	Runs       int       `json:"runs,omitempty"`
 	Rounds     int       `json:"rounds"`
 	// Scale multiplies the time of each measurement; 0 means 1.
 	Scale float64 `json:"scale,omitempty"`
@@ -35,8 +36,12 @@ func (e Environment) String() string {
 	if e.Scale != 0 && e.Scale != 1 {
 		length = fmt.Sprintf(" of %g times the usual length", e.Scale)
 	}
-	return fmt.Sprintf("*`%s`, commit `%s`, %s, %s, %s, %d processors, Redis %s, %d rounds%s, Redisson: %s.*",
-		e.Command, e.Revision, e.Date.Format(time.DateOnly), e.Go, e.System, e.Processors, e.Server, e.Rounds, length, e.Java)
+	runs := ""
+	if e.Runs > 1 {
+		runs = fmt.Sprintf("%d runs of ", e.Runs)
+	}
+	return fmt.Sprintf("*`%s`, commit `%s`, %s, %s, %s, %d processors, Redis %s, %s%d rounds%s, Redisson: %s.*",
+		e.Command, e.Revision, e.Date.Format(time.DateOnly), e.Go, e.System, e.Processors, e.Server, runs, e.Rounds, length, e.Java)
 }
 
 // Disturbances returns a sentence about the CPU time that the host stole.
@@ -69,25 +74,27 @@ func Failures(entrants []run.Entrant, samples []run.Sample) error {
 	return errors.Join(failures...)
 }
 
-// Write writes results.json, tables.md and the plots of a run into folder, which it creates.
+// Write writes results.json, tables.md and the plots of all runs into folder, which it creates.
 func Write(folder string, env Environment, cases []run.Case, entrants []run.Entrant, samples []run.Sample) error {
 	//nolint:gosec // not secret
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	var markdown strings.Builder
-	markdown.WriteString(env.String() + "\n\n" + Disturbances(samples) + "\n")
+	markdown.WriteString(env.String() + "\n\n" + Disturbances(samples) + "\n\n" + Summary(cases, entrants, samples))
 	for _, c := range cases {
-		for _, t := range Tables(c, entrants, samples) {
-			markdown.WriteString("\n" + t.String())
+		t := CaseTable(c, entrants, samples)
+		if len(t.Rows) == 0 {
+			continue
 		}
-		plots, err := Plots(folder, c, entrants, samples)
-		if err != nil {
+		markdown.WriteString("\n" + t.String())
+		if !c.Plot {
+			continue
+		}
+		if err := Plot(filepath.Join(folder, c.ID+".svg"), c, entrants, samples); err != nil {
 			return fmt.Errorf("plot %s: %w", c.ID, err)
 		}
-		for _, name := range plots {
-			fmt.Fprintf(&markdown, "\n![%s](%s)\n", c.Title, name)
-		}
+		fmt.Fprintf(&markdown, "\n![%s](%s.svg)\n", c.Title, c.ID)
 	}
 	return Save(folder, "results.json", "tables.md", markdown.String(), struct {
 		Environment Environment  `json:"environment"`

@@ -2,11 +2,10 @@ package report
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"image/color"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
-	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/run"
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
@@ -37,32 +35,23 @@ var (
 	fonts    = "'Liberation Sans',Arimo,Arial,Helvetica,sans-serif"
 )
 
-// Plots draws the first figure of a case, one SVG file per placement, and returns the file names.
-func Plots(folder string, c run.Case, entrants []run.Entrant, samples []run.Sample) ([]string, error) {
-	if len(c.Levels) < 2 {
-		return nil, nil
+var errEmpty = errors.New("no client has a positive value")
+
+// Plot draws the first figure of a case over its levels as an SVG file.
+func Plot(file string, c run.Case, entrants []run.Entrant, samples []run.Sample) error {
+	p, legend, err := chart(c, entrants, samples)
+	if err != nil {
+		return err
 	}
-	var names []string
-	for _, place := range c.Places {
-		p, legend, err := chart(c, place, entrants, samples)
-		if err != nil {
-			return names, err
-		}
-		if p == nil {
-			continue
-		}
-		image, err := svg(p, legend)
-		if err != nil {
-			return names, err
-		}
-		name := fmt.Sprintf("%s-%s.svg", c.ID, place)
-		//nolint:gosec // plots are not secret
-		if err := os.WriteFile(filepath.Join(folder, name), image, 0o644); err != nil {
-			return names, err
-		}
-		names = append(names, name)
+	if math.IsInf(p.Y.Min, 0) {
+		return errEmpty
 	}
-	return names, nil
+	scale(p, c)
+	image, err := svg(p, legend)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, image, 0o644) //nolint:gosec // plots are not secret
 }
 
 func svg(p *plot.Plot, legend plot.Legend) ([]byte, error) {
@@ -78,11 +67,9 @@ func svg(p *plot.Plot, legend plot.Legend) ([]byte, error) {
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:"+fonts+";")), nil
 }
 
-func chart(
-	c run.Case, place host.Placement, entrants []run.Entrant, samples []run.Sample,
-) (*plot.Plot, plot.Legend, error) {
+func chart(c run.Case, entrants []run.Entrant, samples []run.Sample) (*plot.Plot, plot.Legend, error) {
 	p, legend := plot.New(), plot.NewLegend()
-	p.Title.Text = c.Title + "\n" + placed(place)
+	p.Title.Text = c.Title + "\n" + placed(c.Place)
 	p.X.Label.Text, p.Y.Label.Text = c.Level, c.Figures[0].Title
 	legend.TextStyle.Font.Size = vg.Points(10)
 	legend.Top, legend.Left, legend.Padding = true, true, vg.Points(3)
@@ -93,9 +80,8 @@ func chart(
 		of.Typeface, of.Variant = typeface.Typeface, typeface.Variant
 	}
 	p.Add(plotter.NewGrid())
-	drawn := false
 	for _, e := range entrants {
-		points := series(c, place, e.Label, entrants, samples)
+		points := series(c, e.Label, entrants, samples)
 		if len(points) == 0 {
 			continue
 		}
@@ -111,12 +97,7 @@ func chart(
 		}
 		p.Add(line, dots)
 		legend.Add(e.Label, line, dots)
-		drawn = true
 	}
-	if !drawn {
-		return nil, legend, nil
-	}
-	scale(p, c)
 	return p, legend, nil
 }
 
@@ -146,26 +127,17 @@ func scale(p *plot.Plot, c run.Case) {
 	}
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, levels
 	p.X.Min, p.X.Max = float64(c.Levels[0]), float64(c.Levels[len(c.Levels)-1])
-	if !c.Log {
-		p.Y.Min = 0
-		return
-	}
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(p.Y.Min))), math.Pow(10, math.Ceil(math.Log10(p.Y.Max)))
 }
 
-// series omits values that are not positive if the scale is logarithmic.
-func series(c run.Case, place host.Placement, label string, entrants []run.Entrant, samples []run.Sample) plotter.XYs {
-	var here []run.Sample
-	for _, s := range samples {
-		if s.Case == c.ID && s.Place == place {
-			here = append(here, s)
-		}
-	}
+// series omits values that a logarithmic scale does not have.
+func series(c run.Case, label string, entrants []run.Entrant, samples []run.Sample) plotter.XYs {
+	here := of(c, samples)
 	var points plotter.XYs
 	for _, level := range c.Levels {
 		y := stats.Median(group(entrants, here, level).values(label, c.Figures[0].Name))
-		if !math.IsNaN(y) && (y > 0 || !c.Log) {
+		if y > 0 {
 			points = append(points, plotter.XY{X: float64(level), Y: y})
 		}
 	}

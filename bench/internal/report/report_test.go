@@ -2,8 +2,11 @@ package report_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,8 +45,7 @@ func entrants() []run.Entrant {
 
 func made() run.Case {
 	return run.Case{
-		ID: "x", Title: "Work", Level: "goroutines", Levels: []int{1, 8}, Log: true,
-		Places: []host.Placement{host.Apart, host.Free},
+		ID: "x", Title: "Work", Level: "goroutines", Levels: []int{1, 8}, Place: host.Apart, Plot: true,
 		Figures: []run.Figure{
 			{Name: work.Rate, Title: "per second", More: true},
 			{Name: work.P50, Title: "p50 µs"},
@@ -64,7 +66,7 @@ func samples() []run.Sample {
 					continue
 				}
 				rate := rates[e.Label] * speed * float64(level)
-				s := run.Sample{Case: "x", Place: host.Apart, Level: level, Round: round + 1, Entrant: e.Label}
+				s := run.Sample{Run: 1, Case: "x", Level: level, Round: round + 1, Entrant: e.Label}
 				if e.Label == "redisson" && round == 2 {
 					s.Error = "it did not answer"
 				} else {
@@ -79,9 +81,10 @@ func samples() []run.Sample {
 
 func TestTablesMatchGoldenFiles(t *testing.T) {
 	t.Parallel()
-	tables := report.Tables(made(), entrants(), samples())
-	require.Len(t, tables, 1, "a placement without samples has no table")
-	golden(t, "table.md", tables[0].String())
+	golden(t, "table.md", report.CaseTable(made(), entrants(), samples()).String())
+	other := made()
+	other.ID = "y"
+	require.Empty(t, report.CaseTable(other, entrants(), samples()).Rows, "it was not measured")
 }
 
 func TestReportWritesTablesFiguresAndPlots(t *testing.T) {
@@ -91,8 +94,8 @@ func TestReportWritesTablesFiguresAndPlots(t *testing.T) {
 	require.NoError(t, report.Write(folder, env, []run.Case{made()}, entrants(), samples()))
 	for name, parts := range map[string][]string{
 		"results.json": {`"entrant": "redlatch"`},
-		"tables.md":    {"3 rounds of 0.5 times the usual length, Redisson: none.*", "![Work](x-apart.svg)"},
-		"x-apart.svg":  {"</svg>"},
+		"tables.md":    {"3 rounds of 0.5 times the usual length, Redisson: none.*", "![Work](x.svg)"},
+		"x.svg":        {"</svg>"},
 	} {
 		content, err := os.ReadFile(filepath.Join(folder, name))
 		require.NoError(t, err)
@@ -100,7 +103,69 @@ func TestReportWritesTablesFiguresAndPlots(t *testing.T) {
 			assert.Contains(t, string(content), part)
 		}
 	}
-	assert.NoFileExists(t, filepath.Join(folder, "x-free.svg"))
+
+	failed := samples()
+	for i := range failed {
+		failed[i].Values = nil
+	}
+	require.ErrorContains(t, report.Write(folder, env, []run.Case{made()}, entrants(), failed), "plot x: no client")
+}
+
+// The second run is at half speed, and the JVM failed in it.
+func TestSummaryComparesWholeRuns(t *testing.T) {
+	t.Parallel()
+	who := append(entrants(), run.Entrant{Label: "redlatch-async", Contestant: contest.Contestant{Role: contest.Own}})
+	rates := map[string]float64{"redlatch": 900, "redlatch-async": 1800, "slow-peer": 500, "fast-peer": 1000, "redisson": 300, "raw": 990}
+	var all []run.Sample
+	for id, figure := range map[string]string{"a": work.Rate, "j-500": work.Rate, "c-mixed": run.Ours, "f-million": work.Heap} {
+		for n, speed := range map[int]float64{1: 1, 2: 0.5} {
+			for round := range 3 {
+				for label, rate := range rates {
+					level := map[string]int{"a": 1, "j-500": 1, "c-mixed": 16, "f-million": 1_000_000}[id]
+					s := run.Sample{Run: n, Case: id, Level: level, Round: round + 1, Entrant: label, Values: work.Values{
+						figure: rate * speed * float64(1+round),
+					}}
+					switch {
+					case label == "redisson" && n == 2:
+						s.Values, s.Error = nil, "it did not answer"
+					case label == "redlatch-async" && id != "j-500", label != "redlatch" && id == "c-mixed", label != "redlatch" && id == "f-million":
+						continue
+					}
+					all = append(all, s)
+				}
+			}
+		}
+	}
+	assert.Equal(t, `| work | Redlatch | best Go peer | Redisson |
+|---|---:|---:|---:|
+| lock and unlock, 1 goroutine: pairs/s | 1350 | fast-peer 1500 (0.90, 0.90) | redisson 600 (3.00, –) |
+| round trip + 0.5 ms, 1 goroutine | 1350 | fast-peer 1500 (0.90, 0.90) | redisson 600 (3.00, –) |
+| the same with `+"`UnlockAsync`"+` | 2700 | fast-peer 1500 (1.80, 1.80) | redisson 600 (6.00, –) |
+| two processes and two JVMs: Redlatch's share of acquisitions, % | 1350 | – | – |
+| a million locks held: commands/s | – | – | – |
+| longest time between renewals of a 30 s lease, s | – | – | – |
+| heap bytes per lock | 1350 | – | – |
+`, report.Summary(run.Cases(), who, all))
+	assert.NotContains(t, report.Summary(run.Cases()[1:], who, all), "1 goroutine: pairs/s", "a case that was not chosen")
+}
+
+// Every size of a case, except those that only the text quotes, has a row: others need not be measured.
+func TestSummaryHasRowForEachMeasuredSize(t *testing.T) {
+	t.Parallel()
+	all := []run.Entrant{{Label: "redlatch", Contestant: contest.Contestant{Role: contest.Own}}}
+	onlyInText := []string{"j-50 4", "j-500 4"}
+	for _, c := range run.Cases() {
+		for _, level := range c.Levels {
+			values := work.Values{
+				work.Rate: 1, run.Ours: 1, work.Whole: 1, run.RequestRate: 1,
+			}
+			rows := strings.Count(report.Summary([]run.Case{c}, all, []run.Sample{{
+				Run: 1, Case: c.ID, Level: level, Entrant: "redlatch", Values: values,
+			}}), "| 1.00 |")
+			where := fmt.Sprint(c.ID, " ", level)
+			assert.Equal(t, !slices.Contains(onlyInText, where), rows > 0, where)
+		}
+	}
 }
 
 func TestReportIncludesHostActivity(t *testing.T) {

@@ -2,6 +2,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -24,18 +25,9 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Tables returns one table for each placement that has samples.
-func Tables(c run.Case, entrants []run.Entrant, samples []run.Sample) []Table {
-	var tables []Table
-	for _, place := range c.Places {
-		here := slices.DeleteFunc(slices.Clone(samples), func(s run.Sample) bool {
-			return s.Case != c.ID || s.Place != place
-		})
-		if len(here) > 0 {
-			tables = append(tables, table(c, place, entrants, here))
-		}
-	}
-	return tables
+// of returns the samples of a case.
+func of(c run.Case, samples []run.Sample) []run.Sample {
+	return slices.DeleteFunc(slices.Clone(samples), func(s run.Sample) bool { return s.Case != c.ID })
 }
 
 var rivals = []struct {
@@ -49,8 +41,9 @@ var rivals = []struct {
 
 func goPeer(c contest.Contestant) bool { return c.Role == contest.Peer && !c.Java }
 
-func table(c run.Case, place host.Placement, entrants []run.Entrant, samples []run.Sample) Table {
-	t := Table{Title: fmt.Sprintf("%s. %s (%s)", c.ID, c.Title, placed(place)), Head: []string{c.Level, "client"}}
+// CaseTable returns the table of a case. It has no rows if the case was not measured.
+func CaseTable(c run.Case, entrants []run.Entrant, samples []run.Sample) Table {
+	t := Table{Title: fmt.Sprintf("%s. %s (%s)", c.ID, c.Title, placed(c.Place)), Head: []string{c.Level, "client"}}
 	for i, f := range c.Figures {
 		t.Head = append(t.Head, f.Title)
 		if i == 0 {
@@ -58,10 +51,10 @@ func table(c run.Case, place host.Placement, entrants []run.Entrant, samples []r
 		}
 	}
 	for _, r := range rivals {
-		t.Head = append(t.Head, "× "+r.title, "95 %")
+		t.Head = append(t.Head, "× "+r.title)
 	}
 	for _, level := range c.Levels {
-		g := group(entrants, samples, level)
+		g := group(entrants, of(c, samples), level)
 		for _, e := range entrants {
 			if _, ok := g.samples[e.Label]; ok {
 				t.Rows = append(t.Rows, g.row(c, level, e))
@@ -91,7 +84,7 @@ func group(entrants []run.Entrant, samples []run.Sample, level int) grouped {
 		}
 	}
 	for _, s := range g.samples {
-		slices.SortFunc(s, func(a, b run.Sample) int { return a.Round - b.Round })
+		slices.SortFunc(s, func(a, b run.Sample) int { return cmp.Or(a.Run-b.Run, a.Round-b.Round) })
 	}
 	return g
 }
@@ -139,11 +132,10 @@ func (g grouped) row(c run.Case, level int, e run.Entrant) []string {
 	for _, r := range rivals {
 		rival := g.best(main, r.is)
 		if rival == "" || rival == e.Label {
-			row = append(row, none, none)
+			row = append(row, none)
 			continue
 		}
-		ratio := stats.Paired(g.values(e.Label, main.Name), g.values(rival, main.Name))
-		row = append(row, Ratio(ratio.Median), Interval(ratio))
+		row = append(row, Ratio(stats.Paired(g.values(e.Label, main.Name), g.values(rival, main.Name)).Median))
 	}
 	return row
 }

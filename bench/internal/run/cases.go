@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ import (
 type Case struct {
 	ID, Title, Level string
 	Levels           []int
-	Places           []host.Placement
+	Place            host.Placement
 	Fits             func(c contest.Contestant) bool
 	// Figures are the columns of the table. Contestants are compared by the first one.
 	Figures []Figure
@@ -23,11 +24,10 @@ type Case struct {
 	// Processes is the number of processes, each with Level goroutines; 0 means 1.
 	Processes int
 	RoundTrip time.Duration
-	// Masters is the number of masters for cluster contestants; 0 means no cluster.
-	Masters int
 	// Mixed replaces half of the processes with processes that use Redisson.
 	Mixed bool
-	Log   bool
+	// Plot draws the first figure over the levels.
+	Plot bool
 
 	spec work.Spec
 }
@@ -71,146 +71,148 @@ var (
 	clientLoad = Figure{work.CPU, "client CPU µs/s each", false}
 )
 
-var (
-	everywhere = []host.Placement{host.Apart, host.Free}
-	apart      = []host.Placement{host.Apart}
-)
-
 func of(kind contest.Kind) func(contest.Contestant) bool {
 	return func(c contest.Contestant) bool { return c.Kind == kind }
 }
 
-func locks(c contest.Contestant) bool {
-	return c.Kind == contest.Plain || c.Kind == contest.Fair && c.Role == contest.Own
-}
-func waits(c contest.Contestant) bool    { return c.Waits && locks(c) }
-func renews(c contest.Contestant) bool   { return c.Renews && c.Kind == contest.Plain }
-func redlatch(c contest.Contestant) bool { return c.Role == contest.Own && c.Kind == contest.Plain }
-func sharded(c contest.Contestant) bool  { return redlatch(c) || c.Kind == contest.Cluster }
+func plain(c contest.Contestant) bool    { return c.Kind == contest.Plain && c.Name != "raw-pool" }
+func waits(c contest.Contestant) bool    { return c.Kind == contest.Plain && c.Waits }
+func redlatch(c contest.Contestant) bool { return c.Kind == contest.Plain && c.Role == contest.Own }
 func single(c contest.Contestant) bool {
 	return c.Open != nil && (c.Kind == contest.Plain || c.Kind == contest.Async)
 }
 
-// Cases returns all cases.
+// renews excludes clients that poll: they hand a lock over, and wait, by their poll interval.
+func renews(c contest.Contestant) bool { return c.Kind == contest.Plain && c.Renews }
+
+// Cases returns all cases: what docs/performance.md quotes.
 func Cases() []Case {
-	return append([]Case{
-		{
-			ID: "a", Title: "Lock and unlock, a key for each goroutine", Level: "goroutines",
-			Levels: []int{1, 8, 64, 512, 4096}, Places: everywhere, Fits: locks, Log: true,
-			Figures: []Figure{rate, p50, p99, allocs, clientCPU, redisCPU, requests},
-			spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
-		},
-		{
-			ID: "b", Title: "One key, one process", Level: "goroutines",
-			Levels: []int{1, 2, 16, 128, 1000, 10000}, Places: apart, Fits: waits, Log: true,
-			Figures: []Figure{rate, p50, p99, longest, requests, {work.Luckiest, "luckiest ×", false}, {work.Unluckiest, "unluckiest ×", true}},
-			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 1500},
-		},
-		{
-			ID: "c", Title: "One key, eight processes", Level: "goroutines of each", Processes: 8,
-			Levels: []int{16}, Places: apart, Fits: waits,
-			Figures: []Figure{rate, p50, p99, longest, requests, most, least},
-			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 2000},
-		},
-		{
-			ID: "c-mixed", Title: "One key, two processes of Redlatch and two of Redisson", Level: "goroutines or threads of each",
-			Processes: 4, Mixed: true, Levels: []int{16}, Places: apart, Fits: redlatch,
-			Figures: []Figure{rate, p50, p99, longest, {Ours, "Redlatch's share %", true}, most, least},
-			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 2000},
-		},
-		{
-			ID: "d", Title: "Wake-up: from the unlock to the other's return", Level: "waiters",
-			Levels: []int{1}, Places: everywhere, Fits: waits,
-			Figures: []Figure{p50, p99, longest, {work.Whole, "p50 from the call µs", false}, requests, redisCPU},
-			spec:    work.Spec{Kind: work.Wakeup, Warmup: 300, Duration: 1500},
-		},
-	}, slices.Concat(distant(), restful(), counted())...)
+	pairs := Case{
+		ID: "a", Title: "Lock and unlock, a key for each goroutine", Level: "goroutines",
+		Levels: []int{1, 8, 64, 512}, Place: host.Apart, Fits: plain, Plot: true,
+		Figures: []Figure{rate, p50, p99, allocs, clientCPU, redisCPU, requests},
+		spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
+	}
+	unpinned := pairs
+	unpinned.ID, unpinned.Levels, unpinned.Place, unpinned.Plot = "a-unpinned", []int{1, 64}, host.Free, false
+	return slices.Concat([]Case{pairs, unpinned}, distant(), contended(), restful(), others())
 }
 
 func distant() (all []Case) {
-	for _, trip := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond} {
-		all = append(all, Case{
-			ID:    fmt.Sprintf("j-%d", trip.Microseconds()),
-			Title: fmt.Sprintf("Lock and unlock, a key for each goroutine, with %v more for each round trip", trip),
-			Level: "goroutines", Levels: []int{1, 2, 4}, Places: apart, Fits: single, RoundTrip: trip,
-			Figures: []Figure{rate, p50, p99, clientCPU, requests},
-			spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
-		})
-	}
-	return all
-}
-
-func counted() (all []Case) {
-	for _, c := range []Case{
-		{ID: "k", Title: "One semaphore, eight permits with ids, one process", Fits: of(contest.Permits)},
-		{ID: "l", Title: "One semaphore that counts, eight permits, one process", Fits: of(contest.Counter)},
-	} {
-		c.Level, c.Levels, c.Places, c.Log = "goroutines", []int{1, 8, 64}, apart, true
-		c.Figures = []Figure{rate, p50, p99, longest, requests, clientCPU, redisCPU}
-		c.spec = work.Spec{Kind: work.Turns, Permits: 8, Warmup: 500, Duration: 1500}
+	for _, trip := range []int{50, 200, 500} {
+		c := Case{
+			ID:    fmt.Sprintf("j-%d", trip),
+			Title: fmt.Sprintf("Lock and unlock, a key for each goroutine, with %dµs more for each round trip", trip),
+			Level: "goroutines", Levels: []int{4}, Place: host.Apart, Fits: single,
+			RoundTrip: time.Duration(trip) * time.Microsecond,
+			Figures:   []Figure{rate, p50, p99, clientCPU, requests},
+			spec:      work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
+		}
+		if trip == 500 {
+			c.Levels = []int{1, 4}
+		}
 		all = append(all, c)
 	}
 	return all
 }
 
-func restful() []Case {
-	idle := []Figure{
-		perSecond, {work.Heap, "heap bytes each", false}, {work.Stack, "stack bytes each", false},
-		{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,
-		{RedisLoad, "Redis CPU %", false},
+func contended() []Case {
+	return []Case{
+		{
+			ID: "b", Title: "One key, one process", Level: "goroutines",
+			Levels: []int{128}, Place: host.Apart, Fits: waits,
+			Figures: []Figure{rate, p50, p99, longest, requests, {work.Luckiest, "luckiest ×", false}, {work.Unluckiest, "unluckiest ×", true}},
+			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 1500},
+		},
+		{
+			ID: "c", Title: "One key, eight processes", Level: "goroutines of each", Processes: 8,
+			Levels: []int{16}, Place: host.Apart, Fits: waits,
+			Figures: []Figure{rate, p50, p99, longest, requests, most, least},
+			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 2000},
+		},
+		{
+			ID: "c-mixed", Title: "One key, two processes of Redlatch and two of Redisson", Level: "goroutines or threads of each",
+			Processes: 4, Mixed: true, Levels: []int{16}, Place: host.Apart, Fits: redlatch,
+			Figures: []Figure{rate, p50, p99, longest, {Ours, "Redlatch's share %", true}, most, least},
+			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 2000},
+		},
+		{
+			ID: "d", Title: "Wake-up: from the unlock to the other's return", Level: "waiters",
+			Levels: []int{1}, Place: host.Apart, Fits: renews,
+			Figures: []Figure{p50, p99, longest, {work.Whole, "p50 from the call µs", false}, requests, redisCPU},
+			spec:    work.Spec{Kind: work.Wakeup, Warmup: 300, Duration: 1500},
+		},
 	}
+}
+
+func restful() []Case {
 	held := []Figure{
 		perSecond, {work.Heap, "heap bytes each", false}, clientLoad, {RedisLoad, "Redis CPU %", false},
 		{work.Oldest, "latest renewal s", false}, {work.Gone, "gone", false},
 	}
 	return []Case{
 		{
-			ID: "e", Title: "Waiters for one lock that stays held", Level: "waiters", Rounds: 2,
-			Levels: []int{1000, 10000}, Places: apart, Fits: waits, Figures: idle,
+			ID: "e", Title: "Waiters for one lock that stays held", Level: "waiters", Rounds: 1,
+			Levels: []int{1000}, Place: host.Apart, Fits: renews,
+			Figures: []Figure{
+				perSecond, {work.Heap, "heap bytes each", false}, {work.Stack, "stack bytes each", false},
+				{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,
+				{RedisLoad, "Redis CPU %", false},
+			},
 			spec: work.Spec{Kind: work.Idle, Warmup: 2000, Duration: 11000},
 		},
 		{
-			ID: "e-many", Title: "Waiters for as many locks that stay held", Level: "waiters", Rounds: 2,
-			Levels: []int{1000, 10000}, Places: apart, Fits: waits, Figures: idle,
-			spec: work.Spec{Kind: work.Idle, Separate: true, Warmup: 2000, Duration: 11000},
-		},
-		{
-			ID: "f", Title: "Locks that are held and renewed", Level: "locks", Rounds: 2,
-			Levels: []int{100000}, Places: apart, Fits: renews,
+			ID: "f", Title: "Locks that are held and renewed", Level: "locks", Rounds: 1,
+			Levels: []int{100000}, Place: host.Apart, Fits: renews,
 			Figures: held,
 			spec:    work.Spec{Kind: work.Watchdog, Warmup: 11000, Duration: 21000},
 		},
 		{
-			ID: "f-million", Title: "A million locks that are held and renewed", Level: "locks", Rounds: 2,
-			Levels: []int{1000000}, Places: apart, Fits: redlatch,
+			ID: "f-million", Title: "A million locks that are held and renewed", Level: "locks", Rounds: 1,
+			Levels: []int{1000000}, Place: host.Apart, Fits: redlatch,
 			Figures: held,
 			spec:    work.Spec{Kind: work.Watchdog, Warmup: 11000, Duration: 21000},
 		},
-		{
-			ID: "m", Title: "Lock and unlock, a key for each goroutine, cluster of three masters", Level: "goroutines",
-			Levels: []int{8, 64, 512, 4096}, Places: everywhere, Fits: sharded, Masters: 3, Log: true,
-			Figures: []Figure{rate, p50, p99, allocs, clientCPU, redisCPU, requests},
-			spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
-		},
+	}
+}
+
+func others() []Case {
+	all := []Case{
 		{
 			ID: "g", Title: "One fair lock, one process", Level: "queued",
-			Levels: []int{10, 100, 1000, 10000}, Places: apart, Fits: of(contest.Fair), Log: true,
+			Levels: []int{10, 100, 1000}, Fits: of(contest.Fair), Plot: true,
 			Figures: []Figure{rate, p50, p99, longest, requests, {Busy, "Redis busy µs each", false}, redisCPU},
 			spec:    work.Spec{Kind: work.Turns, Warmup: 1000, Duration: 2000},
 		},
 		{
-			ID: "h", Title: "One read/write lock, one process: readers", Level: "goroutines",
-			Levels: []int{1, 8, 64, 512}, Places: apart, Fits: of(contest.ReadWrite), Log: true,
-			Figures: []Figure{rate, p50, p99, longest, requests, clientCPU, redisCPU},
-			spec:    work.Spec{Kind: work.Turns, Reads: 100, Warmup: 500, Duration: 1500},
+			ID: "h", Title: "One read/write lock, one process: readers",
+			Levels: []int{8, 64}, Fits: of(contest.ReadWrite),
+			spec: work.Spec{Kind: work.Turns, Reads: 100, Warmup: 500, Duration: 1500},
 		},
 		{
-			ID: "i", Title: "One read/write lock, one process: nine of ten acquisitions read", Level: "goroutines",
-			Levels: []int{8, 64}, Places: apart, Fits: of(contest.ReadWrite),
-			Figures: []Figure{rate, p50, p99, longest, requests, {work.Unluckiest, "unluckiest ×", true}, redisCPU},
-			spec:    work.Spec{Kind: work.Turns, Reads: 90, Warmup: 500, Duration: 1500},
+			ID: "i", Title: "One read/write lock, one process: nine of ten acquisitions read",
+			Levels: []int{64}, Fits: of(contest.ReadWrite),
+			spec: work.Spec{Kind: work.Turns, Reads: 90, Warmup: 500, Duration: 1500},
+		},
+		{
+			ID: "k", Title: "One semaphore, eight permits with ids, one process",
+			Levels: []int{8, 64}, Fits: of(contest.Permits),
+			spec: work.Spec{Kind: work.Turns, Permits: 8, Warmup: 500, Duration: 1500},
+		},
+		{
+			ID: "l", Title: "One semaphore that counts, eight permits, one process",
+			Levels: []int{8, 64}, Fits: of(contest.Counter),
+			spec: work.Spec{Kind: work.Turns, Permits: 8, Warmup: 500, Duration: 1500},
 		},
 	}
+	for i := range all {
+		c := &all[i]
+		c.Place, c.Level = host.Apart, cmp.Or(c.Level, "goroutines")
+		if c.Figures == nil {
+			c.Figures = []Figure{rate, p50, p99, longest, requests, clientCPU, redisCPU}
+		}
+	}
+	return all
 }
 
 // QuickCase is a case that compares two builds of the same contestant.
@@ -221,14 +223,14 @@ type QuickCase struct {
 
 // QuickCases returns short cases for each way to acquire a lock.
 func QuickCases() []QuickCase {
-	place := []host.Placement{host.Apart}
-	if !host.Apart.Possible() {
-		place = []host.Placement{host.Free}
+	place := host.Apart
+	if !place.Possible() {
+		place = host.Free
 	}
 	everybody := func(contest.Contestant) bool { return true }
 	quick := func(who, id, title string, levels []int, figures []Figure, spec work.Spec) QuickCase {
 		return QuickCase{Contestant: who, Case: Case{
-			ID: id, Title: title, Level: "size", Levels: levels, Places: place, Fits: everybody,
+			ID: id, Title: title, Level: "size", Levels: levels, Place: place, Fits: everybody,
 			Figures: figures, spec: spec,
 		}}
 	}

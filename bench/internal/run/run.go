@@ -29,13 +29,13 @@ type Entrant struct {
 
 // Sample is the result of one entrant in one round.
 type Sample struct {
-	Case    string         `json:"case"`
-	Place   host.Placement `json:"place"`
-	Level   int            `json:"level"`
-	Round   int            `json:"round"`
-	Entrant string         `json:"entrant"`
-	Values  work.Values    `json:"values,omitempty"`
-	Error   string         `json:"error,omitempty"`
+	Run     int         `json:"run"` // set by the caller
+	Case    string      `json:"case"`
+	Level   int         `json:"level"`
+	Round   int         `json:"round"`
+	Entrant string      `json:"entrant"`
+	Values  work.Values `json:"values,omitempty"`
+	Error   string      `json:"error,omitempty"`
 	// Stolen is the fraction of CPU time that the host stole.
 	Stolen float64 `json:"stolen,omitempty"`
 	// Disturbed reports whether Stolen exceeded Runner.Allowed.
@@ -65,7 +65,6 @@ type Runner struct {
 
 	launcher *host.Launcher
 	addr     string
-	cluster  host.Server // set if the case has Masters
 	kept     map[string]*session
 	runs     int
 }
@@ -76,23 +75,18 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 		r.say("%s: skipped without Redisson\n", c.ID)
 		return nil, nil
 	}
+	if !c.Place.Possible() {
+		r.say("%s: cannot separate client and server CPUs on this machine\n", c.ID)
+		return nil, nil
+	}
 	r.launcher = host.NewLauncher()
 	defer r.launcher.Close()
 	var samples []Sample
-	for _, place := range c.Places {
-		if !place.Possible() {
-			r.say("%s: cannot separate client and server CPUs on this machine\n", c.ID)
-			continue
-		}
-		err := redistest.Perform(func(tb testing.TB) {
-			tb.Helper()
-			r.place(tb, c, place, func(s Sample) { samples = append(samples, s) })
-		})
-		if err != nil {
-			return samples, err
-		}
-	}
-	return samples, nil
+	err := redistest.Perform(func(tb testing.TB) {
+		tb.Helper()
+		r.measureAll(tb, c, func(s Sample) { samples = append(samples, s) })
+	})
+	return samples, err
 }
 
 func (r *Runner) mate() int {
@@ -103,13 +97,10 @@ func (r *Runner) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format, args...)
 }
 
-func (r *Runner) place(tb testing.TB, c Case, place host.Placement, add func(Sample)) {
+func (r *Runner) measureAll(tb testing.TB, c Case, add func(Sample)) {
 	tb.Helper()
-	server := host.StartServer(tb, place)
+	server := host.StartServer(tb, c.Place)
 	r.addr = server.Addr()
-	if c.Masters > 0 {
-		r.cluster = host.StartCluster(tb, place, c.Masters)
-	}
 	if c.RoundTrip > 0 {
 		link, err := host.StartLink(server.Addr(), c.RoundTrip)
 		if err != nil {
@@ -134,7 +125,7 @@ func (r *Runner) place(tb testing.TB, c Case, place host.Placement, add func(Sam
 				if !c.fits(e.Contestant, level) {
 					continue
 				}
-				s := Sample{Case: c.ID, Place: place, Level: level, Round: round + 1, Entrant: e.Label}
+				s := Sample{Case: c.ID, Level: level, Round: round + 1, Entrant: e.Label}
 				add(r.patiently(tb, s, c, e, server))
 			}
 		}
@@ -160,9 +151,6 @@ func (c Case) fits(who contest.Contestant, level int) bool {
 
 func (r *Runner) patiently(tb testing.TB, blank Sample, c Case, e Entrant, server host.Server) Sample {
 	tb.Helper()
-	if e.Contestant.Kind == contest.Cluster {
-		server = r.cluster
-	}
 	for {
 		s, began := blank, time.Now()
 		r.sample(tb, &s, c, e, server)
@@ -178,7 +166,7 @@ func (r *Runner) patiently(tb testing.TB, blank Sample, c Case, e Entrant, serve
 func (r *Runner) sample(tb testing.TB, s *Sample, c Case, e Entrant, server host.Server) {
 	tb.Helper()
 	r.runs++
-	parties, err := r.parties(c, e, s.Place)
+	parties, err := r.parties(c, e)
 	if err == nil {
 		for i := range parties {
 			parties[i].spec = r.spec(c, parties[i], s.Level)
@@ -194,10 +182,10 @@ func (r *Runner) sample(tb testing.TB, s *Sample, c Case, e Entrant, server host
 	r.part(parties, err)
 	if err != nil {
 		s.Error = err.Error()
-		r.say("%s %s %s %d round %d: %v\n", c.ID, s.Place, e.Label, s.Level, s.Round, err)
+		r.say("%s %s %s %d round %d: %v\n", c.ID, c.Place, e.Label, s.Level, s.Round, err)
 		return
 	}
-	r.say("%s %s %s %d round %d: %s\n", c.ID, s.Place, e.Label, s.Level, s.Round,
+	r.say("%s %s %s %d round %d: %s\n", c.ID, c.Place, e.Label, s.Level, s.Round,
 		strconv.FormatFloat(s.Values[c.Figures[0].Name], 'f', 1, 64))
 }
 
@@ -207,9 +195,6 @@ func (r *Runner) spec(c Case, p party, level int) work.Spec {
 		spec.Duration = int64(float64(spec.Duration) * r.Scale)
 	}
 	spec.Contestant, spec.Addr, spec.Goroutines = p.entrant.Contestant.Name, r.addr, level
-	if p.entrant.Contestant.Kind == contest.Cluster {
-		spec.Addr = r.cluster.Addr()
-	}
 	spec.Key = "bench:" + strconv.Itoa(r.runs)
 	if p.entrant.Contestant.Java && !p.used {
 		spec.Warmup += jvmWarmup.Milliseconds()
@@ -221,10 +206,10 @@ func (r *Runner) profile(s Sample, p party, i int) string {
 	if r.Profiles == "" || p.entrant.Contestant.Java {
 		return ""
 	}
-	return filepath.Join(r.Profiles, fmt.Sprintf("%s-%s-%d-%s-%d.%d.pprof", s.Case, s.Place, s.Level, s.Entrant, s.Round, i))
+	return filepath.Join(r.Profiles, fmt.Sprintf("%s-%d-%s-%d.%d.pprof", s.Case, s.Level, s.Entrant, s.Round, i))
 }
 
-func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, error) {
+func (r *Runner) parties(c Case, e Entrant) ([]party, error) {
 	var parties []party
 	n := max(c.Processes, 1)
 	for i := range n {
@@ -232,7 +217,7 @@ func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, erro
 		if c.Mixed && i >= n/2 {
 			of = r.Entrants[r.mate()]
 		}
-		s, err := r.session(of, i, place)
+		s, err := r.session(of, i, c.Place)
 		if err != nil {
 			return parties, err
 		}

@@ -48,7 +48,7 @@ func chosen(t *testing.T, id string, level int) run.Case {
 	t.Helper()
 	for _, c := range run.Cases() {
 		if c.ID == id {
-			c.Levels, c.Places = []int{level}, []host.Placement{host.Free}
+			c.Levels, c.Place = []int{level}, host.Free
 			return c
 		}
 	}
@@ -92,7 +92,7 @@ func TestContestantsAlternateEachRound(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	r := &run.Runner{
-		Entrants: []run.Entrant{entrant(t, "redlatch"), entrant(t, "raw-one")},
+		Entrants: []run.Entrant{entrant(t, "redlatch"), entrant(t, "raw-pipelined")},
 		Rounds:   2, Scale: 0.2, Swap: true, Log: io.Discard,
 	}
 	samples := runCounted(t, r, chosen(t, "a", 2))
@@ -103,22 +103,7 @@ func TestContestantsAlternateEachRound(t *testing.T) {
 		assert.InDelta(t, 2, s.Values[run.Requests], 0.3, "requests of %s", s.Entrant)
 		assert.Positive(t, s.Values[run.RedisCPU])
 	}
-	assert.Equal(t, []string{"1redlatch", "1raw-one", "2raw-one", "2redlatch"}, order)
-}
-
-func TestRunMeasuresClusterAndServer(t *testing.T) {
-	t.Parallel()
-	needsServer(t)
-	r := &run.Runner{
-		Entrants: []run.Entrant{entrant(t, "redlatch"), entrant(t, "redlatch-cluster")},
-		Rounds:   1, Scale: 0.5, Log: io.Discard,
-	}
-	samples := runCounted(t, r, chosen(t, "m", 16))
-	require.Len(t, samples, 2)
-	for _, s := range samples {
-		assert.Positive(t, s.Values[work.Rate])
-		assert.InDelta(t, 2, s.Values[run.Requests], 0.5, "requests of %s, of all masters", s.Entrant)
-	}
+	assert.Equal(t, []string{"1redlatch", "1raw-pipelined", "2raw-pipelined", "2redlatch"}, order)
 }
 
 func TestRunSumsProcesses(t *testing.T) {
@@ -139,9 +124,9 @@ func TestRunSumsProcesses(t *testing.T) {
 func TestClientFailureDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
-	dead := entrant(t, "raw-one")
+	dead := entrant(t, "raw-pipelined")
 	dead.Label, dead.Command = "dead", []string{"false"}
-	foreign := entrant(t, "raw-one")
+	foreign := entrant(t, "raw-pipelined")
 	foreign.Label, foreign.Contestant.Name = "stranger", "nobody"
 	var log strings.Builder
 	r := &run.Runner{
@@ -163,7 +148,7 @@ func TestDisturbedRoundsAreRepeatedUpToLimit(t *testing.T) {
 	needsServer(t)
 	for patience, again := range map[time.Duration]int{0: 0, time.Nanosecond: 1, time.Hour: 8} {
 		r := &run.Runner{
-			Entrants: []run.Entrant{entrant(t, "raw-one")}, Rounds: 1, Scale: 0.02, Log: io.Discard,
+			Entrants: []run.Entrant{entrant(t, "raw-pipelined")}, Rounds: 1, Scale: 0.02, Log: io.Discard,
 			Allowed: -1, Patience: patience,
 		}
 		samples, err := r.Run(chosen(t, "a", 1))
@@ -174,7 +159,7 @@ func TestDisturbedRoundsAreRepeatedUpToLimit(t *testing.T) {
 		assert.NotEmpty(t, samples[0].Values)
 	}
 	r := &run.Runner{
-		Entrants: []run.Entrant{entrant(t, "raw-one")}, Rounds: 1, Scale: 0.02, Log: io.Discard,
+		Entrants: []run.Entrant{entrant(t, "raw-pipelined")}, Rounds: 1, Scale: 0.02, Log: io.Discard,
 		Allowed: 1, Patience: time.Hour,
 	}
 	samples, err := r.Run(chosen(t, "a", 1))

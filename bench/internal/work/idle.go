@@ -22,7 +22,7 @@ const (
 
 var errFreed = errors.New("a waiter acquired a lock that was never released")
 
-// Another client holds the locks with a fixed lease, so that only the waiters cause load.
+// Another client holds the lock with a fixed lease, so that only the waiters cause load.
 type idle struct {
 	common
 	holder, waiter contest.Locker
@@ -35,15 +35,11 @@ type idle struct {
 
 func startIdle(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
 	i := &idle{waiters: float64(spec.Goroutines)}
-	names := []string{spec.Key}
-	if spec.Separate {
-		names = numbered(spec.Key, spec.Goroutines)
-	}
 	var err error
 	if i.holder, err = c.Open(ctx, contest.Settings{Addr: spec.Addr, Lease: longLease}); err != nil {
 		return nil, err
 	}
-	if err := takeAll(ctx, i.holder, names); err != nil {
+	if err := takeAll(ctx, i.holder, []string{spec.Key}); err != nil {
 		return nil, err
 	}
 	if err := i.ask(spec.Addr); err != nil {
@@ -55,8 +51,8 @@ func startIdle(ctx context.Context, c contest.Contestant, spec Spec) (job, error
 	ctx, i.cancel = context.WithCancel(ctx)
 	i.goroutines = runtime.NumGoroutine()
 	heap(&i.before)
-	for n := range spec.Goroutines {
-		key := i.waiter.Key(names[n%len(names)])
+	for range spec.Goroutines {
+		key := i.waiter.Key(spec.Key)
 		i.done.Go(func() { i.wait(ctx, key) })
 	}
 	return i, nil

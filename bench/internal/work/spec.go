@@ -19,7 +19,7 @@
 //	pairs     goroutines lock and unlock, each its own key
 //	turns     goroutines lock and unlock the same key
 //	wakeup    one holds, one waits: from the unlock to the other's return
-//	idle      goroutines wait for one lock, or each for its own, that is never released
+//	idle      goroutines wait for a lock that is never released
 //	watchdog  locks are held and renewed
 //
 // A violation of mutual exclusion is an error in every case.
@@ -56,8 +56,6 @@ type Spec struct {
 	// Reads is the percentage of Turns' acquisitions that are reads.
 	Reads   int `json:"reads,omitempty"`
 	Permits int `json:"permits,omitempty"`
-	// Separate gives each waiter of Idle its own lock.
-	Separate bool `json:"separate,omitempty"`
 	// Warmup and Duration are in milliseconds.
 	Warmup   int64  `json:"warmup"`
 	Duration int64  `json:"duration"`

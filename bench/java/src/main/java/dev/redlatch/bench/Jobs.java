@@ -208,7 +208,7 @@ final class Jobs {
         }
     }
 
-    /** Waits for locks that another client holds with a lease that is not renewed. */
+    /** Waits for a lock that another client holds with a lease that is not renewed. */
     static final class Idle extends Job {
         /** Waiters have a client of their own each time: its connections are counted. */
         private static final String WAITER = "waiter";
@@ -218,22 +218,18 @@ final class Jobs {
         private final Probe probe;
         private final int waiters;
         private final double connections;
-        private final double heap;
         private final int threads;
 
         Idle(Clients clients, Spec spec) throws Exception {
             this.clients = clients;
             this.spec = spec;
             waiters = spec.goroutines();
-            for (int i = 0; i < (spec.separate() ? waiters : 1); i++) {
-                clients.lock(clients.client(spec, "holder"), spec, name(spec, i)).lock(1, TimeUnit.HOURS);
-            }
+            clients.lock(clients.client(spec, "holder"), spec, spec.key()).lock(1, TimeUnit.HOURS);
             probe = new Probe(spec);
             connections = probe.connections();
-            heap = heap();
             threads = Thread.activeCount();
             for (int i = 0; i < waiters; i++) {
-                RLock lock = clients.lock(clients.client(spec, WAITER), spec, name(spec, i));
+                RLock lock = clients.lock(clients.client(spec, WAITER), spec, spec.key());
                 team.start(() -> {
                     lock.lockInterruptibly();
                     team.fail(new IllegalStateException("a waiter acquired a lock that was never released"));
@@ -241,21 +237,10 @@ final class Jobs {
             }
         }
 
-        private static String name(Spec spec, int i) {
-            return spec.separate() ? spec.key() + ":" + i : spec.key();
-        }
-
-        private static double heap() {
-            System.gc();
-            Runtime r = Runtime.getRuntime();
-            return r.totalMemory() - r.freeMemory();
-        }
-
         @Override
         Map<String, Double> end() throws Exception {
             Map<String, Double> values = since.rest(waiters);
             values.put("goroutines", (double) (Thread.activeCount() - threads) / waiters);
-            values.put("heap", (heap() - heap) / waiters);
             values.put("connections", probe.connections() - connections);
             return values;
         }

@@ -23,7 +23,6 @@ public final class Main {
             int goroutines,
             int reads,
             int permits,
-            boolean separate,
             long warmup,
             long duration) {}
 
