@@ -179,10 +179,10 @@ func TestUnlockReleasesOnePermit(t *testing.T) {
 	require.Empty(t, got.Stdout)
 	require.Contains(t, got.Stderr, "release a semaphore's permit by its ID. `redlatch status downloads` shows the IDs; then use --dead ID")
 	got = program.Fails(t, s.URL(), 2, "If you are sure that it is dead: --dead 30313233343536373839616263646566. ", "unlock", "--force", "--for", "10ms", "--owner", "30313233343536373839616263646566", "downloads")
-	require.Contains(t, got.Stdout, "permits of semaphore \"downloads\" are taken\n")
+	require.Contains(t, got.Stdout, "permit of semaphore \"downloads\" is taken\n")
 
 	audit := takes(t, s, "unlock-permit", "--dead", "30313233343536373839616263646566", "downloads")
-	require.Regexp(t, `took permits of semaphore "downloads" on redis://\S+ from 30313233343536373839616263646566 \(permit, never ends\); reason "why"\n$`, audit["text"])
+	require.Regexp(t, `took permit of semaphore "downloads" on redis://\S+ from 30313233343536373839616263646566 \(permit, never ends\); reason "why"\n$`, audit["text"])
 	audit = takes(t, s, "unlock-permit.json", "--owner", "66656463626139383736353433323130", "--even-if-alive", "--json", "downloads")
 	require.Equal(t, []any{"66656463626139383736353433323130"}, audit["taken_from"])
 	takes(t, s, "unlock-permit-by-hand", "--dead", "62792068616e64", "downloads")

@@ -58,6 +58,8 @@ func question(f *repair.Forced) string {
 		this = "these holders"
 	}
 	switch {
+	case f.IsSemaphore() && len(f.Losers()) == 1:
+		return fmt.Sprintf("Release this %s?", subject(f))
 	case f.IsSemaphore():
 		return fmt.Sprintf("Release these %s?", subject(f))
 	case others > 0:
@@ -67,10 +69,13 @@ func question(f *repair.Forced) string {
 }
 
 func subject(f *repair.Forced) string {
-	if f.IsSemaphore() {
-		return fmt.Sprintf("permits of semaphore %q", f.Name)
+	switch {
+	case !f.IsSemaphore():
+		return fmt.Sprintf("lock %q", f.Name)
+	case len(f.Losers()) == 1:
+		return fmt.Sprintf("permit of semaphore %q", f.Name)
 	}
-	return fmt.Sprintf("lock %q", f.Name)
+	return fmt.Sprintf("permits of semaphore %q", f.Name)
 }
 
 func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
@@ -127,8 +132,12 @@ func printLock(w io.Writer, f *repair.Forced) {
 func state(f *repair.Forced, losers int) string {
 	others, _ := f.Others()
 	switch {
+	case f.IsSemaphore() && f.Taken && losers == 1:
+		return "was released"
 	case f.IsSemaphore() && f.Taken:
 		return "were released"
+	case f.IsSemaphore() && losers == 1:
+		return "is taken"
 	case f.IsSemaphore():
 		return "are taken"
 	case !f.Taken:
