@@ -91,7 +91,7 @@ func (c *Counter) ask(ctx context.Context) ([]string, error) {
 var helloArgs = []any{"2"}
 
 var (
-	errCluster   = errors.New("the server is part of a cluster whose other nodes are unknown")
+	errCluster   = errors.New("the server is part of a cluster whose other nodes are unknown; a redis-cluster:// address finds them")
 	errNoReplica = errors.New("the address reported by the master is not a replica")
 	errNoMaster  = errors.New("the server is not a master")
 	errTwins     = errors.New("two replicas have the same address")
