@@ -67,6 +67,7 @@ func TestTLSFlagsEncryptAndErrorsNameMissingFlag(t *testing.T) {
 		{"redis://", []string{"--tls-ca", cert}, "or set --tls-server-name to that name"},
 		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example"}, "et --tls-cert and --tls-key"},
 		{"redis://", []string{"--tls-insecure-skip-verify"}, "et --tls-cert and --tls-key"},
+		{"redis://", []string{"--tls-insecure-skip-verify=false"}, "or set --tls-server-name to that name"},
 		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example", "--tls-cert", cert, "--tls-key", key}, ""},
 		{"redis://", []string{"--tls-insecure-skip-verify", "--tls-cert", cert, "--tls-key", key}, ""},
 	} {

@@ -97,6 +97,9 @@ func (g *Globals) Choose() (*Chosen, error) {
 	c.ServerName = cmp.Or(g.tls.ServerName, c.ServerName)
 	if g.given("tls-insecure-skip-verify") {
 		c.Insecure = g.tls.Insecure
+		if !c.encrypted() { // false turns off InsecureSkipVerify, but not TLS
+			c.encrypt()
+		}
 	}
 	if g.passwordFile != "" {
 		c.PasswordFile, c.PasswordCommand = g.passwordFile, nil
@@ -147,14 +150,15 @@ func find(name, from string) (*Chosen, error) {
 }
 
 // Environment returns the variables that make commands started by this one use its server, but not its files. It does not
-// replace REDIS_URL, which may name another program's server, and does not reveal a password.
+// replace REDIS_URL, which may name another program's server, and does not reveal a password. If it sets REDIS_URL, it
+// clears REDIS_PASSWORD unless that is the server's password.
 func (g *Globals) Environment() (env []string) {
 	c, err := g.Choose()
 	if err != nil || c.Name == "" && c.From != "--"+redisFlag {
 		return nil
 	}
 	name := c.Name
-	if g.tls != (connect.TLS{}) && !c.ownTLS {
+	if c.encrypted() && !c.ownTLS {
 		name = "" // the context alone would send its password unencrypted
 	}
 	if c.Name != "" || os.Getenv(contextEnv) != "" { // an empty variable is as if unset
@@ -163,8 +167,8 @@ func (g *Globals) Environment() (env []string) {
 	reachable := name == "" || c.User+c.Password() == "" && c.TLS() == (connect.TLS{})
 	if os.Getenv(urlEnv) == "" && reachable && !c.shows() {
 		env = append(env, urlEnv+"="+c.address())
-		if c.Name != name && c.Password() != passwordEnv && os.Getenv(passwordEnv) != "" {
-			env = append(env, passwordEnv+"=") // it is not for the context's server
+		if c.Password() != passwordEnv && os.Getenv(passwordEnv) != "" {
+			env = append(env, passwordEnv+"=")
 		}
 	}
 	return env
@@ -174,6 +178,14 @@ func (g *Globals) Environment() (env []string) {
 func (c *Chosen) encrypted() bool {
 	at, err := redisurl.Parse(c.Redis)
 	return err == nil && at.Secure || c.TLS() != (connect.TLS{})
+}
+
+// encrypt makes the address one of a server with TLS. A Unix socket does not use TLS.
+func (c *Chosen) encrypt() {
+	if at, err := redisurl.Parse(c.Redis); err == nil && at.Kind != redisurl.Socket {
+		at.Secure = true
+		c.Redis = at.Full()
+	}
 }
 
 // address returns the address with the user and with TLS, so that no password is sent unencrypted or for another user.

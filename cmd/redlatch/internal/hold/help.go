@@ -11,9 +11,9 @@ flags unless the context has TLS itself. If REDIS_URL, which may name another
 program's server, is not set, --redis sets it, with --user and as rediss:// for
 --tls flags, unless the address contains a password; --context sets it unless
 the server needs a user, a password or TLS files. If --tls flags clear
-REDLATCH_CONTEXT, --context sets REDIS_URL as --redis does, and with it clears
-REDIS_PASSWORD unless that is the password in use. The current context of the
-config file is not used.
+REDLATCH_CONTEXT, --context sets REDIS_URL as --redis does. If redlatch sets
+REDIS_URL, it clears REDIS_PASSWORD unless it used that password. The current
+context of the config file is not used.
 
 If the lock is lost, COMMAND's process group gets SIGTERM, and SIGKILL before
 another owner can acquire the lock. With --on-lost kill it gets SIGKILL
@@ -100,11 +100,11 @@ The background process exits on redlatch release, or when the script exits,
 even by SIGKILL. If the background process is killed, the lock expires after at
 most one lease. eval sets and exports REDLATCH_LOCK, REDLATCH_OWNER,
 REDLATCH_HOLD and REDLATCH_HOLD_PID, with --fenced also REDLATCH_TOKEN, and
-with --permits REDLATCH_PERMIT instead of the owner. With --context and a TLS
-option, it may also set REDIS_URL and empty REDIS_PASSWORD. If the lock was not
-acquired, it unsets the former and fails with the exit code. Without --for-pid,
-the lock is held until the parent process exits; in a pipe, that is a subshell,
-which exits immediately.
+with --permits REDLATCH_PERMIT instead of the owner. Like run, it may also set
+REDLATCH_CONTEXT and REDIS_URL, and clear REDIS_PASSWORD. If the lock was not
+acquired, it unsets the REDLATCH variables of the lock and fails with the exit
+code. Without --for-pid, the lock is held until the parent process exits; in a
+pipe, that is a subshell, which exits immediately.
 
 --at-least sets a lease for the rest of the time and does not wait. In a
 systemd unit with Type=notify, the unit is ready when the lock is held; -s does
