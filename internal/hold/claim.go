@@ -299,8 +299,8 @@ func (l *lateRelease) Late(_ any, err error) *engine.InDoubt {
 	o := (*ownership)(l)
 	return &engine.InDoubt{
 		Lease: o.mayLast(),
-		// A shared owner may get new holds.
-		Superseded: func() bool { return !o.shared && o.isFreed() },
+		// A shared owner may get new holds, and another role may still be handed over.
+		Superseded: func() bool { return !o.shared && o.isFreed() && !o.inSeveralRoles() },
 		Done: func(over bool) {
 			if over {
 				o.pendingReleases.Add(-1)

@@ -183,34 +183,59 @@ func TestHandOverSucceedsAfterOutage(t *testing.T) {
 	})
 }
 
-// The new owner may have a read hold, which the release would end.
+// outage returns a transport whose connections cannot be killed until the outage ends.
+func outage() (tr *faketransport.Fencing, down *atomic.Bool) {
+	down = new(atomic.Bool)
+	down.Store(true)
+	return &faketransport.Fencing{Fake: &faketransport.Fake{Conn: 7}, Kill: func(context.Context) error {
+		if down.Load() {
+			return transport.ErrNotSent
+		}
+		return nil
+	}}, down
+}
+
+// The new owner may have a hold in the other role, which the release would end.
 func TestHandOverRejectsPendingReleaseInOtherRole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lost := false
-		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
-			switch {
-			case c.Name == "write_acquire":
-				return nil, nil, true
-			case c.Name == "read_release" && !lost:
-				lost = true
-				return nil, transport.ErrUncertain, true
-			case strings.HasSuffix(c.Name, "renew"):
-				return []any{int64(1)}, nil, true
-			}
-			return int64(1), nil, true
-		}}
-		rw := rreadwritelock.New(clientOver(t, tr), "job")
-		w, err := rw.Write().Lock(t.Context())
-		require.NoError(t, err)
-		r, err := rw.Read().Lock(w.Context(t.Context()))
-		require.NoError(t, err)
-		require.NoError(t, r.Unlock())
-		require.True(t, lost)
-		_, err = w.HandOver()
-		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		require.NoError(t, w.Err())
-		require.NoError(t, w.Unlock())
-	})
+	for _, release := range []string{"read_release", "write_release"} {
+		t.Run(release, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lost := false
+				tr, down := outage()
+				tr.Answer = func(c *faketransport.SentCall) (any, error, bool) {
+					switch {
+					case c.Name == "write_acquire":
+						return nil, nil, true
+					case c.Name == release && !lost:
+						lost = true
+						return nil, transport.ErrUncertain, true
+					case strings.HasSuffix(c.Name, "renew"):
+						return []any{int64(1)}, nil, true
+					}
+					return int64(1), nil, true
+				}
+				rw := rreadwritelock.New(clientOver(t, tr), "job")
+				w, err := rw.Write().Lock(t.Context())
+				require.NoError(t, err)
+				r, err := rw.Read().Lock(w.Context(t.Context()))
+				require.NoError(t, err)
+				gone, kept := r, w
+				if release == "write_release" {
+					gone, kept = w, r
+				}
+				require.NoError(t, gone.Unlock())
+				require.True(t, lost)
+				time.Sleep(5 * time.Second)
+				_, err = kept.HandOver()
+				require.ErrorIs(t, err, redlatch.ErrUncertain)
+				require.NoError(t, kept.Err())
+				down.Store(false)
+				time.Sleep(5 * time.Second)
+				_, err = kept.HandOver()
+				require.NoError(t, err)
+			})
+		})
+	}
 }
 
 func TestReleasesPrecedeAcquires(t *testing.T) {

@@ -49,9 +49,10 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 		return codec.Owner{}, fmt.Errorf("%w: a %s lock does not support sharing its owner", limits.ErrInvalid, o.lock.Kind.Name())
 	}
 	err := h.leaveIt(endHandedOver, func() error {
-		nested := o.otherRole()
-		if o.pendingReleases.Load() > 0 || nested != nil && nested.pendingReleases.Load() > 0 {
-			return errUnresolved
+		for _, role := range []*ownership{o, o.base, o.otherRole()} {
+			if role != nil && role.pendingReleases.Load() > 0 {
+				return errUnresolved
+			}
 		}
 		e := o.lock.Engine
 		e.Join() // Shutdown waits for this
