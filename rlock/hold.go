@@ -81,7 +81,7 @@ func (h *Hold) unlockError(err error) error {
 // call LetExpire after the job. The lease must outlast the job.
 //
 // It returns the error of [Hold.Err] if the hold has ended, ErrReentered if its owner has other
-// holds, and ErrUncertain if an unlock of such a hold may still run. It sends nothing.
+// holds, and ErrUncertain if an unlock of such a hold may still affect the lock. It sends nothing.
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExpire()) }
 
 // HandOver passes the lock to another goroutine, process or language. It renews the lease, ends this

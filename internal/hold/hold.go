@@ -178,6 +178,9 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 	if o.others(h) || o.inSeveralRoles() {
 		return engine.ErrReentered
 	}
+	if o.shared && o.pendingReleases.Load() > 0 {
+		return errUnresolved // the release would shorten the lease or free the lock
+	}
 	if then != nil {
 		if err := then(); err != nil {
 			return err

@@ -26,7 +26,8 @@ type ownership struct {
 	floor clock.Atomic
 	// least is the longest lease of the renewed holds, in nanoseconds.
 	least atomic.Int64
-	// pendingReleases counts abandoned releases that may still run.
+	// pendingReleases counts abandoned releases that may still run, and a shared owner's releases that continue in the
+	// background.
 	pendingReleases atomic.Int64
 	// resent counts how often the count was corrected.
 	resent atomic.Int64

@@ -273,7 +273,9 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 		forget()
 		return err
 	}
+	o.pendingReleases.Add(1)
 	e.GoBeforeClose(func() {
+		defer o.pendingReleases.Add(-1)
 		err := o.persist(latchSafe, nil, false, fill)
 		if unresolved(err) {
 			e.Logger.Warn("redlatch: release abandoned: the lock may remain until its lease ends",

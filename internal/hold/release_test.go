@@ -238,6 +238,37 @@ func TestHandOverRejectsPendingReleaseInOtherRole(t *testing.T) {
 	}
 }
 
+// The release lowers the count by one and may shorten the lease, or free the lock if it runs twice.
+func TestLetExpireRejectsPendingReleaseOfSharedOwner(t *testing.T) {
+	for _, failure := range []error{transport.ErrNotSent, transport.ErrUncertain} {
+		t.Run(failure.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr, down := outage()
+				tr.Answer = func(c *faketransport.SentCall) (any, error, bool) {
+					switch {
+					case c.Name == "acquire":
+						return nil, nil, true
+					case c.Name == "release_shared" && down.Load():
+						return nil, failure, true
+					}
+					return int64(1), nil, true
+				}
+				l, owner := rlock.New(clientOver(t, tr), "job"), rlock.WithOwner(codec.NewOwner(uuid.New(), 1))
+				outer, err := l.Lock(t.Context(), owner, rlock.WithLease(time.Hour))
+				require.NoError(t, err)
+				inner, err := l.Lock(outer.Context(t.Context()))
+				require.NoError(t, err)
+				require.ErrorIs(t, inner.Unlock(), failure)
+				require.ErrorIs(t, outer.LetExpire(), redlatch.ErrUncertain)
+				require.NoError(t, outer.Err())
+				down.Store(false)
+				time.Sleep(5 * time.Second)
+				require.NoError(t, outer.LetExpire())
+			})
+		})
+	}
+}
+
 func TestReleasesPrecedeAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
