@@ -72,6 +72,31 @@ func TestU5KilledConnectionDropsUncertainAcquire(t *testing.T) {
 	require.Equal(t, before+1, grants(t, s), "the in-doubt call ran")
 }
 
+// The server has run the release, and its reply is lost with the connection.
+func TestU32KilledConnectionReleasesOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for kind, make := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p, key := redistest.NewProxy(t, s.Addr()), redistest.Key(t)
+			l, other := make(connect(t, p.URL(), redlatch.WithCommandTimeout(soon)), key), make(connect(t, s.URL()), key)
+			require.NoError(t, take(t, l).Unlock()) // loads the scripts
+			hold := take(t, l)
+			p.Blackhole(redistest.ToClient)
+			outcome := hold.UnlockAsync()
+			until(t, soon, "the reply", func() bool { return p.Holding(redistest.ToClient) > 0 && !locked(t, s, key) })
+			next := take(t, other)
+			p.Reset()
+			p.Heal()
+			require.NoError(t, <-outcome)
+			require.EqualValues(t, 1, countOf(t, other, next), "the repeated release has ended the next hold")
+			require.NoError(t, next.Unlock())
+			require.False(t, locked(t, s, key))
+		})
+	}
+}
+
 func TestU5UncertainAcquireReleasedWithoutKill(t *testing.T) {
 	t.Parallel()
 	const reset, left, limit = "reset", "reset after the caller left", "reply limit"
