@@ -186,19 +186,16 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 			return err
 		}
 	}
-	err := engine.ErrNotHeld
-	h.giveUp.Do(func() {
-		o.lock.Engine.Watchdog.Remove(&h.lease)
-		err = h.finish(end, time.Now())
-		h.result = err
-		o.remove(h)
-		o.passTurn(false)
-		o.closeSubscription()
-		if err == nil {
-			h.observeEnd(end)
-		}
-	})
-	return err
+	o.lock.Engine.Watchdog.Remove(&h.lease)
+	if err := h.finish(end, time.Now()); err != nil {
+		return err // if it has reached its maximum, Unlock must still release the lock
+	}
+	h.giveUp.Do(func() {})
+	o.remove(h)
+	o.passTurn(false)
+	o.closeSubscription()
+	h.observeEnd(end)
+	return nil
 }
 
 var errUnresolved = fmt.Errorf("%w: an earlier reentry or unlock is still unresolved", engine.ErrUncertain)

@@ -238,6 +238,31 @@ func TestHandOverRejectsPendingReleaseInOtherRole(t *testing.T) {
 	}
 }
 
+// HandOver leaves a hold that has reached its maximum to Unlock.
+func TestUnlockReleasesAfterMaximumDuringHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 2 * time.Second
+		tr := &faketransport.Fake{}
+		tr.Answer = func(c *faketransport.SentCall) (any, error, bool) {
+			switch c.Name {
+			case "acquire":
+				return nil, nil, true
+			case "renew":
+				time.AfterFunc(most, func() { c.Ends([]any{int64(1)}, nil) })
+				return nil, nil, false
+			}
+			return int64(1), nil, true
+		}
+		h, err := rlock.New(clientOver(t, tr), "job").Lock(t.Context(), rlock.WithMaxHold(most))
+		require.NoError(t, err)
+		time.Sleep(most / 2)
+		_, err = h.HandOver()
+		require.ErrorIs(t, err, redlatch.ErrMaxHold)
+		require.ErrorIs(t, h.Unlock(), redlatch.ErrMaxHold)
+		require.Equal(t, "release", tr.Last(t).Name)
+	})
+}
+
 // The release lowers the count by one and may shorten the lease, or free the lock if it runs twice.
 func TestLetExpireRejectsPendingReleaseOfSharedOwner(t *testing.T) {
 	for _, failure := range []error{transport.ErrNotSent, transport.ErrUncertain} {
