@@ -2,6 +2,7 @@ package rwqueue
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/acquire"
@@ -48,6 +49,7 @@ type caller struct {
 	first  bool // the next writer must wait until the caller has tried
 	asked  bool // it was refused, so it is not a new reader
 	turn   bool
+	cut    context.CancelFunc // ends Listen; nil unless the caller is subscribing
 }
 
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
@@ -104,12 +106,39 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	return false, false
 }
 
-// Listen doesn't subscribe a reader that has a leader, because the leader wakes it.
+// Listen doesn't subscribe a reader that has a leader, because the leader wakes it. If the caller is woken, Listen
+// returns without a subscription, because other callers may be waiting for the caller's attempt.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error) {
-	if c.sub == nil && !c.follows() {
-		c.sub, err = a.Subscribe(ctx, a.Kind.Channel(nil))
+	if c.sub != nil || c.follows() {
+		return nil
+	}
+	open, cut := context.WithCancel(ctx)
+	defer cut()
+	if !c.setCut(cut) {
+		return nil
+	}
+	c.sub, err = a.Subscribe(open, a.Kind.Channel(nil))
+	c.setCut(nil)
+	if open.Err() != nil && ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
+		return nil
 	}
 	return err
+}
+
+// setCut returns false if the caller has been woken.
+func (c *caller) setCut(cut context.CancelFunc) bool {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	c.cut = cut
+	return len(c.wake) == 0
+}
+
+// signal is called with queue.mu held.
+func (c *caller) signal() {
+	acquire.Signal(c.wake)
+	if c.cut != nil {
+		c.cut()
+	}
 }
 
 func (c *caller) follows() bool {

@@ -129,7 +129,7 @@ func (q *queue) wake(c *caller, first bool) {
 		c.first = true
 		q.asking++
 	}
-	acquire.Signal(c.wake)
+	c.signal()
 }
 
 // promote makes the first parked reader that is not held back the leader, if there is no leader.
@@ -144,7 +144,7 @@ func (q *queue) promote(now time.Time) {
 	if i >= 0 {
 		q.leader = q.readers[i]
 		q.unpark(q.leader)
-		acquire.Signal(q.leader.wake)
+		q.leader.signal()
 	}
 }
 
@@ -163,7 +163,7 @@ func (q *queue) passOn() {
 		c := q.writers[0]
 		q.unpark(c)
 		c.turn = true
-		acquire.Signal(c.wake)
+		c.signal()
 	}
 }
 
@@ -200,7 +200,7 @@ func (t *readTurn) Pass(released bool) {
 	if q.reading--; q.reading == 0 {
 		q.drained = time.Now()
 		if released && q.writer != nil {
-			acquire.Signal(q.writer.wake)
+			q.writer.signal()
 		}
 	}
 	q.mu.Unlock()
