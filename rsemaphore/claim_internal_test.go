@@ -48,7 +48,7 @@ func oneTaking(answer func(*faketransport.SentCall) (any, error, bool)) (*taking
 }
 
 func (a *taking) wait(ctx context.Context) error {
-	return a.Run(ctx, countqueue.New(a.Engine, &a.kind, 1, false))
+	return a.Run(ctx, countqueue.New(a.Engine, &a.kind, 1))
 }
 
 // lateClaims makes claims whose replies arrive after the timeout and before Settle.

@@ -26,16 +26,15 @@ type Semaphore struct {
 	engine *engine.Engine
 	name   string
 	err    error // not nil if the name is invalid
-	strict bool
 	kind   counter
 }
 
 // New returns the semaphore called name, like Redisson's getSemaphore. It sends nothing. If the name is invalid,
 // every call returns redlatch.ErrInvalid.
-func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
+func New(client *redlatch.Client, name string) *Semaphore {
 	e := engine.EngineOf(client)
 	mapped, err := e.Map(name)
-	return &Semaphore{e, name, err, shapeOf(opts).strict, newCounter(e, mapped)}
+	return &Semaphore{e, name, err, newCounter(e, mapped)}
 }
 
 // Name returns the semaphore's name.
@@ -128,7 +127,7 @@ func (a *taking) begin(ctx context.Context, try bool, opts []rlock.Option) error
 		defer cancel()
 	}
 	a.Try = try || bounded && wait == 0
-	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.kind.n, s.strict))
+	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.kind.n))
 }
 
 // Release releases n permits (1 to 2^31-1) and wakes waiters. Releasing more than were acquired adds

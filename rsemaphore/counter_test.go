@@ -152,11 +152,8 @@ func TestPermitsNeverOversubscribed(t *testing.T) {
 			sem := rsemaphore.New(c, "job")
 			return errors.Join(sem.Acquire(ctx, n), work(ctx), sem.Release(ctx, n))
 		},
-		"any order": func(c *redlatch.Client, ctx context.Context, n int, work func(context.Context) error) error {
+		"expirable": func(c *redlatch.Client, ctx context.Context, n int, work func(context.Context) error) error {
 			return rsemaphore.NewExpirable(c, "job").Do(ctx, n, work)
-		},
-		"strict": func(c *redlatch.Client, ctx context.Context, n int, work func(context.Context) error) error {
-			return rsemaphore.NewExpirable(c, "job", rsemaphore.WithStrictOrder()).Do(ctx, n, work)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,11 +33,11 @@ type anyLock = hold.AnyLock
 
 // NewExpirable returns the semaphore called name, like Redisson's getPermitExpirableSemaphore. It sends
 // nothing. If the name is invalid, every call returns redlatch.ErrInvalid.
-func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirable {
+func NewExpirable(client *redlatch.Client, name string) *Expirable {
 	single := &rlock.Lock{}
 	s := &Expirable{anyLock: single, single: single}
 	*hold.Of(single) = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
-		s.semaphore = newSemaphore(e, mapped, shapeOf(opts).strict)
+		s.semaphore = newSemaphore(e, mapped)
 		return s.semaphore.of(1)
 	})
 	return s

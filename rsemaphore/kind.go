@@ -29,7 +29,6 @@ type permits struct {
 type semaphore struct {
 	key, channel string
 	engine       *engine.Engine
-	strict       bool
 	scripts      luasrc.Permits
 }
 
@@ -50,10 +49,10 @@ var _ interface {
 	hold.Identifying
 } = (*permits)(nil)
 
-func newSemaphore(e *engine.Engine, mapped string, strict bool) *semaphore {
+func newSemaphore(e *engine.Engine, mapped string) *semaphore {
 	channel := protocol.SemaphoreChannel(mapped)
 	return &semaphore{
-		key: mapped, channel: channel, engine: e, strict: strict,
+		key: mapped, channel: channel, engine: e,
 		scripts: luasrc.Permits{
 			Counter: luasrc.Counter{Key: mapped, Channel: channel, Publish: e.Publish()},
 			Permits: protocol.PermitsKey(mapped),
@@ -63,7 +62,7 @@ func newSemaphore(e *engine.Engine, mapped string, strict bool) *semaphore {
 
 func (s *semaphore) of(n int64) (hold.Kind, acquire.Strategy) {
 	k := &permits{s, n}
-	return k, countqueue.New(s.engine, k, n, s.strict)
+	return k, countqueue.New(s.engine, k, n)
 }
 
 func (*permits) Name() string   { return "permits" }

@@ -32,20 +32,20 @@ func noPoll() redlatch.Option { return redlatch.WithPollCap(time.Hour) }
 
 // bubble returns a server inside a synctest bubble, and a function that returns a semaphore with n permits on
 // a new client.
-func bubble(t *testing.T, n int, opts ...rsemaphore.Option) (*redistest.MiniServer, func(...redlatch.Option) *rsemaphore.Expirable) {
+func bubble(t *testing.T, n int) (*redistest.MiniServer, func(...redlatch.Option) *rsemaphore.Expirable) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
 	open := func(settings ...redlatch.Option) *rsemaphore.Expirable {
-		return rsemaphore.NewExpirable(callers.InProcess(t, srv, settings...), "job", opts...)
+		return rsemaphore.NewExpirable(callers.InProcess(t, srv, settings...), "job")
 	}
 	require.NoError(t, open().SetPermits(t.Context(), n))
 	return srv, open
 }
 
 // inBubble returns a semaphore with one permit, which is acquired by another client.
-func inBubble(t *testing.T, near redlatch.Option, opts ...rsemaphore.Option) (*redistest.MiniServer, *rsemaphore.Expirable, *rsemaphore.Hold) {
+func inBubble(t *testing.T, near redlatch.Option) (*redistest.MiniServer, *rsemaphore.Expirable, *rsemaphore.Hold) {
 	t.Helper()
-	srv, open := bubble(t, 1, opts...)
+	srv, open := bubble(t, 1)
 	held := take(t, open(), 1)
 	return srv, open(near), held
 }

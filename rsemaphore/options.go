@@ -13,8 +13,8 @@
 // the clocks are synchronized. A client whose clock is two thirds of a lease ahead takes permits
 // from live holders. See docs/reliability.md.
 //
-// The callers of one client are served in order (see [WithStrictOrder]); callers in different
-// processes are not.
+// The callers of one client are served in order, except that a caller that needs fewer permits may
+// overtake one for which too few are available. Callers in different processes are not ordered.
 package rsemaphore
 
 import (
@@ -29,25 +29,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
-
-// Option configures a semaphore.
-type Option func(*shape)
-
-type shape struct{ strict bool }
-
-// WithStrictOrder serves the callers of this client strictly in order. By default, if too few
-// permits are available for an earlier caller, a later caller may acquire them, so the earlier
-// caller can starve. Callers in different processes are not ordered.
-func WithStrictOrder() Option { return func(s *shape) { s.strict = true } }
-
-func shapeOf(opts []Option) (s shape) {
-	for _, o := range opts {
-		if o != nil {
-			o(&s)
-		}
-	}
-	return s
-}
 
 func waitOf(opts []rlock.Option, try bool) (wait time.Duration, bounded bool, err error) {
 	if len(opts) == 0 { // does not allocate

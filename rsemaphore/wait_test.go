@@ -67,22 +67,6 @@ func TestSmallCallerBypassesLargeWaiter(t *testing.T) {
 	})
 }
 
-func TestStrictOrderPreventsBypass(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, open := bubble(t, 3, rsemaphore.WithStrictOrder())
-		sem := open(noPoll())
-		two := take(t, sem, 2)
-		big := later(within(t), sem, 2)
-		small := later(within(t), sem, 1)
-		waits(t, small)
-		_, err := sem.TryAcquire(within(t), 1)
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		release(t, two)
-		release(t, must(t, big), must(t, small))
-		whole(t, sem, 3)
-	})
-}
-
 func TestCallersOfClientServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 1)

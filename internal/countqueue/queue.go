@@ -1,8 +1,7 @@
 // Package countqueue implements [acquire.Strategy] for semaphores. The callers waiting in a process are queued per
 // semaphore, in the order of their calls. The first caller is subscribed on behalf of all. A round begins when a
 // message arrives or may have been missed, when a lease ends, or after the poll cap. The first caller then tries. Each
-// reply contains the number of remaining permits; if they are enough for a later caller, that caller tries next. Strict
-// callers neither overtake others nor are overtaken.
+// reply contains the number of remaining permits; if they are enough for a later caller, that caller tries next.
 //
 //	         no caller waits, or it may overtake all         granted
 //	caller ─────────────────────────────────────────▶ tries ───────────▶ has its permits
@@ -124,26 +123,11 @@ func (q *queue) next() {
 		return
 	}
 	for _, w := range q.waiting {
-		if w.asked != q.rounds && q.fits(w) {
+		if w.asked != q.rounds && w.n <= q.free {
 			q.turn(w, nil)
 			return
 		}
 	}
-}
-
-func (q *queue) fits(c *caller) bool {
-	if c.n > q.free {
-		return false
-	}
-	for _, w := range q.waiting {
-		if w.number >= c.number {
-			break
-		}
-		if w.strict || c.strict {
-			return false
-		}
-	}
-	return true
 }
 
 func (q *queue) expires(ttl time.Duration) {

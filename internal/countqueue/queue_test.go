@@ -103,24 +103,21 @@ func TestLeavingWaiterPassesTurn(t *testing.T) {
 func TestNewWaiterTriesOnlyRemainingPermits(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 3, 1)
-	come := func(n int64, try, strict bool) (may, refused bool) {
-		return (&caller{strategy: &strategy{n: n, strict: strict}, queue: q}).begin(try)
+	come := func(n int64, try bool) (may, refused bool) {
+		return (&caller{strategy: &strategy{n: n}, queue: q}).begin(try)
 	}
 	q.begin(nil)
 	refuse(t, c[0], 2)
 	q.state.Known = true
-	may, _ := come(1, true, false)
+	may, _ := come(1, true)
 	require.False(t, may, "the second waiter acquires it")
 	grant(t, c[1], 1)
-	may, _ = come(1, true, false)
+	may, _ = come(1, true)
 	require.True(t, may)
-	may, refused := come(1, true, true)
-	require.False(t, may)
-	require.True(t, refused, "its order is strict")
-	may, refused = come(2, true, false)
+	may, refused := come(2, true)
 	require.True(t, may, "only the server knows whether as many have come back")
 	require.False(t, refused)
-	_, refused = come(3, true, false)
+	_, refused = come(3, true)
 	require.True(t, refused, "the first has left")
 }
 

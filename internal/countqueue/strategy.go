@@ -11,15 +11,14 @@ import (
 )
 
 // New returns the strategy for callers that want n permits. All waiters of the kind use the same channel.
-func New(e *engine.Engine, k acquire.Waitable, n int64, strict bool) acquire.Strategy {
-	return &strategy{e, name{k.Name(), k.Key()}, n, strict}
+func New(e *engine.Engine, k acquire.Waitable, n int64) acquire.Strategy {
+	return &strategy{e, name{k.Name(), k.Key()}, n}
 }
 
 type strategy struct {
 	engine *engine.Engine
 	name   name
 	n      int64
-	strict bool
 }
 
 func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
@@ -62,7 +61,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	defer q.mu.Unlock()
 	q.arrived++
 	c.number, c.asked, c.wake = q.arrived, never, make(chan struct{}, 1)
-	if len(q.waiting) == 0 || q.fits(c) && !q.isWanted() {
+	if len(q.waiting) == 0 || c.n <= q.free && !q.isWanted() {
 		c.asked = q.rounds
 		return true, false
 	}
@@ -76,7 +75,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 
 func (q *queue) isWanted() bool {
 	for _, w := range q.waiting {
-		if q.fits(w) {
+		if w.n <= q.free {
 			return true
 		}
 	}
@@ -85,7 +84,7 @@ func (q *queue) isWanted() bool {
 
 func (q *queue) precedes(c *caller) bool {
 	for _, w := range q.waiting {
-		if w.n <= c.n || w.strict || c.strict {
+		if w.n <= c.n {
 			return true
 		}
 	}
@@ -219,8 +218,6 @@ func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
 		return min(c.engine.PollCap, time.Second)
 	case q.isFirst(c):
 		return c.engine.PollCap
-	case c.strict:
-		return -1
 	}
 	return 4 * c.engine.PollCap
 }

@@ -59,7 +59,7 @@ var functions = []any{
 
 	rlock.New, rlock.WithLease, rlock.WithMaxHold, rlock.WithOwner, rlock.WithPolling, rlock.WithWait, rlock.WithWatchdog,
 	rfairlock.New, rfencedlock.New, rfencedlock.NewFair, rfencedlock.WithEpoch, rreadwritelock.New, rreadwritelock.WithoutWriterPreference,
-	rsemaphore.New, rsemaphore.NewExpirable, rsemaphore.WithStrictOrder,
+	rsemaphore.New, rsemaphore.NewExpirable,
 	rlatch.New, leader.Run, rmultilock.New, rmultilock.Of,
 	admin.Evict, admin.ForceEvict, admin.Inspect, admin.InspectPart,
 

@@ -189,7 +189,7 @@ func familyReceivers() map[reflect.Type][]value {
 	return map[reflect.Type][]value{
 		typeOf[*rsemaphore.Expirable](): {
 			{what: "semaphore", make: func(w *world) any { return w.semaphore() }},
-			{what: "semaphore that was never set", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, w.name(), nil) }},
+			{what: "semaphore that was never set", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, w.name()) }},
 			{what: "semaphore without a name", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, "") }},
 		},
 		typeOf[*rsemaphore.Hold](): {
@@ -202,7 +202,7 @@ func familyReceivers() map[reflect.Type][]value {
 		},
 		typeOf[*rsemaphore.Semaphore](): {
 			{what: "counter", make: func(w *world) any {
-				s := rsemaphore.New(w.client, w.name(), nil)
+				s := rsemaphore.New(w.client, w.name())
 				require.NoError(w.t, s.AddPermits(w.t.Context(), 2))
 				return s
 			}},
@@ -267,8 +267,6 @@ func (w *world) use(result any) {
 		w.use(rreadwritelock.New(w.client, w.name(), r, nil))
 	case rfencedlock.Option:
 		w.use(rfencedlock.New(w.client, w.name(), r, nil))
-	case rsemaphore.Option:
-		w.use(rsemaphore.NewExpirable(w.client, w.name(), r, nil))
 	case *rreadwritelock.Lock:
 		spent[*rlock.Hold](w)(r.Read().TryLock(w.bounded()))
 		spent[*rlock.Hold](w)(r.Write().TryLock(w.bounded()))

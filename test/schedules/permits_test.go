@@ -25,7 +25,6 @@ type taker struct {
 	*schedule.Actor
 	semaphore *rsemaphore.Semaphore
 	returns   *rsemaphore.Semaphore // belongs to a client that stays open
-	strict    bool
 }
 
 // acquire reports whether it acquired n permits.
@@ -36,7 +35,7 @@ func (u *taker) acquire(n int) bool {
 	acquire := u.semaphore.Acquire
 	if u.Pick(8) == 0 {
 		acquire = u.semaphore.TryAcquire
-	} else if u.judges && !u.strict { // in strict order, a caller ahead may need more permits
+	} else if u.judges {
 		defer u.server.waits(key, int64(n), cancel)()
 	}
 	return !u.failed(acquire(ctx, n), redlatch.ErrNotAcquired, context.DeadlineExceeded, context.Canceled)
@@ -65,13 +64,8 @@ func TestSemaphoreSchedules(t *testing.T) {
 			n.worst = faketransport.Late // a lost reply would lose permits
 		}
 		w.server.lock(key).permits = permits
-		strict := s.Seed%4 == 0
 		for i := range callers {
-			var opts []rsemaphore.Option
-			if strict {
-				opts = append(opts, rsemaphore.WithStrictOrder())
-			}
-			u := &taker{world: w, semaphore: rsemaphore.New(w.clients[i%2], key, opts...), returns: rsemaphore.New(w.clients[1], key), strict: strict}
+			u := &taker{world: w, semaphore: rsemaphore.New(w.clients[i%2], key), returns: rsemaphore.New(w.clients[1], key)}
 			s.Go(fmt.Sprint("caller ", i), func(a *schedule.Actor) {
 				u.Actor = a
 				for range rounds {

@@ -87,16 +87,16 @@ func rwLocks(n int, leases ...time.Duration) (keys []worker.Key) {
 }
 
 // semaphores returns semaphores with permit IDs and semaphores without, and cycles through the
-// leases and numbers of permits. Every third one serves its waiters in strict order.
+// leases and numbers of permits.
 func semaphores(ids, counters int, permits []int, leases ...time.Duration) (keys []worker.Key) {
 	for i := range ids {
 		keys = append(keys, worker.Key{
-			Name: fmt.Sprintf("sem-%d", i), Permits: permits[i%len(permits)], Strict: i%3 == 2, Exact: true, Lease: leases[i%len(leases)],
+			Name: fmt.Sprintf("sem-%d", i), Permits: permits[i%len(permits)], Exact: true, Lease: leases[i%len(leases)],
 		})
 	}
 	for i := range counters {
 		keys = append(keys, worker.Key{
-			Name: fmt.Sprintf("count-%d", i), Permits: 10 * permits[i%len(permits)], Counter: true, Strict: i%3 == 2, Lease: leases[i%len(leases)],
+			Name: fmt.Sprintf("count-%d", i), Permits: 10 * permits[i%len(permits)], Counter: true, Lease: leases[i%len(leases)],
 		})
 	}
 	return keys

@@ -111,7 +111,6 @@ func TestIdlePermitsWithWaitersAreFound(t *testing.T) {
 	assert.Equal(t, []string{"idle"}, checks(marked(held, waiter(1, "acquire")...)))
 	assert.Equal(t, []string{"idle"}, checks(marked(held, waiter(2, "acquire")...)))
 	assert.Empty(t, checks(marked(held, waiter(3, "acquire")...)), "two are not enough")
-	assert.Empty(t, checks(marked(held, waiter(1, "acquire in order")...)), "an earlier waiter may be first")
 	taken := append(held, share{deed{"b", 5 * s, 19 * s}, 1, false})
 	assert.Equal(t, []string{"idle"}, checks(marked(taken, waiter(1, "acquire")...)), "one is still free")
 	assert.Empty(t, checks(marked(taken, waiter(2, "acquire")...)), "one is not enough")

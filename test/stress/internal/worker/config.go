@@ -48,7 +48,6 @@ type Key struct {
 	ReadWrite bool          `json:"read_write"`
 	Permits   int           `json:"permits"`
 	Counter   bool          `json:"counter"`
-	Strict    bool          `json:"strict"`
 	Exact     bool          `json:"exact"`
 	Lease     time.Duration `json:"lease"`
 }

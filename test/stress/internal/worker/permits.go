@@ -45,10 +45,6 @@ func (s *permitSession) run() {
 func (s *permitSession) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	lease, terms := s.terms()
-	op := "acquire"
-	if s.key.Strict {
-		op = "acquire in order"
-	}
 	switch {
 	case s.chance(habits.Try):
 		return s.call("try-acquire", 0, lease, func(ctx context.Context) (*sampledHold, error) { return s.acquire(ctx, true, terms) })
@@ -57,7 +53,7 @@ func (s *permitSession) take() *sampledHold {
 		if s.chance(habits.Together) {
 			soon = patience
 		}
-		return s.call(op, soon, lease, func(context.Context) (*sampledHold, error) {
+		return s.call("acquire", soon, lease, func(context.Context) (*sampledHold, error) {
 			ctx, cancel := context.WithTimeout(s.w.group.context(), soon)
 			defer cancel()
 			return s.acquire(ctx, false, terms)
@@ -65,7 +61,7 @@ func (s *permitSession) take() *sampledHold {
 	default:
 		wait := s.between(patience/2, patience)
 		terms = append(terms, rlock.WithWait(wait))
-		return s.call(op, wait, lease, func(ctx context.Context) (*sampledHold, error) { return s.acquire(ctx, false, terms) })
+		return s.call("acquire", wait, lease, func(ctx context.Context) (*sampledHold, error) { return s.acquire(ctx, false, terms) })
 	}
 }
 
@@ -87,20 +83,16 @@ func (s *permitSession) terms() (time.Duration, []rlock.Option) {
 }
 
 func (s *permitSession) acquire(ctx context.Context, try bool, terms []rlock.Option) (*sampledHold, error) {
-	var shape []rsemaphore.Option
-	if s.key.Strict {
-		shape = append(shape, rsemaphore.WithStrictOrder())
-	}
 	if s.key.Counter {
-		take := rsemaphore.New(s.client, s.key.Name, shape...).Acquire
+		take := rsemaphore.New(s.client, s.key.Name).Acquire
 		if try {
-			take = rsemaphore.New(s.client, s.key.Name, shape...).TryAcquire
+			take = rsemaphore.New(s.client, s.key.Name).TryAcquire
 		}
 		return &sampledHold{hold: counted{}}, take(ctx, s.n, terms...)
 	}
-	take := rsemaphore.NewExpirable(s.client, s.key.Name, shape...).Acquire
+	take := rsemaphore.NewExpirable(s.client, s.key.Name).Acquire
 	if try {
-		take = rsemaphore.NewExpirable(s.client, s.key.Name, shape...).TryAcquire
+		take = rsemaphore.NewExpirable(s.client, s.key.Name).TryAcquire
 	}
 	h, err := take(ctx, s.n, terms...)
 	if err != nil {
