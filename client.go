@@ -8,7 +8,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
@@ -214,10 +213,6 @@ func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	}
 	return all
 }
-
-// Owner identifies a holder of a lock: the UUID of a client and the number of an acquisition, which
-// is a thread ID in Redisson. The zero Owner means no owner.
-type Owner = codec.Owner
 
 // NoTTL is the TTL of a key that never expires. It is negative.
 const NoTTL time.Duration = reply.NoTTL

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/transport"
@@ -77,11 +78,11 @@ type LockError struct {
 	// Name is the lock's name as the caller passed it.
 	Name string
 	// Owner is the owner of the operation, if any.
-	Owner Owner
+	Owner codec.Owner
 	// Holder is the lock's owner at the last attempt, or the zero Owner if it is unknown or the lock
 	// was free. A free fair lock can be acquired only by the first waiter in its queue; see
 	// admin.Inspect.
-	Holder Owner
+	Holder codec.Owner
 	// TTL is the holder's remaining lease at the last attempt. It is NoTTL, which is negative, if
 	// the key never expires, and 0 if it is unknown.
 	TTL time.Duration

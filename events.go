@@ -1,6 +1,10 @@
 package redlatch
 
-import "time"
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+)
 
 // Started reports the start of a call to Lock, TryLock, Resume, Acquire or TryAcquire. It is
 // followed by one [NotAcquired], by one [Acquired] per lock or, if too few replicas have the locks,
@@ -21,7 +25,7 @@ type Attempted struct {
 	// Took is the time until the reply.
 	Took time.Duration
 	// Holder is the owner that holds the lock, or the zero Owner if it is unknown.
-	Holder Owner
+	Holder codec.Owner
 	// TTL is the holder's remaining lease. It is negative if it is unlimited or unknown.
 	TTL time.Duration
 	// Err is the error if the attempt got no reply.
@@ -50,7 +54,7 @@ type Woken struct {
 type Acquired struct {
 	Op, Name, Kind string
 	// Owner is the hold's owner. A later hold of a fair lock may have the same owner.
-	Owner Owner
+	Owner codec.Owner
 	// Wait is the duration of the call.
 	Wait time.Duration
 	// Attempts is the number of attempts. It is 0 for re-entries and Resume.
@@ -84,14 +88,14 @@ type NotAcquired struct {
 // returns. For a multi-lock, Name lists its first locks, Kind is "multi" and Owner is zero.
 type DoStarted struct {
 	Name, Kind string
-	Owner      Owner
+	Owner      codec.Owner
 }
 
 // DoEnded reports that the function of Do has ended. The hold's [Ended], unless already reported,
 // and [Released] follow. Name, Kind and Owner are as in [DoStarted].
 type DoEnded struct {
 	Name, Kind string
-	Owner      Owner
+	Owner      codec.Owner
 	Took       time.Duration
 	// Err is the function's error.
 	Err error
@@ -102,7 +106,7 @@ type DoEnded struct {
 // Ended reports the end of a hold. Close ends all holds with ErrClosed.
 type Ended struct {
 	Name, Kind string
-	Owner      Owner
+	Owner      codec.Owner
 	// Held is the time since its acquisition was sent.
 	Held time.Duration
 	// End is "unlocked" (also after LetExpire), "lost", "max_hold", "handed_over" or "closed".
@@ -118,7 +122,7 @@ type Ended struct {
 // Released reports that the first Unlock of a hold returned. It follows the hold's [Ended].
 type Released struct {
 	Name, Kind string
-	Owner      Owner
+	Owner      codec.Owner
 	Took       time.Duration
 	Err        error
 }

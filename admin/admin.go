@@ -56,11 +56,11 @@ func wrap(l *hold.Lock, op, owner string, err error) error {
 }
 
 // ownerOf parses an owner, with or without a writer's suffix. It returns the zero Owner for other text.
-func ownerOf(text string) redlatch.Owner {
+func ownerOf(text string) codec.Owner {
 	text, _ = protocol.WriterOf(text)
 	owner, err := codec.ParseOwner(text)
 	if err != nil {
-		return redlatch.Owner{}
+		return codec.Owner{}
 	}
 	return owner
 }
@@ -89,7 +89,7 @@ type Inspection struct {
 // Holder is an owner that holds a lock.
 type Holder struct {
 	// Owner is the parsed owner, or the zero Owner if Text is malformed.
-	Owner redlatch.Owner
+	Owner codec.Owner
 	// Text is the owner as stored in Redis. A writer has the suffix ":write".
 	Text string
 	// Role is "read" or "write" for a read/write lock, and empty for other kinds. An owner that writes
@@ -107,7 +107,7 @@ type Holder struct {
 // Waiter is a place in the queue of a fair lock.
 type Waiter struct {
 	// Owner is the parsed owner, or the zero Owner if Text is malformed.
-	Owner redlatch.Owner
+	Owner codec.Owner
 	// Text is the owner as stored in Redis.
 	Text string
 	// Position is the place in the queue, counted from 1.

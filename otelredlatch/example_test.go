@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/otelredlatch"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -46,7 +47,7 @@ func ExampleWithGroup() {
 
 // handedOver is sent to another process, for instance in a job queue.
 type handedOver struct {
-	Owner       redlatch.Owner
+	Owner       codec.Owner
 	Traceparent string
 }
 

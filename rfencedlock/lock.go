@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/luasrc"
@@ -89,7 +90,7 @@ func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error)
 
 // Resume takes over the lock held by owner, as [rlock.Lock.Resume] does, and increases the token. After
 // the first write of this hold, the resource rejects writes of the previous holder.
-func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*Hold, error) {
+func (l *Lock) Resume(ctx context.Context, owner codec.Owner, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Resume(ctx, owner, opts...))
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
@@ -113,7 +114,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 
 func (a *acquisition) Claim(s acquire.Reusable) acquire.Claim {
 	a.hold = &Hold{}
-	var owner redlatch.Owner
+	var owner codec.Owner
 	var text any
 	if s != nil {
 		owner, text = s.Owner()
@@ -199,6 +200,6 @@ func WithMaxHold(d time.Duration) Option {
 //
 // If the reply is lost, Lock returns ErrUncertain and does not undo the attempt, since another caller
 // may hold the lock as this owner. The zero Owner results in ErrInvalid.
-func WithOwner(owner redlatch.Owner) Option {
+func WithOwner(owner codec.Owner) Option {
 	return func(a *settings) { a.Owner, a.Given = owner, true }
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -77,7 +78,7 @@ func TestU9QueriesFailWhileRedisIsDown(t *testing.T) {
 		t.Helper()
 		for name, ask := range map[string]func(ctx context.Context) error{
 			"IsLocked":    func(ctx context.Context) error { _, err := l.IsLocked(ctx); return err },
-			"HoldCount":   func(ctx context.Context) error { _, err := l.HoldCount(ctx, redlatch.Owner{}); return err },
+			"HoldCount":   func(ctx context.Context) error { _, err := l.HoldCount(ctx, codec.Owner{}); return err },
 			"TTL":         func(ctx context.Context) error { _, err := l.TTL(ctx); return err },
 			"ForceUnlock": func(ctx context.Context) error { _, err := l.ForceUnlock(ctx); return err },
 		} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/hold"
 )
 
@@ -22,7 +23,7 @@ func (h *Hold) Name() string { return hold.Of(&h.handle).Lock().Name }
 
 // Owner returns the owner that holds the lock on the server. After Unlock, but not after
 // [Hold.HandOver], a later hold of this client may have the same owner.
-func (h *Hold) Owner() redlatch.Owner { return hold.Of(h).ID() }
+func (h *Hold) Owner() codec.Owner { return hold.Of(h).ID() }
 
 // Err returns nil while the lock is held, and afterwards ErrLost with the reason as a
 // redlatch.Loss, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It
@@ -91,7 +92,7 @@ func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExp
 //
 // It returns the same errors as [Hold.LetExpire]. If Redis does not reply, the hold continues. It
 // sends one EVALSHA, or two after a re-entry.
-func (h *Hold) HandOver() (redlatch.Owner, error) {
+func (h *Hold) HandOver() (codec.Owner, error) {
 	owner, err := hold.Of(h).HandOver()
 	return owner, h.wrap("hand-over", err)
 }

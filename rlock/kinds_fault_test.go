@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -146,7 +147,7 @@ func TestKindsReportState(t *testing.T) {
 }
 
 // requireAnswers checks what both clients read about an owner.
-func requireAnswers(t *testing.T, s *scene, owner redlatch.Owner, left time.Duration, count int64) {
+func requireAnswers(t *testing.T, s *scene, owner codec.Owner, left time.Duration, count int64) {
 	t.Helper()
 	for _, l := range []*rlock.Lock{s.l, s.other} {
 		isLocked, err := l.IsLocked(t.Context())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -61,7 +62,7 @@ func TestInvalidLeaseRejectedWithoutRequest(t *testing.T) {
 			"negative maximum":           {rlock.WithMaxHold(-time.Second)},
 			"short maximum":              {rlock.WithMaxHold(time.Microsecond)},
 			"eternal maximum":            {rlock.WithMaxHold(limits.Max + 1)},
-			"no owner":                   {rlock.WithOwner(redlatch.Owner{})},
+			"no owner":                   {rlock.WithOwner(codec.Owner{})},
 			"poll interval without unit": {rlock.WithPolling(10)},
 			"no polls":                   {rlock.WithPolling(0)},
 			"negative poll interval":     {rlock.WithPolling(-time.Second)},
@@ -82,7 +83,7 @@ func TestInvalidLeaseRejectedWithoutRequest(t *testing.T) {
 		}
 		_, err := l.Lock(t.Context(), rlock.WithPolling(limits.Max+1))
 		require.ErrorContains(t, err, "is more than 100 years")
-		_, err = l.Resume(t.Context(), redlatch.Owner{})
+		_, err = l.Resume(t.Context(), codec.Owner{})
 		requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)
 		require.Zero(t, tr.sent())
 	})
@@ -127,7 +128,7 @@ func refused(t *testing.T, l *rlock.Lock, sent func() int64) {
 	keep(forced, err)
 	isLocked, err := l.IsLocked(ctx)
 	keep(isLocked, err)
-	count, err := l.HoldCount(ctx, redlatch.Owner{})
+	count, err := l.HoldCount(ctx, codec.Owner{})
 	keep(count, err)
 	left, err := l.TTL(ctx)
 	keep(left, err)

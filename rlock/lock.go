@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
@@ -111,7 +112,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 			forced, err = true, in.Engine.NotNotified(in.Kind.Channel(nil), err)
 		}
 	}
-	return forced, l.wrap("force-unlock", redlatch.Owner{}, err)
+	return forced, l.wrap("force-unlock", codec.Owner{}, err)
 }
 
 // IsLocked reports whether the lock is held, like Redisson's isLocked. It sends EXISTS to the master, or
@@ -119,12 +120,12 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	kind := hold.Of(l).Owning
 	is, err := ask(ctx, l, kind.IsLocked, kind.Locked)
-	return is, l.wrap("is-locked", redlatch.Owner{}, err)
+	return is, l.wrap("is-locked", codec.Owner{}, err)
 }
 
 // HoldCount returns owner's count, or 0 if owner does not hold the lock, like Redisson's getHoldCount and
 // isHeldByThread. It sends HGET.
-func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, error) {
+func (l *Lock) HoldCount(ctx context.Context, owner codec.Owner) (int64, error) {
 	count, err := ask(ctx, l, l.command("HGET", hold.Of(l).Text(owner)), reply.Count)
 	return count, l.wrap("hold-count", owner, err)
 }
@@ -136,7 +137,7 @@ func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	if ttl == reply.NoKey {
 		ttl = 0
 	}
-	return ttl, l.wrap("ttl", redlatch.Owner{}, err)
+	return ttl, l.wrap("ttl", codec.Owner{}, err)
 }
 
 func (l *Lock) command(name string, args ...any) func(*transport.Call) {
@@ -155,11 +156,11 @@ func ask[T any](ctx context.Context, l *Lock, fill func(*transport.Call), decode
 	return decode(answer)
 }
 
-func (l *Lock) wrap(op string, owner redlatch.Owner, err error) error {
+func (l *Lock) wrap(op string, owner codec.Owner, err error) error {
 	return wrap(hold.Of(l), op, owner, err)
 }
 
-func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
+func wrap(l *hold.Lock, op string, owner codec.Owner, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -177,7 +178,7 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 //
 // If the previous hold was not handed over, both holds are renewed, and the previous one is lost within
 // one renewal period after the new one is unlocked.
-func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
+func (l *Lock) Resume(ctx context.Context, owner codec.Owner, opts ...Option) (*Hold, error) {
 	h := &Hold{}
 	a := acquisition{hold: h}
 	a.of(hold.Of(l), "resume")
@@ -214,7 +215,7 @@ func (l *Lock) check(ctx context.Context, opts []Option) (hold.Terms, error) {
 // process, use [Hold.Unlock]. It returns ErrNotHeld if owner does not hold the lock, and ErrUncertain if
 // the reply was lost or ctx ended first; the release then continues for up to one command timeout. It
 // sends one EVALSHA, and then DEL for the unlock latch.
-func (l *Lock) UnlockAs(ctx context.Context, owner redlatch.Owner) error {
+func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
 	_, err := l.check(ctx, []Option{WithOwner(owner)})
 	if err == nil {
 		err = hold.Of(l).UnlockAs(ctx, owner)

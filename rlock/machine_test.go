@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -27,7 +28,7 @@ type machine struct {
 	srv     *redistest.MiniServer
 	clients []*redlatch.Client
 	ctxs    map[*mHold]context.Context // without the holds' ends
-	owners  []redlatch.Owner           // that were handed over
+	owners  []codec.Owner              // that were handed over
 }
 
 func TestStateMachine(t *testing.T) {
@@ -313,7 +314,7 @@ func (m *machine) letGoOf(rt *rapid.T, h *mHold, end, err error) bool {
 	return false
 }
 
-func (m *machine) handedOver(rt *rapid.T) redlatch.Owner {
+func (m *machine) handedOver(rt *rapid.T) codec.Owner {
 	if len(m.owners) == 0 {
 		rt.Skip("none was handed over")
 	}

@@ -20,14 +20,14 @@ import (
 )
 
 // travels encodes and decodes an owner, as if it were sent in a job's payload.
-func travels(t testing.TB, o redlatch.Owner) redlatch.Owner {
+func travels(t testing.TB, o codec.Owner) codec.Owner {
 	t.Helper()
 	back, err := codec.ParseOwner(o.String())
 	require.NoError(t, err)
 	return back
 }
 
-func newOwner() redlatch.Owner { return codec.NewOwner(uuid.New(), 57) }
+func newOwner() codec.Owner { return codec.NewOwner(uuid.New(), 57) }
 
 func TestResumeWithoutHandOverEndsOldHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func keysLike(t testing.TB, s redistest.Target, pattern string) []string {
 }
 
 // ofOneOwner returns a lock on a server with slow replies, and an owner for it.
-func ofOneOwner(t *testing.T, srv *redistest.MiniServer) (*rlock.Lock, redlatch.Owner) {
+func ofOneOwner(t *testing.T, srv *redistest.MiniServer) (*rlock.Lock, codec.Owner) {
 	t.Helper()
 	tr := &faketransport.Distant{Transport: redigoTransport(srv)}
 	t.Cleanup(tr.Wait)
@@ -216,7 +216,7 @@ func (f *firstRelease) Start(call *transport.Call, done transport.Done) {
 }
 
 func TestReleaseForOwnerKeepsOtherLeases(t *testing.T) {
-	acquires := func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter {
+	acquires := func(t *testing.T, l *rlock.Lock, owner codec.Owner) *waiter {
 		t.Helper()
 		return await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 	}
@@ -224,10 +224,10 @@ func TestReleaseForOwnerKeepsOtherLeases(t *testing.T) {
 		// release releases the lock before the next caller enters. If it is nil, the lock is released
 		// afterwards.
 		release func(tr transport.Transport, call *transport.Call, done transport.Done)
-		enter   func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter
+		enter   func(t *testing.T, l *rlock.Lock, owner codec.Owner) *waiter
 	}{
 		"the next acquires": {nil, acquires},
-		"the next resumes": {nil, func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter {
+		"the next resumes": {nil, func(t *testing.T, l *rlock.Lock, owner codec.Owner) *waiter {
 			t.Helper()
 			return inBackground(func() (*rlock.Hold, error) { return l.Resume(t.Context(), owner, rlock.WithLease(time.Hour)) })
 		}},

@@ -152,7 +152,7 @@ func requireJavaHolds(t *testing.T, l *rlock.Lock, count int64) {
 	isLocked, err := l.IsLocked(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, count > 0, isLocked)
-	for owner, count := range map[redlatch.Owner]int64{javaThread: count, otherJava: 0} {
+	for owner, count := range map[codec.Owner]int64{javaThread: count, otherJava: 0} {
 		n, err := l.HoldCount(t.Context(), owner)
 		require.NoError(t, err)
 		require.Equal(t, count, n)

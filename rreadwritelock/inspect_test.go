@@ -35,13 +35,13 @@ func TestInspectReportsReadersAndWriter(t *testing.T) {
 			require.Equal(t, "read", in.Mode)
 			require.Empty(t, in.OtherKind)
 			require.Equal(t, time.Minute, in.TTL)
-			left := map[redlatch.Owner]time.Duration{}
+			left := map[codec.Owner]time.Duration{}
 			for _, h := range in.Holders {
 				require.Equal(t, "read", h.Role)
 				require.EqualValues(t, 1, h.Count)
 				left[h.Owner] = h.Left
 			}
-			require.Equal(t, map[redlatch.Owner]time.Duration{short.Owner(): 20 * time.Second, long.Owner(): time.Minute}, left)
+			require.Equal(t, map[codec.Owner]time.Duration{short.Owner(): 20 * time.Second, long.Owner(): time.Minute}, left)
 		}
 		unlock(t, short, long)
 
@@ -50,11 +50,11 @@ func TestInspectReportsReadersAndWriter(t *testing.T) {
 		in, err = admin.Inspect(within(t), rw.Write())
 		require.NoError(t, err)
 		require.Equal(t, "write", in.Mode)
-		roles := map[string]redlatch.Owner{}
+		roles := map[string]codec.Owner{}
 		for _, h := range in.Holders {
 			roles[h.Role] = h.Owner
 		}
-		require.Equal(t, map[string]redlatch.Owner{"read": w.Owner(), "write": w.Owner()}, roles)
+		require.Equal(t, map[string]codec.Owner{"read": w.Owner(), "write": w.Owner()}, roles)
 		_, err = same(t, s, rw).Read().TryLock(within(t))
 		var refusal *redlatch.LockError
 		require.ErrorAs(t, err, &refusal)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/countqueue"
 	"github.com/redlatch/redlatch/internal/engine"
@@ -66,7 +67,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, opts []rloc
 	if err != nil {
 		a.ObserveFailed(err)
 	} else if tell := s.engine.Hooks.Acquired; tell != nil {
-		e := a.Acquired(redlatch.Owner{})
+		e := a.Acquired(codec.Owner{})
 		e.NoHold = true
 		engine.OrElse(func() { tell(a.Observed, e) }, a.giveBack)
 	}

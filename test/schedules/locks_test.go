@@ -129,9 +129,9 @@ type user struct {
 	*world
 	*schedule.Actor
 	name  string
-	owner redlatch.Owner // if not zero, shared with other callers
-	locks []*rlock.Lock  // the roles of the lock
-	lock  *rlock.Lock    // the chosen one
+	owner codec.Owner   // if not zero, shared with other callers
+	locks []*rlock.Lock // the roles of the lock
+	lock  *rlock.Lock   // the chosen one
 }
 
 // choose selects a role.
@@ -141,7 +141,7 @@ func (u *user) choose() { u.lock = u.locks[u.Pick(len(u.locks))] }
 func (u *user) acquire(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
 	patience := []time.Duration{time.Nanosecond, time.Microsecond, 3 * time.Microsecond, 20 * time.Millisecond, time.Second, time.Hour, time.Hour, time.Hour}
 	wait := patience[u.Pick(len(patience))]
-	shared := u.owner != redlatch.Owner{}
+	shared := u.owner != codec.Owner{}
 	if shared { // a call that returns early could leave a count
 		wait, opts = time.Hour, append(opts, rlock.WithOwner(u.owner), rlock.WithLease(time.Duration(1+u.Pick(3))*lease))
 	}

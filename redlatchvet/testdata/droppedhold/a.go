@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rmultilock"
@@ -21,7 +21,7 @@ type job struct {
 	hold *rlock.Hold
 }
 
-func blank(ctx context.Context, lock *rlock.Lock, all *rmultilock.Lock, permits *rsemaphore.Expirable, owner redlatch.Owner) error {
+func blank(ctx context.Context, lock *rlock.Lock, all *rmultilock.Lock, permits *rsemaphore.Expirable, owner codec.Owner) error {
 	if _, err := lock.Lock(ctx); err != nil { // want `the hold of lock.Lock is never released`
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/engine"
 	core "github.com/redlatch/redlatch/internal/hold"
@@ -202,7 +203,7 @@ func (o *lockFlags) heldBy(ctx context.Context, srv *connect.Server, err error) 
 }
 
 // labeled returns a holder's owner with its label, if that can be read in time.
-func labeled(ctx context.Context, srv *connect.Server, holder redlatch.Owner) string {
+func labeled(ctx context.Context, srv *connect.Server, holder codec.Owner) string {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	owner, label := holder.String(), ""
@@ -289,7 +290,7 @@ type locker interface {
 	Name() string
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
 	TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
-	Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*rlock.Hold, error)
+	Resume(ctx context.Context, owner codec.Owner, opts ...rlock.Option) (*rlock.Hold, error)
 }
 
 func (o *lockFlags) lock(client *redlatch.Client, name string) locker {
@@ -320,7 +321,7 @@ func (f fenced) TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold,
 	return inner(f.lock.TryLock(ctx, opts...))
 }
 
-func (f fenced) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*rlock.Hold, error) {
+func (f fenced) Resume(ctx context.Context, owner codec.Owner, opts ...rlock.Option) (*rlock.Hold, error) {
 	return inner(f.lock.Resume(ctx, owner, opts...))
 }
 
