@@ -43,7 +43,7 @@ func (s *Suspects) Add(l *Lock) {
 		return
 	}
 	small := *l
-	small.Places, small.PlaceLabels = nil, nil
+	small.Places, small.PlaceLabels, small.Next = nil, nil, ""
 	for _, owner := range l.Places[:min(len(l.Places), CirclePlaces)] {
 		if isThread(owner) {
 			small.Places = append(small.Places, owner)

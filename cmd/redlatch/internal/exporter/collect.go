@@ -104,11 +104,14 @@ func (l *look) lock(lock *inspect.Lock) error {
 			g.oldest, g.holder = age, h.Owner
 		}
 	}
-	places := lock.Places[:min(len(lock.Places), placesOfAll-len(l.waiters))]
-	for _, owner := range places {
-		l.waiters = append(l.waiters, waiter{lock.Name, owner, at})
+	unchecked := lock.Queue
+	for _, owner := range lock.Places {
+		if len(l.waiters) < placesOfAll && len(lock.Name)+len(owner) <= longestPlace {
+			l.waiters = append(l.waiters, waiter{lock.Name, owner, at})
+			unchecked--
+		}
 	}
-	l.unchecked += lock.Queue - int64(len(places))
+	l.unchecked += max(0, unchecked) // the queue may have grown after its length was read
 	return nil
 }
 
@@ -298,6 +301,8 @@ const (
 	placesOfQueue  = 200
 	placesOfAll    = 20_000
 	channelsAtOnce = 1000
+	// longestPlace limits the bytes of a lock's name and an owner, because each is copied several times.
+	longestPlace = 1024
 )
 
 type waiter struct {

@@ -90,6 +90,26 @@ func TestExcessHoldsHaveNoAge(t *testing.T) {
 	require.False(t, isNew, "it would be new at each look")
 }
 
+func TestOverlongPlacesAreUnchecked(t *testing.T) {
+	t.Parallel()
+	l := &look{collector: &collector{seen: newSeen()}, figures: figures{groups: []group{{held: map[inspect.Kind]int64{}}}}}
+	l.by.names = []string{everything}
+	long := strings.Repeat("x", longestPlace)
+	require.NoError(t, l.lock(&inspect.Lock{Name: "a", Queue: 4, Places: []string{program.SomeOwner, long, program.RedissonOwner}}))
+	require.NoError(t, l.lock(&inspect.Lock{Name: long, Queue: 1, Places: []string{program.SomeOwner}}))
+	require.Equal(t, []waiter{{"a", program.SomeOwner, 0}, {"a", program.RedissonOwner, 0}}, l.waiters)
+	require.EqualValues(t, 3, l.unchecked)
+	require.EqualValues(t, 5, l.groups[0].queued)
+}
+
+func TestQueueThatGrowsDuringLookIsNotUnchecked(t *testing.T) {
+	t.Parallel()
+	l := &look{collector: &collector{seen: newSeen()}, figures: figures{groups: []group{{held: map[inspect.Kind]int64{}}}}}
+	l.by.names = []string{everything}
+	require.NoError(t, l.lock(&inspect.Lock{Name: "a", Queue: 1, Places: []string{program.SomeOwner, program.RedissonOwner}}))
+	require.Zero(t, l.unchecked)
+}
+
 const manyLocks = 20_000
 
 func TestExporterLoadIsBounded(t *testing.T) {
