@@ -135,15 +135,18 @@ func (p *Page) attempt(r *http.Request, what string) *Attempt {
 	return a
 }
 
-func (a *Attempt) bound() {
-	if len(a.Lock) > linkedName {
-		a.Lock = hashOf(a.Lock)
+// bounded returns a copy with limited lengths.
+func (a *Attempt) bounded() *Attempt {
+	b := *a
+	if len(b.Lock) > linkedName {
+		b.Lock = hashOf(b.Lock)
 	}
-	a.Owners = a.Owners[:min(len(a.Owners), namedHolders)]
-	for i, owner := range a.Owners {
-		a.Owners[i] = owner[:min(len(owner), linkedOwner)]
+	b.Owners = slices.Clone(top(b.Owners, namedHolders))
+	for i, owner := range b.Owners {
+		b.Owners[i] = owner[:min(len(owner), linkedOwner)]
 	}
-	a.Reason = a.Reason[:min(len(a.Reason), reasonSize)]
+	b.Reason = b.Reason[:min(len(b.Reason), reasonSize)]
+	return &b
 }
 
 func (p *Page) report(ctx context.Context, a *Attempt) error {

@@ -95,8 +95,7 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 		if isDenied(err) {
 			a.Outcome = outcomeDenied
 		}
-		a.bound()
-		_ = p.report(r.Context(), a)
+		_ = p.report(r.Context(), a.bounded())
 		return "", "", err
 	}
 	defer end()

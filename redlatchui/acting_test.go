@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -171,5 +172,22 @@ func TestLeaseWithUnknownStartHasNoBar(t *testing.T) {
 		says(t, page, "/lock?name=half", "The lease is renewed, so")
 		_, text = get(t, page, "/lock?name=half")
 		require.Regexp(t, `<meter aria-labelledby="lease" min="0" max="(31000|30\d\d\d|2[6-9]\d\d\d)" value="(30000|2\d\d\d\d)">`, text)
+	})
+}
+
+func TestRefusedActionLinksToLongName(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		page, told := acting(t, s)
+		s.Do(t, "HSET", strings.Repeat("long", 300), program.SomeOwner, 1)
+		_, text := get(t, page, "/") // the scan has found it
+		link := regexp.MustCompile(`lock\?hash=[0-9a-f]{64}`).FindString(text)
+		require.NotEmpty(t, link)
+		status, text := post(t, page, "/un"+link, nil)
+		require.Equal(t, 400, status, text)
+		require.Contains(t, text, `href="`+link+`"`)
+		require.Contains(t, text, "(1200 bytes)")
+		require.Contains(t, link, told.take()[0].Lock, "the audit contains the hash")
 	})
 }
