@@ -225,13 +225,14 @@ func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, is
 // every user may do, or nil if the server confirmed them. It must be called before Run.
 func (s *PatternSubscriber) Unheard() error { return s.unheard }
 
-// subscribe waits until the server has confirmed all patterns. The patterns of read/write locks may
-// be refused.
+// subscribe waits until the server has confirmed all patterns or ctx ends. The patterns of read/write
+// locks may be refused.
 func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	var refused redis.Error
 	err = s.psubscribe(c, 0)
 	if err == nil {

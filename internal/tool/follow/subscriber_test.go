@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -15,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/scripted"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -233,4 +235,18 @@ func TestLimitedUserListensToAllPermittedChannels(t *testing.T) {
 	_, err := SubscribePatterns(t.Context(), dial, "orders", false)
 	require.ErrorContains(t, err, "NOPERM")
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, soon, 10*time.Millisecond, "it has hung up")
+}
+
+func TestSubscribingEndsWithContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted.Server{}
+		s.Replies(map[string]string{"PSUBSCRIBE": "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"}) // not confirmed
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := SubscribePatterns(ctx, s.Dial, "orders", false)
+		require.Error(t, err)
+		require.Equal(t, time.Second, time.Since(began))
+	})
 }
