@@ -163,7 +163,7 @@ func TestRejectedLoginsPause(t *testing.T) {
 		require.Equal(t, int64(2), logins.Load())
 
 		rejects.Store(true)
-		srv.Server.DropConnections()
+		srv.DropConnections()
 		synctest.Wait()
 		for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
 			_, err := rlock.New(c, "other").IsLocked(t.Context())
