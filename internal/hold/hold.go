@@ -40,12 +40,27 @@ type Hold struct {
 	group    atomic.Pointer[Group]
 	deferred *engine.Event // event to report later; nil unless the caller waits for replicas of several locks
 
-	result error     // set while giveUp runs
-	giveUp sync.Once // runs the first Unlock, LetExpire or HandOver
+	result error // set while giveUp runs
+	giveUp once  // the first Unlock, LetExpire or HandOver that ends the hold
 	took   time.Duration
 	begun  func() // called once the release has been started, or nil
 
 	own ownership // used by the owner's first hold
+}
+
+// once is like sync.Once, but other code may hold mu and set done itself.
+type once struct {
+	mu   sync.Mutex
+	done bool // guarded by mu
+}
+
+func (o *once) Do(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.done {
+		o.done = true
+		f()
+	}
 }
 
 type ending struct {
@@ -186,11 +201,13 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 			return err
 		}
 	}
+	h.giveUp.mu.Lock() // a concurrent Unlock does nothing and returns nil
+	defer h.giveUp.mu.Unlock()
 	o.lock.Engine.Watchdog.Remove(&h.lease)
 	if err := h.finish(end, time.Now()); err != nil {
 		return err // if it has reached its maximum, Unlock must still release the lock
 	}
-	h.giveUp.Do(func() {})
+	h.giveUp.done = true
 	o.remove(h)
 	o.passTurn(false)
 	o.closeSubscription()
