@@ -4,9 +4,11 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -53,4 +55,37 @@ func TestUnlockDuringLetExpireAndHandOverReturnsNil(t *testing.T) {
 			require.NotEqual(t, "release", tr.Last(t).Name)
 		})
 	}
+}
+
+// An Unlock that begins while HandOver waits for its renewal frees the lock.
+func TestUnlockDuringRenewalOfHandOverReleases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		renewals := make(chan *faketransport.SentCall, 1)
+		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			switch c.Name {
+			case "acquire":
+				return nil, nil, true
+			case "renew":
+				renewals <- c
+				return nil, nil, false
+			}
+			return int64(1), nil, true
+		}}
+		h, err := rlock.New(clientOver(t, tr), "job").Lock(t.Context())
+		require.NoError(t, err)
+		handedOver := make(chan error, 1)
+		go func() {
+			_, err := h.HandOver()
+			handedOver <- err
+		}()
+		renewal := <-renewals
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- h.Unlock() }()
+		synctest.Wait()
+		renewal.Ends([]any{int64(1)}, nil)
+		require.ErrorIs(t, <-handedOver, redlatch.ErrNotHeld)
+		require.NoError(t, <-unlocked)
+		require.Equal(t, "release", tr.Last(t).Name)
+	})
 }

@@ -48,7 +48,7 @@ type Hold struct {
 	own ownership // used by the owner's first hold
 }
 
-// once is like sync.Once, but other code may hold mu and set done itself.
+// once is like sync.Once, but other code may lock mu and set done itself.
 type once struct {
 	mu   sync.Mutex
 	done bool // guarded by mu
@@ -201,13 +201,16 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 			return err
 		}
 	}
-	h.giveUp.mu.Lock() // a concurrent Unlock does nothing and returns nil
-	defer h.giveUp.mu.Unlock()
-	o.lock.Engine.Watchdog.Remove(&h.lease)
-	if err := h.finish(end, time.Now()); err != nil {
-		return err // if it has reached its maximum, Unlock must still release the lock
+	if !h.giveUp.mu.TryLock() {
+		return engine.ErrNotHeld // Unlock has begun, and may be waiting for the other role
 	}
-	h.giveUp.done = true
+	o.lock.Engine.Watchdog.Remove(&h.lease)
+	err := h.finish(end, time.Now())
+	h.giveUp.done = h.giveUp.done || err == nil // if it has reached its maximum, Unlock must still release the lock
+	h.giveUp.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	o.remove(h)
 	o.passTurn(false)
 	o.closeSubscription()
