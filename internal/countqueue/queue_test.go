@@ -164,3 +164,22 @@ func TestUnansweredWaiterPassesWakeUp(t *testing.T) {
 	require.Equal(t, c[1], q.asking)
 	grant(t, c[1], 0)
 }
+
+// A caller that arrived earlier becomes the first while another caller still uses the subscription.
+func TestBrokenSubscriptionIsReplacedOnce(t *testing.T) {
+	t.Parallel()
+	q, c := queued(t, 1, 1)
+	broken, _ := q.sub.(*listening)
+	earlier, later := c[0], c[1]
+	q.waiting = q.waiting[1:] // the earlier caller is still making its first attempt
+	later.Signals()
+	q.insert(earlier)
+	earlier.Signals()
+	require.NoError(t, earlier.Broken())
+	require.True(t, broken.closed)
+	replacement := &listening{}
+	q.sub = replacement
+	require.NoError(t, later.Broken())
+	require.False(t, replacement.closed)
+	require.Same(t, replacement, q.sub)
+}

@@ -29,6 +29,7 @@ type caller struct {
 	*strategy
 	queue *queue
 	woken bool
+	sub   transport.Subscription // its events are in the last result of Signals
 
 	// Guarded by queue.mu.
 	number uint64
@@ -148,7 +149,8 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 		}
 		events = q.silence
 	case q.sub != nil:
-		events = q.sub.Events()
+		c.sub = q.sub
+		events = c.sub.Events()
 	}
 	return events, c.wake
 }
@@ -179,14 +181,16 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 
 func (c *caller) Broken() error {
 	c.queue.mu.Lock()
-	sub := c.queue.sub
-	c.queue.sub = nil
+	first := c.queue.sub == c.sub
+	if first {
+		c.queue.sub = nil
+	}
 	c.queue.mu.Unlock()
-	if sub == nil {
+	if !first {
 		return nil // another caller has noticed it, so this one tries again
 	}
-	sub.Close()
-	return sub.Err()
+	c.sub.Close()
+	return c.sub.Err()
 }
 
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
