@@ -163,6 +163,46 @@ func TestYieldToRemoteContendersIsTimeLimited(t *testing.T) {
 	})
 }
 
+// noPubSub runs calls, but it neither confirms subscriptions nor counts subscribers.
+type noPubSub struct {
+	transport.Transport
+	subscribes atomic.Int64
+}
+
+func (n *noPubSub) Subscribe(ctx context.Context, _ string) (transport.Subscription, error) {
+	n.subscribes.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestYieldsWithoutPubSubAreShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := &noPubSub{Transport: redigoTransport(redistest.Mini(t, embedded.WithInProcess()))}
+		client := over(t, tr, redlatch.WithPollCap(forever))
+		loadScripts(t, client)
+		l := rlock.New(client, "lock")
+		waiters := func(n int) (took time.Duration) {
+			t.Helper()
+			var wg sync.WaitGroup
+			began := time.Now()
+			for range n {
+				wg.Go(func() {
+					hold, err := l.Lock(t.Context())
+					if assert.NoError(t, err) {
+						assert.NoError(t, hold.Unlock())
+					}
+				})
+			}
+			wg.Wait()
+			return time.Since(began)
+		}
+		first := take(t, l)
+		time.AfterFunc(time.Millisecond, func() { _ = first.Unlock() })
+		require.Less(t, waiters(200), time.Second)
+		require.EqualValues(t, 1, tr.subscribes.Load())
+	})
+}
+
 func TestYieldingCallerReturnsErrClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)

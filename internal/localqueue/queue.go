@@ -18,7 +18,8 @@ import (
 type queue struct {
 	id     lockID
 	queues *queues
-	refs   int // guarded by queues.mu
+	refs   int       // guarded by queues.mu
+	deaf   time.Time // when a caller with the turn last failed to subscribe for a yield; only that caller uses it
 
 	mu         sync.Mutex // guards the fields below and some fields of the callers; held briefly
 	busy       bool
@@ -77,7 +78,7 @@ func (q *queue) put() {
 	defer q.queues.mu.Unlock()
 	if q.refs--; q.refs == 0 {
 		delete(q.queues.byID, q.id)
-		q.state, q.ahead, q.others, q.theirs, q.pace = acquire.QueueState{}, 0, 0, 0, 0
+		q.state, q.ahead, q.others, q.theirs, q.pace, q.deaf = acquire.QueueState{}, 0, 0, 0, 0, time.Time{}
 		q.contenders.forget()
 		q.queues.free.Put(q)
 	}

@@ -256,12 +256,28 @@ func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
 	if others <= 0 {
 		return
 	}
-	if sub, err := c.subscription(ctx, a); err == nil {
+	if sub, err := c.briefly(ctx, a); err == nil {
 		y.turns, y.least, y.most = y.turns*others, y.least*time.Duration(others), y.most*time.Duration(others)
 		c.sub, c.yields = sub, &yielding{yield: y, began: time.Now()}
 		_ = a.Sleep(ctx, y.patience) // after an error, the next call fails as well
 		c.sub, c.yields = nil, nil
 	}
+}
+
+// briefly is like subscription, but it returns nil after [acquire.Overdue], because the lock may be free and local
+// callers are waiting. It then does not try again for one poll cap.
+func (c *caller) briefly(ctx context.Context, a *acquire.Acquisition) (transport.Subscription, error) {
+	q := c.queue
+	if q.subscription() == nil && time.Since(q.deaf) < a.Engine.PollCap {
+		return nil, nil //nolint:nilnil // as documented
+	}
+	short, cancel := context.WithTimeout(ctx, acquire.Overdue)
+	defer cancel()
+	sub, err := c.subscription(short, a)
+	if sub == nil && short.Err() != nil && ctx.Err() == nil {
+		q.deaf, err = time.Now(), nil
+	}
+	return sub, err
 }
 
 // countOthers returns how many other processes are waiting, and false if the number is a guess.
