@@ -59,14 +59,14 @@ func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 	client := redis.NewClient(opt)
 	err := client.Ping(ctx).Err() // not sent, because OnConnect returns errReady
 	_ = client.Close()
-	conn := d.detached()
+	conn, err := d.detached(err)
 	switch {
-	case ctx.Err() != nil && conn == nil:
+	case err == nil:
+		return conn, nil
+	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case conn == nil:
-		return nil, fmt.Errorf("goredis: connect: %w", serverError(err))
 	}
-	return conn, nil
+	return nil, fmt.Errorf("goredis: connect: %w", serverError(err))
 }
 
 func dial(ctx context.Context, settings redis.Options) (redigo.Conn, error) {
@@ -119,16 +119,18 @@ func (d *detacher) detach() {
 	d.conn.gone = true
 }
 
-func (d *detacher) detached() net.Conn {
+// detached returns the connection, or err if go-redis did not initialize it.
+func (d *detacher) detached(err error) (net.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conn == nil || !d.conn.gone || d.over {
-		return nil
+		return nil, err
 	}
 	if err := d.conn.SetDeadline(time.Time{}); err != nil {
-		return nil
+		_ = d.conn.Conn.Close() // go-redis no longer closes it
+		return nil, fmt.Errorf("remove deadlines: %w", err)
 	}
-	return d.conn.Conn
+	return d.conn.Conn, nil
 }
 
 // heldConn is the connection that go-redis uses. Only one goroutine uses it.

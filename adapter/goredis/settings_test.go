@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,43 @@ func TestDialErrorIsReported(t *testing.T) {
 			require.NotContains(t, err.Error(), "secret")
 			require.Less(t, strings.Count(err.Error(), "goredis"), 2, "%v", err)
 		})
+	}
+}
+
+// timeless is a connection without deadlines, as through an SSH tunnel.
+type timeless struct {
+	net.Conn
+	closed chan struct{}
+}
+
+var errTimeless = errors.New("deadline not supported")
+
+func (timeless) SetDeadline(time.Time) error      { return errTimeless }
+func (timeless) SetReadDeadline(time.Time) error  { return errTimeless }
+func (timeless) SetWriteDeadline(time.Time) error { return errTimeless }
+
+func (c timeless) Close() error {
+	close(c.closed)
+	return c.Conn.Close()
+}
+
+func TestConnectionWithoutDeadlinesIsClosed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	closed := make(chan struct{})
+	_, err := connect(t.Context(), redis.Options{
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server.Addr())
+			return timeless{conn, closed}, err
+		},
+		ReadTimeout: -2, WriteTimeout: -2, // do not set deadlines
+	})
+	require.ErrorIs(t, err, errTimeless)
+	require.NotErrorIs(t, err, errReady)
+	select {
+	case <-closed:
+	default:
+		require.Fail(t, "the connection is open")
 	}
 }
 
