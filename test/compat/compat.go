@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -40,7 +39,7 @@ func shareLocks(t *testing.T) {
 	t.Helper()
 	testlevel.All(t, "servers and Java machines")
 	table := &verdicts{releases: releases()}
-	t.Cleanup(func() { t.Logf("Redisson's releases and comparisons:\n%s\n%s", table, table.markdown()) })
+	t.Cleanup(func() { t.Logf("Redisson's releases and comparisons:\n%s", table) })
 	for _, text := range releases() {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
@@ -206,34 +205,4 @@ func (v *verdicts) String() string {
 	}
 	_ = w.Flush()
 	return b.String()
-}
-
-// columns maps the columns of the table in docs/compatibility.md to lines of the full table.
-var columns = [][2]string{
-	{"plain: random steps", "plain, " + oracle.Ways[0].Name},
-	{"fair: random steps", "fair, " + oracle.Ways[0].Name},
-	{"a mixed fleet", "exclusion"},
-	{"its shares", "shares"},
-	{"Go wakes Java, ms", "Go wakes Java, ms"},
-	{"Java wakes Go, ms", "Java wakes Go, ms"},
-}
-
-func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
-
-func (v *verdicts) markdown() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	head := []string{"Redisson"}
-	for _, c := range columns {
-		head = append(head, c[0])
-	}
-	var body strings.Builder
-	for _, release := range v.releases {
-		row := []string{release}
-		for _, c := range columns {
-			row = append(row, cmp.Or(v.cells[[2]string{release, c[1]}], "not run"))
-		}
-		body.WriteString(markdownRow(row))
-	}
-	return markdownRow(head) + strings.Repeat("|---", len(head)) + "|\n" + body.String()
 }

@@ -36,10 +36,9 @@ func table(t *testing.T, path, heading string) []string {
 	return column[1:]
 }
 
-// Both tables must list the releases of Makefile, scripts/compat.sh and the tests.
+// The table must list the releases of Makefile, scripts/compat.sh and the tests.
 func TestCompatibilityPageListsEachRelease(t *testing.T) {
 	t.Parallel()
-	const path = "docs/compatibility.md"
 	run := strings.Fields(defaultReleases)
 	for file, lists := range map[string]*regexp.Regexp{
 		"Makefile":          regexp.MustCompile(`(?m)^(?:COMPAT|RELEASES)\s*\?=(.*)$`),
@@ -51,8 +50,5 @@ func TestCompatibilityPageListsEachRelease(t *testing.T) {
 			run = append(run, strings.Fields(list[1])...)
 		}
 	}
-	require.Contains(t, contents(t, path), (&verdicts{}).markdown(), "table header differs from verdicts.markdown")
-	results := table(t, path, "Results")
-	require.Subset(t, results, run)
-	require.Equal(t, results, table(t, path, "What differs between releases"))
+	require.Subset(t, table(t, "docs/compatibility.md", "What differs between releases"), run)
 }
