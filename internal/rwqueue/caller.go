@@ -129,8 +129,11 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error)
 func (c *caller) setCut(cut context.CancelFunc) bool {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
+	if len(c.wake) > 0 {
+		cut = nil
+	}
 	c.cut = cut
-	return len(c.wake) == 0
+	return cut != nil
 }
 
 // signal is called with queue.mu held.
