@@ -225,8 +225,8 @@ func compare(t *testing.T, w load) {
 	defer cancel()
 	meter := faketransport.Meter{Delay: func() time.Duration { return w.delay/2 + rand.N(w.delay) }}
 	time.AfterFunc(warmUp, func() { meter.Reset() })
-	var counts map[string]int
-	time.AfterFunc(warmUp+d, func() { counts = meter.Reset() })
+	sent := make(chan map[string]int, 1)
+	time.AfterFunc(warmUp+d, func() { sent <- meter.Reset() })
 	var running sync.WaitGroup
 	for p := range w.processes {
 		client := callers.Over(t, srv, meter.Over)
@@ -246,7 +246,7 @@ func compare(t *testing.T, w load) {
 		}
 	}
 	running.Wait()
-	simulated := simulate(w, 1, warmUp, d).counts
+	counts, simulated := <-sent, simulate(w, 1, warmUp, d).counts
 	for _, name := range []string{"acquire", "release", "renew", "heartbeat", "PUBSUB"} {
 		n := counts[name] + counts["fair_"+name]
 		require.InDelta(t, n, simulated[name], 2+0.1*float64(n), name)
