@@ -40,7 +40,9 @@ func TestSubscribingReaderDoesNotDelayNextWriter(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		unlocked := time.Now()
 		unlock(t, w)
-		unlock(t, must(t, reader, soon))
+		r := must(t, reader, soon)
+		synctest.Wait() // until the writer has been refused
+		unlock(t, r)
 		unlock(t, must(t, writer, soon))
 		require.Zero(t, time.Since(unlocked))
 	})
