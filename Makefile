@@ -92,8 +92,8 @@ loss: setup ## measure | 8 min | Measure when clients report a lost lock, into d
 
 # No time limit: each of its steps has one.
 stress: RUN = TestStress
-stress: setup ## measure | DURATION | Run clients under faults (10m), and check their histories (SEED, RUN; REPORTS: append to this file)
-	$(GO) test -race -count=1 -v -timeout 0 -run '^$(RUN)$$' ./test/stress -duration $(DURATION) -seed $(SEED) $(if $(REPORTS),-reports '$(abspath $(REPORTS))')
+stress: setup ## measure | DURATION | Run clients under faults (10m), and check their histories (SEED, RUN)
+	$(GO) test -race -count=1 -v -timeout 0 -run '^$(RUN)$$' ./test/stress -duration $(DURATION) -seed $(SEED)
 
 fleet: ## measure | DURATION | Run fleets of clients under faults on fake time (SEED; FLEETS: a number instead of DURATION)
 	$(GO) test -count=1 -v -timeout 0 -run '^TestFleets$$' ./test/stress/fleet -seed $(SEED) \

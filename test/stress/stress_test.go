@@ -173,7 +173,6 @@ func runAndReport(t *testing.T, class string, p plan) {
 	r := runCampaign(t, p)
 	r.Class, r.Seconds = class, p.duration.Seconds()
 	require.NoError(t, r.print(os.Stdout))
-	require.NoError(t, r.record(os.Stdout))
 	if t.Failed() {
 		return
 	}

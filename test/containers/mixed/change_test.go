@@ -191,7 +191,7 @@ func TestU15ClusterWakesRedissonAndRedlatchWaiters(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("no wake-up was lost:\n%s", took.markdown("from release to the waiter's acquisition, ms"))
+	t.Logf("no wake-up was lost; from release to the waiter's acquisition, ms:\n%s", took)
 }
 
 // meetAll makes all parties in a place meet n times on each kind of lock.

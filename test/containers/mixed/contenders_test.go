@@ -281,36 +281,17 @@ func (f *figures) add(line string, d time.Duration) {
 	f.times[line] = append(f.times[line], d)
 }
 
-// rows returns the distribution of each line in milliseconds, below a header.
-func (f *figures) rows(what string) [][]string {
-	rows := [][]string{{what, "times", "p50", "p90", "p99", "max"}}
-	for _, line := range f.lines {
-		all := slices.Sorted(slices.Values(f.times[line]))
-		rows = append(rows, []string{
-			line, strconv.Itoa(len(all)), share(all, 50), share(all, 90), share(all, 99), share(all, 100),
-		})
-	}
-	return rows
-}
-
-// String formats the rows.
+// String returns the distribution of each line in milliseconds, below a header.
 func (f *figures) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	for _, row := range f.rows("") {
-		_, _ = fmt.Fprintln(w, strings.Join(row, "\t")) // to memory
+	row := func(cells ...string) { _, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) } // to memory
+	row("", "times", "p50", "p90", "p99", "max")
+	for _, line := range f.lines {
+		all := slices.Sorted(slices.Values(f.times[line]))
+		row(line, strconv.Itoa(len(all)), share(all, 50), share(all, 90), share(all, 99), share(all, 100))
 	}
 	_ = w.Flush() // to memory
-	return b.String()
-}
-
-// markdown returns the rows as a Markdown table.
-func (f *figures) markdown(what string) string {
-	rows := slices.Insert(f.rows(what), 1, []string{"---", "---:", "---:", "---:", "---:", "---:"})
-	var b strings.Builder
-	for _, row := range rows {
-		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
-	}
 	return b.String()
 }
 
