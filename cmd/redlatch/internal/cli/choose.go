@@ -97,9 +97,7 @@ func (g *Globals) Choose() (*Chosen, error) {
 	c.ServerName = cmp.Or(g.tls.ServerName, c.ServerName)
 	if g.given("tls-insecure-skip-verify") {
 		c.Insecure = g.tls.Insecure
-		if !c.encrypted() { // false turns off InsecureSkipVerify, but not TLS
-			c.encrypt()
-		}
+		c.encrypt() // false turns on verification, and does not turn off TLS
 	}
 	if g.passwordFile != "" {
 		c.PasswordFile, c.PasswordCommand = g.passwordFile, nil
@@ -182,7 +180,7 @@ func (c *Chosen) encrypted() bool {
 
 // encrypt makes the address one of a server with TLS. A Unix socket does not use TLS.
 func (c *Chosen) encrypt() {
-	if at, err := redisurl.Parse(c.Redis); err == nil && at.Kind != redisurl.Socket {
+	if at, err := redisurl.Parse(c.Redis); err == nil && !at.Secure && at.Kind != redisurl.Socket {
 		at.Secure = true
 		c.Redis = at.Full()
 	}

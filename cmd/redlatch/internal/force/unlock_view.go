@@ -53,19 +53,17 @@ func describe(f *repair.Forced) string {
 
 func question(f *repair.Forced) string {
 	others, _ := f.Others()
-	this := "this holder"
+	this, holder := "this", "holder"
 	if len(f.Losers()) > 1 {
-		this = "these holders"
+		this, holder = "these", "holders"
 	}
 	switch {
-	case f.IsSemaphore() && len(f.Losers()) == 1:
-		return fmt.Sprintf("Release this %s?", subject(f))
 	case f.IsSemaphore():
-		return fmt.Sprintf("Release these %s?", subject(f))
+		return fmt.Sprintf("Release %s %s?", this, subject(f))
 	case others > 0:
-		return fmt.Sprintf("Release lock %q of %s, and keep it for the others?", f.Name, this)
+		return fmt.Sprintf("Release lock %q of %s %s, and keep it for the others?", f.Name, this, holder)
 	}
-	return fmt.Sprintf("Release lock %q of %s?", f.Name, this)
+	return fmt.Sprintf("Release lock %q of %s %s?", f.Name, this, holder)
 }
 
 func subject(f *repair.Forced) string {
@@ -130,16 +128,18 @@ func printLock(w io.Writer, f *repair.Forced) {
 }
 
 func state(f *repair.Forced, losers int) string {
+	if f.IsSemaphore() {
+		is, was := "is", "was"
+		if losers > 1 {
+			is, was = "are", "were"
+		}
+		if f.Taken {
+			return was + " released"
+		}
+		return is + " taken"
+	}
 	others, _ := f.Others()
 	switch {
-	case f.IsSemaphore() && f.Taken && losers == 1:
-		return "was released"
-	case f.IsSemaphore() && f.Taken:
-		return "were released"
-	case f.IsSemaphore() && losers == 1:
-		return "is taken"
-	case f.IsSemaphore():
-		return "are taken"
 	case !f.Taken:
 		return "is held"
 	case others > 0:
