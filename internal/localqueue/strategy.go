@@ -256,28 +256,26 @@ func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
 	if others <= 0 {
 		return
 	}
-	if sub, err := c.briefly(ctx, a); err == nil {
-		y.turns, y.least, y.most = y.turns*others, y.least*time.Duration(others), y.most*time.Duration(others)
-		c.sub, c.yields = sub, &yielding{yield: y, began: time.Now()}
-		_ = a.Sleep(ctx, y.patience) // after an error, the next call fails as well
-		c.sub, c.yields = nil, nil
-	}
+	y.turns, y.least, y.most = y.turns*others, y.least*time.Duration(others), y.most*time.Duration(others)
+	c.sub, c.yields = c.briefly(ctx, a), &yielding{yield: y, began: time.Now()}
+	_ = a.Sleep(ctx, y.patience) // after an error, the next call fails as well
+	c.sub, c.yields = nil, nil
 }
 
-// briefly is like subscription, but it returns nil after [acquire.Overdue], because the lock may be free and local
-// callers are waiting. It then does not try again for one poll cap.
-func (c *caller) briefly(ctx context.Context, a *acquire.Acquisition) (transport.Subscription, error) {
+// briefly is like subscription, but it returns nil after [acquire.Overdue] or an error, because the lock may be free and
+// local callers are waiting. It then does not try again for one poll cap.
+func (c *caller) briefly(ctx context.Context, a *acquire.Acquisition) transport.Subscription {
 	q := c.queue
 	if q.subscription() == nil && time.Since(q.deaf) < a.Engine.PollCap {
-		return nil, nil //nolint:nilnil // as documented
+		return nil
 	}
 	short, cancel := context.WithTimeout(ctx, acquire.Overdue)
 	defer cancel()
 	sub, err := c.subscription(short, a)
-	if sub == nil && short.Err() != nil && ctx.Err() == nil {
-		q.deaf, err = time.Now(), nil
+	if err != nil && ctx.Err() == nil {
+		q.deaf = time.Now()
 	}
-	return sub, err
+	return sub
 }
 
 // countOthers returns how many other processes are waiting, and false if the number is a guess.
