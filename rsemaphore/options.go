@@ -14,7 +14,8 @@
 // from live holders. See docs/reliability.md.
 //
 // The callers of one client are served in order, except that a caller that needs fewer permits may
-// overtake one for which too few are available. Callers in different processes are not ordered.
+// overtake one for which too few are available, which can starve. Callers in different processes are
+// not ordered.
 package rsemaphore
 
 import (

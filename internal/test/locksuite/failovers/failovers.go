@@ -21,8 +21,8 @@ const (
 )
 
 // Run causes each failure in a cluster and with Sentinels. With REDLATCH_FAILOVER=full, it uses Redis and Valkey and
-// five times as many locks, and logs the figures that docs/topologies.md summarizes. Otherwise, leases are twice as long as the
-// default, so that a holder that learns of a loss only when it renews its lease is late.
+// five times as many locks, and logs the figures that docs/topologies.md summarizes. Otherwise, leases are twice as
+// long as the default, so that a holder that learns of a loss only when it renews its lease is late.
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	full := os.Getenv("REDLATCH_FAILOVER") == "full"
