@@ -35,7 +35,8 @@ type Overlap struct {
 // latency is the longest time for which a renewal may be late: a command timeout plus a reconnection.
 const latency = 3 * time.Second
 
-// Overlaps returns all overlaps. An overlap that ends within one renewal period of a data loss is excused.
+// Overlaps returns all overlaps. An overlap that ends within one renewal period of a data loss is excused. If other
+// faults may keep the holder from noticing the loss, it has until they end, but not longer than its lease.
 func (s *Story) Overlaps() []Overlap {
 	var all []Overlap
 	for _, key := range sortedKeys(s.ByKey) {
@@ -83,7 +84,13 @@ func (o *Overlap) excuse(faults []Record, h *Hold) {
 		if f.Key != "*" && f.Key != h.Key || f.Until <= h.sent || f.T >= o.Span.To {
 			continue
 		}
-		o.After, o.Excused = o.Span.To-f.T, o.Span.To <= f.Until+period+latency
+		end := f.Until + period + latency
+		for _, g := range faults {
+			if g.Key == "" && g.T < end {
+				end = max(end, min(g.Until+latency, f.Until+h.Lease))
+			}
+		}
+		o.After, o.Excused = o.Span.To-f.T, o.Span.To <= end
 		if f.T > h.From && f.Op != Evicted {
 			break
 		}

@@ -121,6 +121,22 @@ func TestOverlapExcusedForOneRenewalAfterDataLoss(t *testing.T) {
 	assert.Contains(t, checks(history(deeds, forgot("k", 2*s-1))), "overlap", "too long")
 }
 
+func TestOverlapExcusedWhileAnotherFaultHidesDataLoss(t *testing.T) {
+	t.Parallel()
+	checksOf := func(to, from, until Time) []string {
+		records := append(deed{"a", 1 * s, to}.records("first"), deed{"b", 2 * s, to + s}.records("second")...)
+		for i := range records {
+			records[i].Lease *= 6 // 18 s
+		}
+		lost := Record{T: 2*s - 1, Until: 2*s - 1, Kind: Fault, Key: "*"}
+		return checks(NewStory(append(records, lost, Record{T: from, Until: until, Kind: Fault})))
+	}
+	assert.Empty(t, checksOf(14*s, 2*s, 11*s))
+	assert.Contains(t, checksOf(14*s, 2*s, 10*s), "overlap", "it ended early")
+	assert.Contains(t, checksOf(14*s, 12*s, 14*s), "overlap", "it began late")
+	assert.Contains(t, checksOf(21*s, 2*s, 21*s), "overlap", "longer than the lease")
+}
+
 // The owner that was notified last had acquired the lock first.
 func TestOverlapExcusedWhenDataLossHitLastHolder(t *testing.T) {
 	t.Parallel()
