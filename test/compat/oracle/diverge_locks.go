@@ -225,16 +225,18 @@ func (o *Outcome) waiters() (queue []string, deadlines map[string]float64) {
 
 var scriptFailed any = Failure("ERR")
 
+// isOldLast: a duplicate entry has no deadline once the first one has been evicted.
 func isOldLast(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	if o.Theirs.Reply != scriptFailed || !o.Step.Op.TellsTime || len(queue) == 0 {
 		return false
 	}
-	_, has := deadlines[queue[len(queue)-1]]
-	return !has
+	last := len(queue) - 1
+	_, has := deadlines[queue[last]]
+	return !has || slices.Index(queue, queue[last]) < last
 }
 
-// isOldHead is like isOldLast, but checks the first live waiter. A duplicate entry has no deadline.
+// isOldHead is like isOldLast, but checks the first live waiter.
 func isOldHead(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	lacks := func(waiter string) bool { _, has := deadlines[waiter]; return !has }
