@@ -275,6 +275,14 @@ func (m *javaMember) locked(t *testing.T, by time.Duration) time.Time {
 	return reply.Ended()
 }
 
+// parked waits until the thread is asleep in lock.
+func (m *javaMember) parked(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return m.java.boolean(t, peer.Command{"op": "parked", "thread": cmp.Or(m.thread, "main")})
+	}, atMost, time.Millisecond)
+}
+
 func (m *javaMember) release(*testing.T) { m.begin(m.releases()) }
 
 func (m *javaMember) released(t *testing.T) {

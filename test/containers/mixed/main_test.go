@@ -204,6 +204,17 @@ func (j *javaParty) wait(t *testing.T, l target) <-chan taken {
 	return came
 }
 
+// parked waits until a waiter is parked. A message to readers or to waiters for permits wakes those that are parked; a
+// waiter that is about to park sleeps for the TTL that it has read.
+func (j *javaParty) parked(t *testing.T, l target) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var parked bool
+		require.NoError(t, j.do(t, l, peer.Command{"op": "parked"}).Into(&parked))
+		return parked
+	}, atMost, time.Millisecond)
+}
+
 // permit is the only permit of a semaphore, as a lock.
 var permit = locksuite.Kind{Name: "permits", New: func(c *redlatch.Client, name string) *rlock.Lock {
 	l := &rlock.Lock{}

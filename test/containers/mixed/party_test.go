@@ -323,9 +323,6 @@ const (
 	// a message, a Redlatch waiter would poll after five seconds for a fair lock and after ten seconds for a plain
 	// lock, and a Redisson waiter after thirty seconds.
 	wakeBound = 4800 * time.Millisecond
-	// parks allows for Redisson's readers and its waiters for permits. A message wakes waiters that are parked, but a
-	// waiter that is about to park sleeps for the TTL that it has read.
-	parks = 100 * time.Millisecond
 	// slack is the difference between the timers of two processes.
 	slack = 50 * time.Millisecond
 )
@@ -346,8 +343,8 @@ func (p *place) meet(t *testing.T, frees, waits party, l target, lease time.Dura
 	s.waited = time.Now()
 	s.came = waits.wait(t, l.waited())
 	p.parked(t, l.name)
-	if l.kind.Name == locksuite.Writer.Name || l.isPermit() && waits.library() == "Redisson" {
-		<-time.After(parks)
+	if j, ok := waits.(*javaParty); ok && (l.kind.Name == locksuite.Writer.Name || l.isPermit()) {
+		j.parked(t, l.waited())
 	}
 	for _, f := range between {
 		f()

@@ -18,6 +18,7 @@ final class Peer {
         Clients clients = new Clients();
         immediate.put("thread", r -> workers.threadId(r.text("thread")));
         immediate.put("interrupt", r -> workers.interrupt(r.text("thread")));
+        immediate.put("parked", r -> workers.parked(r.text("thread")));
         immediate.put("halt", r -> halt());
         clients.addTo(threaded);
         new LockOperations(clients).addTo(threaded);

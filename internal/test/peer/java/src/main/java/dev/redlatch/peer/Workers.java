@@ -1,9 +1,11 @@
 package dev.redlatch.peer;
 
+import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 
 /** Threads by name, made when first named. Each runs its tasks in order. */
 final class Workers {
@@ -28,6 +30,15 @@ final class Workers {
         }
         worker.interrupt();
         return true;
+    }
+
+    /** Whether the thread waits for a permit of a semaphore, as Redisson's waiters do between their attempts. */
+    boolean parked(String name) {
+        Worker worker = worker(name);
+        boolean acquires = Arrays.stream(worker.getStackTrace())
+                .anyMatch(f -> f.getClassName().equals(Semaphore.class.getName()));
+        Thread.State state = worker.getState();
+        return acquires && (state == Thread.State.WAITING || state == Thread.State.TIMED_WAITING);
     }
 
     private Worker worker(String name) {
