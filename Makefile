@@ -57,7 +57,7 @@ compat: setup ## change | 3 min each | Compare with live Redissons, releases COM
 	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
 		$(GO) test -v -timeout 90m -run 'TestRedissonAndRedlatchShareLocks' ./test/compat
 
-mixed: setup ## change | 1 min | Test with Redissons in clusters, releases COMPAT; full run: WAKEUPS=100 (30 min)
+mixed: setup ## change | 1 min | Test with Redissons in clusters, releases COMPAT; full run: WAKEUPS=100 (10 min)
 	$(if $(WAKEUPS),scripts/compat.sh $(COMPAT))
 	cd test/containers && $(if $(WAKEUPS),\
 		REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
