@@ -43,6 +43,8 @@ type caller struct {
 	wake  chan struct{}
 	sub   transport.Subscription
 	woken bool
+	// delayed is true if a wake-up has been delayed since the last attempt.
+	delayed bool
 
 	// Guarded by queue.mu.
 	parked bool
@@ -53,6 +55,9 @@ type caller struct {
 }
 
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
+	if c.reads && !a.Try {
+		c.letOthersGo(ctx, a)
+	}
 	may, refused := c.begin(a.Try)
 	switch {
 	case refused:
@@ -65,7 +70,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	if err != nil || granted || c.reads {
 		return granted, err
 	}
-	if !c.letOthersGo(ctx, a) {
+	if c.letOthersGo(ctx, a); ctx.Err() != nil {
 		return false, a.GaveUp(ctx)
 	}
 	return false, a.IsLate(ctx, c.State())
@@ -161,9 +166,15 @@ func (c *caller) OnEvent(transport.Event) (ask bool, d time.Duration) {
 	return true, 0
 }
 
+// Woken delays a waiting writer, once per attempt, if other processes are waiting, so that the writer is woken by the
+// same message as they are.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	c.woken = true
-	return true, 0
+	if c.reads || c.sub == nil || c.delayed || !c.queue.contended() {
+		return true, 0
+	}
+	c.delayed = true
+	return false, pauseMin
 }
 
 func (c *caller) Broken() error {
@@ -174,6 +185,7 @@ func (c *caller) Broken() error {
 }
 
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
+	c.delayed = false
 	q, now := c.queue, time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()

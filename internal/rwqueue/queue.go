@@ -38,8 +38,8 @@ const (
 	patience  = time.Second
 )
 
-// A queue holds a process's callers for one lock until they stop waiting or their holds end. Its methods, except for
-// leave and mustPause, are called with mu held.
+// A queue holds a process's callers for one lock until they stop waiting or their holds end. Its methods are
+// called with mu held, except for leave and those that lock mu.
 type queue struct {
 	key    string
 	queues *engine.Registry[string, *queue]
@@ -56,8 +56,9 @@ type queue struct {
 	burst   int // readers let in since began
 	began   time.Time
 	drained time.Time
-	turns   int       // since the last pause for other processes
+	turns   int       // that count towards the next pause for other processes
 	first   time.Time // when the first of these turns ended
+	paused  time.Time // end of the last pause
 }
 
 var slot = engine.Slot[*engine.Registry[string, *queue]]{
@@ -200,6 +201,7 @@ func (t *readTurn) Pass(released bool) {
 	if q.reading--; q.reading == 0 {
 		q.drained = time.Now()
 		if released && q.writer != nil {
+			q.countTurn(true)
 			q.writer.signal()
 		}
 	}
@@ -209,12 +211,17 @@ func (t *readTurn) Pass(released bool) {
 
 func (*readTurn) Transfer(any) *acquire.Transfer { return nil }
 
-// After turnsMax turns or turnsTime, the writers in a process let other processes go first. The pause is long enough
-// for a notified waiter to make an attempt.
+// After turnsMax turns or turnsTime, a process lets others go first: new readers and the next writer pause for as long as
+// the turns took, but at least pauseMin and at most pauseMax. A turn is a writer's hold, or a group of readers that a
+// writer was waiting for. A notified waiter makes an attempt within pauseMin.
 const (
 	turnsMax  = 32
 	turnsTime = 20 * time.Millisecond
-	pause     = 10 * time.Millisecond
+	pauseMin  = 10 * time.Millisecond
+	pauseMax  = 20 * time.Millisecond
+
+	// contendedFor is how long after a pause other processes are assumed to be waiting.
+	contendedFor = time.Minute
 )
 
 func (q *queue) countTurn(used bool) {
@@ -228,35 +235,68 @@ func (q *queue) countTurn(used bool) {
 	q.turns++
 }
 
-// mustPause reports whether other processes must go first. If so, it restarts the count of turns.
-func (q *queue) mustPause() bool {
+// letOthersGo lets waiters in other processes try first, unless ctx ends too early for that.
+func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) {
+	q := c.queue
+	if !c.reads {
+		if d := q.endTurns(); d > 0 && c.hasOthers(ctx, a) {
+			q.pauseFor(d)
+		}
+	}
+	if d := q.pause(ctx); d > 0 {
+		a.Engine.Sleep(ctx, d)
+	}
+}
+
+// endTurns returns how long to pause, or 0 if no pause is due. It restarts the count of turns.
+func (q *queue) endTurns() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	due := q.turns >= turnsMax || q.turns > 0 && time.Since(q.first) >= turnsTime
-	if due {
-		q.turns = 0
+	took := time.Since(q.first)
+	if q.turns < turnsMax && (q.turns == 0 || took < turnsTime) {
+		return 0
 	}
-	return due
+	q.turns = 0
+	return min(max(took, pauseMin), pauseMax)
 }
 
-// letOthersGo lets waiters in other processes try first. It returns false if ctx has ended.
-func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
-	if !c.queue.mustPause() || !c.hasOthers(ctx, a) {
-		return ctx.Err() == nil
-	}
-	a.Engine.Sleep(ctx, pause)
-	return ctx.Err() == nil
+func (q *queue) pauseFor(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.paused = time.Now().Add(d)
 }
 
+// pause returns the rest of a pause, or 0 if ctx would leave less than pauseMin for an attempt.
+func (q *queue) pause(ctx context.Context) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if end, ends := ctx.Deadline(); ends && end.Before(q.paused.Add(pauseMin)) {
+		return 0
+	}
+	return time.Until(q.paused)
+}
+
+func (q *queue) contended() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Since(q.paused) < contendedFor
+}
+
+// hasOthers counts a single subscription twice, because it may be one that this process is ending.
 func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
-	n, counted := a.Listeners(ctx)
-	if !counted {
-		return true
+	for range 2 {
+		n, counted := a.Listeners(ctx)
+		if !counted {
+			break
+		}
+		c.queue.mu.Lock()
+		if c.queue.leader != nil {
+			n--
+		}
+		c.queue.mu.Unlock()
+		if n != 1 {
+			return n > 0
+		}
 	}
-	c.queue.mu.Lock()
-	defer c.queue.mu.Unlock()
-	if c.queue.leader != nil {
-		n--
-	}
-	return n > 0
+	return true
 }
