@@ -55,7 +55,7 @@ test-all: setup ## change | 7 min | Run all tests with the race detector: also J
 compat: setup ## change | 3 min each | Compare with live Redissons, releases COMPAT (JDK 17, Maven)
 	scripts/compat.sh $(COMPAT)
 	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
-		$(GO) test -v -timeout 90m -run 'TestRedissonAndRedlatchShareLocks' ./test/compat
+		$(GO) test -v -timeout 90m -run 'TestRedissonAndRedlatchShareLocks' .
 
 mixed: setup ## change | 1 min | Test with Redissons in clusters, releases COMPAT; full run: WAKEUPS=100 (10 min)
 	$(if $(WAKEUPS),scripts/compat.sh $(COMPAT))
@@ -67,7 +67,7 @@ mixed: setup ## change | 1 min | Test with Redissons in clusters, releases COMPA
 vectors: setup ## measure | 1 min | Record live Redissons, releases RELEASES, in test/compat/testdata
 	scripts/compat.sh $(RELEASES)
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
-		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' ./test/compat
+		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 	REDLATCH_VECTORS=write $(GO) test -count=1 -run '^TestScriptsMatchRecordedVectors$$' ./test/compat
 
 mutants: setup ## change | 40 min all | Plant bugs that tests must find (MUTANTS=regexp, CHANGED=revision, LIMIT=8m)

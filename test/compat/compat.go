@@ -34,8 +34,8 @@ type compat struct {
 	table   *verdicts
 }
 
-// shareLocks runs the tests against live Redisson clients. TestMain must call [Member] first.
-func shareLocks(t *testing.T) {
+// ShareLocks runs the tests against live Redisson clients. TestMain must call [Member] first.
+func ShareLocks(t *testing.T) {
 	t.Helper()
 	testlevel.All(t, "servers and Java machines")
 	table := &verdicts{releases: releases()}

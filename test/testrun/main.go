@@ -63,7 +63,7 @@ func limit(all bool) time.Duration {
 
 // The slowest packages are started first, so that they do not run alone at the end.
 var (
-	longer = []string{"./test/compat", "./internal/luasrc", "./internal/test/locksuite"}
+	longer = []string{".", "./internal/luasrc", "./internal/test/locksuite"}
 	long   = []string{"./rlock", "./redlatchui", "./rfairlock", "./rreadwritelock", "./internal/redisconn", "./test/badinput", "./cmd/redlatch/..."}
 )
 
