@@ -22,6 +22,7 @@ func FuzzAddress(f *testing.F) {
 		"redis://:sesame@h\n", "redis://:sesame@h\r\n", "\"redis://:sesame@h\"", "redis://:ses/ame@h", "redis://:ses#ame@h", "redis://:ses?ame@h",
 		"sesame:6379", "redis+sentinel://:sesame@h/m", "h:6380,password=sesame,ssl=True", "redis://h:6380,password=sesame", "valkeys-sentinel://:sesame@a,b/m",
 		"sesame://h", "redis://sesame", "redis://h:sesame", "redis://h/sesame", "redis://h?password=sesame", "redis://h#sesame", "unix:///:sesame@r",
+		"redis://[::%25é]", "redis://[::%25\xa5]",
 	} {
 		f.Add(text, "sesame")
 	}

@@ -155,13 +155,19 @@ func withPort(text, port string) (string, error) {
 		return "", errPort
 	}
 	u, err := url.Parse("redis://" + text)
-	switch {
-	case err != nil || strings.ContainsAny(u.Hostname(), "[]@/?#,"): // the zone of an IPv6 address may be escaped
+	if err != nil {
 		return "", errHost
-	case u.Hostname() == "":
+	}
+	host := u.Hostname()
+	_, zone, _ := strings.Cut(host, "%")
+	switch {
+	case strings.ContainsAny(host, "[]@/?#,"), // the zone of an IPv6 address may be escaped
+		strings.ContainsFunc(zone, func(r rune) bool { return r > unicode.MaxASCII }): // net/url can't parse it escaped
+		return "", errHost
+	case host == "":
 		return "", errNoHost
 	}
-	return net.JoinHostPort(u.Hostname(), port), nil
+	return net.JoinHostPort(host, port), nil
 }
 
 func (a *Address) takeSocket(host, path, query string) error {
