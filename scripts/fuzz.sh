@@ -19,8 +19,11 @@ targets() {
 while read -r dir; do
 	while read -r target; do
 		echo "fuzz: $target in .${dir#"$PWD"} for $fuzztime"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "$dir" </dev/null 2>&1 | tee "$log" ||
-			{ grep -q '^ *context deadline exceeded$' "$log" && ! grep -q 'Failing input' "$log"; }
+		if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "$dir" </dev/null 2>&1 | tee "$log"; then
+			if grep -q 'Failing input' "$log" || ! grep -q '^ *context deadline exceeded$' "$log"; then
+				exit 1
+			fi
+		fi
 		count=$((count + 1))
 	done < <(targets "$dir")
 done < <(go list -f '{{.Dir}}' ./...)
