@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -90,22 +91,43 @@ func TestWritersOfOneProcessDoNotPause(t *testing.T) {
 // The first attempt of a call with a short limit must not be late because of other processes.
 func TestReaderWithShortLimitDoesNotPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, rw := inMemory(t)
-		require.NoError(t, redis.PubSubConn{Conn: s.Dial(t)}.Subscribe("redisson_rwlock:{"+rw.Name()+"}"))
-		first := take(t, rw.Write())
-		second, third := queued(t.Context(), rw.Write()), queued(t.Context(), rw.Write())
-		time.Sleep(time.Second)
-		unlock(t, first)
-		w := must(t, second, soon)
-		time.Sleep(time.Second)
-		unlock(t, w)
-		synctest.Wait() // the third pauses
+		rw, next := contended(t)
 		began := time.Now()
-		r, err := rw.Read().Lock(t.Context(), rlock.WithWait(5*time.Millisecond))
-		require.NoError(t, err)
+		r := take(t, rw.Read(), rlock.WithWait(5*time.Millisecond))
 		require.Zero(t, time.Since(began))
 		unlock(t, r)
-		unlock(t, must(t, third, soon))
+		unlock(t, must(t, next, soon))
 		require.Equal(t, 20*time.Millisecond, time.Since(began))
 	})
+}
+
+// The last reader in its process could wake it before the message wakes the others.
+func TestWriterIsWokenTogetherWithOtherProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var by atomic.Value
+		rw, next := contended(t, redlatch.WithObserver(redlatch.Observer{Woken: func(_ context.Context, e redlatch.Woken) {
+			by.Store(e.By)
+		}}))
+		r := take(t, rw.Read(), rlock.WithWait(5*time.Millisecond))
+		time.Sleep(time.Second) // the next writer is refused
+		unlock(t, r)
+		unlock(t, must(t, next, soon))
+		require.Equal(t, "message", by.Load())
+	})
+}
+
+// contended returns a lock whose next writer has just begun to pause, because another client has subscribed.
+func contended(t *testing.T, opts ...redlatch.Option) (*rreadwritelock.Lock, <-chan acquired) {
+	t.Helper()
+	s, rw := inMemory(t, opts...)
+	unlock(t, take(t, rw.Read())) // loads the script, so that attempts can't overtake later releases
+	require.NoError(t, redis.PubSubConn{Conn: s.Dial(t)}.Subscribe("redisson_rwlock:{"+rw.Name()+"}"))
+	first := take(t, rw.Write())
+	second, third := queued(t.Context(), rw.Write()), queued(t.Context(), rw.Write())
+	unlock(t, first)
+	w := must(t, second, soon)
+	time.Sleep(time.Second)
+	unlock(t, w)
+	synctest.Wait()
+	return rw, third
 }
