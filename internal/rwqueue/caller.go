@@ -166,8 +166,8 @@ func (c *caller) OnEvent(transport.Event) (ask bool, d time.Duration) {
 	return true, 0
 }
 
-// Woken delays a waiting writer, once per attempt, if other processes are waiting, so that the writer is woken by the
-// same message as they are.
+// Woken delays a waiting writer, once per attempt, if other processes are waiting, so that the same message wakes all of
+// them.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	c.woken = true
 	if c.reads || c.sub == nil || c.delayed || !c.queue.contended() {

@@ -38,8 +38,8 @@ const (
 	patience  = time.Second
 )
 
-// A queue holds a process's callers for one lock until they stop waiting or their holds end. Its methods are
-// called with mu held, except for leave and those that lock mu.
+// A queue holds a process's callers for one lock until they stop waiting or their holds end. The methods that do not lock
+// mu are called with mu held, except for leave.
 type queue struct {
 	key    string
 	queues *engine.Registry[string, *queue]
@@ -133,7 +133,7 @@ func (q *queue) wake(c *caller, first bool) {
 	c.signal()
 }
 
-// promote makes the first parked reader that is not held back the leader, if there is no leader.
+// promote makes the first parked reader that is not held back the leader, unless the readers have one.
 func (q *queue) promote(now time.Time) {
 	if q.leader != nil || len(q.readers) == 0 {
 		return
@@ -282,7 +282,7 @@ func (q *queue) contended() bool {
 	return time.Since(q.paused) < contendedFor
 }
 
-// hasOthers counts a single subscription twice, because it may be one that this process is ending.
+// hasOthers counts a single subscription twice, because this process may just be ending it.
 func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
 	for range 2 {
 		n, counted := a.Listeners(ctx)
